@@ -21,9 +21,9 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
+from skfair.papers import Variational
 from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers import Variational
 from skfair.solvers.clustering.assignment import assign
 
 SEEDS = (911, 912, 913, 914, 915)

@@ -30,10 +30,11 @@ from skfair.cluster import FairSpectralClustering
 from skfair.cluster import rounding as rounding_module
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.groups.encoding import encode_groups
+from skfair.papers import DCADMM
 from skfair.problems.cut.affinities.kernels import RbfKernel
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
-from skfair.solvers import DCADMM, EIGEN_SOLVERS, Arpack, EigenResult, Lanczos
+from skfair.solvers import EIGEN_SOLVERS, Arpack, EigenResult, Lanczos
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.

@@ -42,9 +42,10 @@ from skfair.metrics import (
     statistical_parity_gap,
 )
 from skfair.models.grouped import GroupedLinearScore
+from skfair.papers import IDCA
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers import ALLBFGS, IDCA
+from skfair.solvers import ALLBFGS
 
 # (fairness, accuracy) on test rows: table 3, the columns of the partial intervals.
 PAPER = {

@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.harness import Table, timed
 from skfair.datasets import make_ranking_queries
 from skfair.metrics.rankings import pair_error_gaps, pair_error_rates, ranked_rows
+from skfair.papers import MultiplierModel, PladaStochastic
 from skfair.ranking import FairRanker
-from skfair.solvers import MultiplierModel, PladaStochastic
 
 LIMIT = 0.15
 KEYS = ["epochs", "cpu", "share within", "mean", "90 %", "max", "new gap", "new error", "new nDCG"]

@@ -9,8 +9,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import make_blobs
 
 from benchmarks.harness import alternate, data_folder, timed
-from skfair.solvers import Swap
-from skfair.solvers.clustering.swap_front import PAIRS, swap_front
+from skfair.papers import Swap
+from skfair.papers.safairkm.swap_front import PAIRS, swap_front
 
 
 def adult_points(n_rows: int | None = 5000) -> tuple[Any, Any]:

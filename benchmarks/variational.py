@@ -11,7 +11,7 @@ from benchmarks.harness import data_folder
 from skfair.cluster import FairKMeans
 from skfair.datasets import load_local
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
-from skfair.solvers import Variational
+from skfair.papers import Variational
 
 WEIGHTS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 

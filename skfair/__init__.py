@@ -23,6 +23,7 @@ __all__ = [
     "model_selection",
     "models",
     "monitoring",
+    "papers",
     "ranking",
     "regression",
     "report",

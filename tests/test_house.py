@@ -52,7 +52,7 @@ def test_arrows_point_down():
         ("problems/planted.py", "import skfair.solvers.base"),
         ("_kernels/planted.py", "from skfair import utils"),
         ("datasets/planted.py", "from skfair.metrics.labels import RATES"),
-        ("solvers/erm/planted.py", "from skfair.solvers.clustering.swap import swap"),
+        ("solvers/erm/planted.py", "from skfair.papers.safairkm.swap import swap"),
         ("solvers/erm/planted.py", "from skfair.constraints.bound import BoundConstraint"),
         ("utils/planted.py", "from skfair.groups.encoding import GroupEncoding"),
     ],

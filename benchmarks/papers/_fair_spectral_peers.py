@@ -22,7 +22,8 @@ from benchmarks.papers._fair_spectral_data import (
     label_figures,
 )
 from skfair.cluster.rounding import labels_by_kmeans
-from skfair.solvers import DCADMM, FFSC, UFSC, Arpack, Lanczos
+from skfair.papers import DCADMM, FFSC, UFSC
+from skfair.solvers import Arpack, Lanczos
 from skfair.solvers.eigen.base import EigenSolver
 
 # Seconds, cost, balance, |F'H|^2 and |H'H - I|^2 in the paper.

@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from benchmarks._erm_data import Part
 from skfair.models import mlp_scores
-from skfair.solvers.one_sided import OneSided
+from skfair.papers.one_sided import OneSided
 
 SEEDS = (3101, 3102, 3103)
 NEAR = (1e-2, 1e-3)  # distances of the loss from the optimum, and violations, called near

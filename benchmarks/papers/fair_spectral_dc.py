@@ -57,7 +57,8 @@ from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import labels_by_kmeans
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score
-from skfair.solvers import DCADMM, DenseEigh
+from skfair.papers import DCADMM
+from skfair.solvers import DenseEigh
 
 WITHOUT_O_FSC = (EXACT, ADMM, OURS)
 NO_DATA = {"skipped": "SKFAIR_DATA names no folder with the data"}

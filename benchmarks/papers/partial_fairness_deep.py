@@ -19,7 +19,7 @@ from benchmarks.harness import Table, data_folder, lacks, timed
 from skfair.classification import PartialParityClassifier
 from skfair.metrics import partial_ccdf_gap, partial_statistical_parity_gap
 from skfair.models import MLPScore
-from skfair.solvers import StochasticIDCA
+from skfair.papers import StochasticIDCA
 
 INTERVAL = (0.2, 0.4)  # where fairness is measured, whatever was asked for
 SETTINGS = {

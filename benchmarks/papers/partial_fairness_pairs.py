@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from benchmarks.harness import Table, data_folder
 from benchmarks.papers._partial_runs import FULL, IDCA_EPS, QUICK, SEEDS, SETTINGS, fit, thinned
-from skfair.solvers import IDCA
+from skfair.papers import IDCA
 
 RULE = "demographic_parity"
 HALVES = (SEEDS[0], 1, 2)

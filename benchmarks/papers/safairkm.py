@@ -29,7 +29,7 @@ from benchmarks.swap import PlainSearch
 from benchmarks.variational import WEIGHTS, variational_front
 from skfair.cluster import ParetoFairKMeans
 from skfair.metrics import balance_score, coverage, hypervolume, kmeans_cost, nondominated
-from skfair.solvers.clustering.swap_front import PAIRS, SwapFront, swap_front
+from skfair.papers.safairkm.swap_front import PAIRS, SwapFront, swap_front
 
 SEEDS = (3100, 3101, 3102)
 SAFAIRKM, VARIATIONAL, RAW, PRICES = "SAfairKM", "variational", "variational, raw", "prices"

@@ -30,7 +30,7 @@ from sklearn.utils import _safe_indexing
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks import score_bins
-from skfair.blocks.counted_rows import counted, is_long
+from skfair.blocks.counted_rows import MANY, counted
 from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
 from skfair.blocks.score_bins import (
@@ -247,8 +247,12 @@ def accepts_dask(
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             number = mean_of or binned
-            is_here = not is_lazy(*args, *kwargs.values())
-            if is_here and (number or not any(map(is_long, (*args, *kwargs.values())))):
+            values = (*args, *kwargs.values())
+            is_here = not is_lazy(*values)
+            may_be_long = number is None and any(
+                isinstance(one, np.ndarray) and one.size >= MANY for one in values
+            )
+            if is_here and not may_be_long:
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()

@@ -34,7 +34,6 @@ from skfair.cluster.results import (
     warn_of_result,
 )
 from skfair.cluster.rows import check_enough, clustering_problem, row_checks
-from skfair.cluster.solver_choice import chosen_solver, kept_balance
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
@@ -45,6 +44,7 @@ from skfair.solvers.clustering.base import (
     ClusteringSolver,
     check_limits,
     check_rows_suit,
+    clustering_solver,
     takes_sparse,
 )
 from skfair.utils.docs import documented
@@ -95,12 +95,12 @@ class FairKMeans(
 
         - "prices", :class:`~skfair.solvers.Prices`: our own, by the dual of the assignment
           problem; cheapest and exact.
-        - "swap", :class:`~skfair.solvers.Swap`: stochastic k-means steps and group swaps,
+        - "swap", :class:`~skfair.papers.Swap`: stochastic k-means steps and group swaps,
           Algorithm 2 of [1]_; keeps ``min_balance`` whenever swaps can. One attribute, no sample
           weights.
-        - "variational", :class:`~skfair.solvers.Variational`: penalises the Kullback-Leibler
+        - "variational", :class:`~skfair.papers.Variational`: penalises the Kullback-Leibler
           fairness error with ``fairness_weight`` [2]_; needs ``min_balance=None``. One attribute.
-        - "smooth", :class:`~skfair.solvers.Smooth`: alternating gradients on a smooth relaxation,
+        - "smooth", :class:`~skfair.papers.Smooth`: alternating gradients on a smooth relaxation,
           Algorithm 4 of [1]_; trades by ``n_kmeans_steps`` and ``n_swap_steps``, needs
           ``min_balance=None``. One attribute.
     init : {"k-means++", "random"} or array-like, default="k-means++"
@@ -110,12 +110,6 @@ class FairKMeans(
         objective, which weighs fairness too). Each run starts twice: from plain k-means,
         and from k-means on the points relative to their group's mean. "auto" is one run whose
         starts are the best of three.
-    n_kmeans_steps, n_swap_steps, swap_target, swap_candidates, batch_size, fairness_weight : object
-        Fields of :class:`~skfair.solvers.Swap`, :class:`~skfair.solvers.Smooth` and
-        :class:`~skfair.solvers.Variational`.
-
-        .. deprecated:: 0.2
-            Pass an object with these fields as ``solver``.
     max_iter : int, default=100
         Largest number of rounds per run.
     tol : float, default=1e-4
@@ -206,12 +200,6 @@ class FairKMeans(
         "solver": [str, ClusteringSolver],
         "init": [StrOptions({"k-means++", "random"}), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "n_kmeans_steps": [Interval(Integral, 0, None, closed="left")],
-        "n_swap_steps": [Interval(Integral, 0, None, closed="left")],
-        "swap_target": [StrOptions({"global", "local"})],
-        "swap_candidates": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "fairness_weight": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -229,12 +217,6 @@ class FairKMeans(
         solver: str | ClusteringSolver = "prices",
         init: Literal["k-means++", "random"] | MatrixLike = "k-means++",
         n_init: int | Literal["auto"] = "auto",
-        n_kmeans_steps: int = 20,
-        n_swap_steps: int = 4,
-        swap_target: Literal["global", "local"] = "local",
-        swap_candidates: int | Literal["auto"] = "auto",
-        batch_size: int | None = 1024,
-        fairness_weight: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: Seed = None,
@@ -250,12 +232,6 @@ class FairKMeans(
         self.solver = solver
         self.init = init
         self.n_init = n_init
-        self.n_kmeans_steps = n_kmeans_steps
-        self.n_swap_steps = n_swap_steps
-        self.swap_target = swap_target
-        self.swap_candidates = swap_candidates
-        self.batch_size = batch_size
-        self.fairness_weight = fairness_weight
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -288,7 +264,7 @@ class FairKMeans(
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the cost and in the limits.
         """
-        solver = chosen_solver(self)
+        solver = clustering_solver(self.solver)
         data = self._read(
             X,
             supervised=False,
@@ -297,7 +273,7 @@ class FairKMeans(
             **row_checks(X),
         )
         check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
-        min_balance = kept_balance(self, solver)
+        min_balance = self._kept_balance(solver)
         check_limits(
             solver,
             data.groups.n_attributes,
@@ -327,6 +303,18 @@ class FairKMeans(
         if min_balance:
             warn_of_crossing(self.group_counts_, data.groups, min_balance, self.relative_balance)
         return self
+
+    def _kept_balance(self, solver: ClusteringSolver) -> float | None:
+        """Return ``min_balance``; None where it is the default and the solver cannot keep any."""
+        is_default = self.min_balance == type(self)().min_balance
+        if solver.keeps_balance or self.min_balance is None or not is_default:
+            return self.min_balance
+        warn_user(
+            f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and keeps "
+            f"no limit, so min_balance={self.min_balance} is ignored. Pass min_balance=None, or "
+            "use solver='prices' for a limit that is kept."
+        )
+        return None
 
     def _rules(self, data: TrainingData, min_balance: float | None) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""

@@ -72,11 +72,11 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 
         - "prices", :class:`~skfair.solvers.Prices`: a warm-started sweep of the method of
           :class:`FairKMeans`.
-        - "swap", :class:`~skfair.solvers.Swap`: a list of labellings improved by k-means
+        - "swap", :class:`~skfair.papers.Swap`: a list of labellings improved by k-means
           steps and swaps, Algorithm 3 of safairkm, for ``max_iter`` iterations; ``balances``,
           ``init`` and ``n_init`` are not used. One attribute, no sample weights. The object takes
           the options of that algorithm: pairs, starts, length of the list, target, candidates.
-        - "variational", :class:`~skfair.solvers.Variational`: a run per weight of its penalty,
+        - "variational", :class:`~skfair.papers.Variational`: a run per weight of its penalty,
           ``Variational(front_weights=...)``; ``balances`` are not used. One attribute.
     init : {"k-means++", "random"}, default="k-means++"
         How plain k-means, where the sweeps start, is seeded.

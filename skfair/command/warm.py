@@ -36,8 +36,9 @@ from skfair.classification import (
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
+from skfair.papers import Swap
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS, Swap
+from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS
 from skfair.utils.files import is_safe
 
 Task = Callable[[FloatArray, NDArray[Any]], None]

@@ -10,11 +10,9 @@ from skfair.constraints.partial.surrogates import Kind
 from skfair.losses import LOSSES, Loss, make_loss
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.ranking import PAIR_LOSSES
-from skfair.solvers import ALLBFGS, SOLVERS
-from skfair.solvers.base import Solver
-from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.solvers import ALLBFGS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
 from skfair.utils.text import listed
-from skfair.utils.warn import warn_user
 
 # Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
 # ramp's corners.
@@ -57,15 +55,9 @@ def make_objective(
 
 def solver_of_name(name: str) -> Solver:
     """Return a solver of smooth problems by its name."""
-    if name == "alm":
-        warn_user(
-            "solver='alm' is now called 'al_lbfgs' here, as in ConstrainedERMClassifier, where "
-            "'alm' is another algorithm. The old name will be removed in version 0.3.",
-            FutureWarning,
-        )
-    if name in ("auto", "alm"):
+    if name == "auto":
         return ALLBFGS()
-    if name in DC_SOLVERS:
+    if name in set(DC_SOLVERS):
         return DC_SOLVERS[name]()
     if name in set(SOLVERS):
         return SOLVERS[name]()

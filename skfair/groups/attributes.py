@@ -47,15 +47,33 @@ MAX_NUMERIC_LEVELS = 50
 MAX_LEVELS = 1000
 
 
-def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
-    """Split what was given into (name or None, 1-d values) pairs."""
+def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
+    """Split what was given into (name or None, 1-d values) pairs, one value per row."""
     argument = role.argument
+    if isinstance(given, np.ndarray | list | tuple):
+        columns: Columns = [(None, values) for values in _array_columns(given, argument)]
+    else:
+        columns = _table_columns(given, argument)
+    if not columns or len(columns[0][1]) == 0:
+        raise ValueError(f"{argument} is empty. Pass one value per row of X.")
+    n_rows = len(columns[0][1])
+    if any(len(values) != n_rows for _, values in columns):
+        raise ValueError(f"The columns of {argument} differ in length.")
+    if n_samples is not None and n_rows != n_samples:
+        raise ValueError(
+            f"{argument} has {n_rows} rows but X has {n_samples}. Pass one value per row of X."
+        )
+    return columns
+
+
+def _table_columns(given: Any, argument: str) -> Columns:
+    """Split a table, a dict or a Series into columns with their names."""
     if sparse.issparse(given):
         raise TypeError(
             f"{argument} is a sparse matrix. Pass a dense 1-d array, or one column per attribute."
         )
     refuse_lazy_frame(given, argument)
-    given = _unmasked(columns_of_table(given))
+    given = columns_of_table(given)
     columns: Columns
     if isinstance(given, Mapping):
         columns = [(str(name), _one_column(v, argument)) for name, v in given.items()]
@@ -74,10 +92,6 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
         columns = [(name, _one_column(given, argument))]
     else:
         columns = [(None, values) for values in _array_columns(given, argument)]
-    if not columns or len(columns[0][1]) == 0:
-        raise ValueError(f"{argument} is empty. Pass one value per row of X.")
-    if len({len(values) for _, values in columns}) > 1:
-        raise ValueError(f"The columns of {argument} differ in length.")
     check_text((name for name, _ in columns), f"The name of a column of {argument},")
     return columns
 
@@ -103,6 +117,7 @@ def _one_column(values: Any, argument: str) -> Any:
 
 def _array_columns(values: Any, argument: str) -> list[Any]:
     """Split an array or nested list into columns."""
+    values = _unmasked(values) if isinstance(values, np.ma.MaskedArray) else values
     if values is None or isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{argument} must be array-like with one value per row, got {values!r}.")
     if isinstance(values, list | tuple):
@@ -124,15 +139,6 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     return [np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])]
 
 
-def check_length(columns: Columns, n_samples: int | None, role: Role = SENSITIVE) -> None:
-    """Raise if the number of rows is not the expected one."""
-    n_rows = len(columns[0][1])
-    if n_samples is not None and n_rows != n_samples:
-        raise ValueError(
-            f"{role.argument} has {n_rows} rows but X has {n_samples}. Pass one value per row of X."
-        )
-
-
 def check_missing(found: Factorized, name: str, role: Role = SENSITIVE) -> None:
     """Raise if an attribute has missing values, and say how many."""
     n_missing = int(np.count_nonzero(found.codes < 0))
@@ -144,8 +150,10 @@ def check_missing(found: Factorized, name: str, role: Role = SENSITIVE) -> None:
         )
 
 
-def check_discrete(found: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
-    """Raise if an attribute looks continuous or like an identifier."""
+def check_levels(found: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
+    """Raise if an attribute has missing values, looks continuous or like an identifier."""
+    if found.codes.min(initial=0) < 0:
+        check_missing(found, name, role)
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     n_levels = len(found.levels)
     is_numeric = kind in "iufcmM" or (  # a list, or a column of objects
@@ -163,6 +171,8 @@ def check_discrete(found: Factorized, name: str, values: object, role: Role = SE
             f"{role.attribute} {name!r} has {n_levels} levels (at most {MAX_LEVELS} are read "
             "as groups), which looks like an identifier. Merge levels into groups."
         )
+    if any(isinstance(level, str) for level in found.levels):
+        warn_spelling(found.levels, name, role)
 
 
 def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -> None:

@@ -31,11 +31,8 @@ from skfair.groups.attributes import (
     SENSITIVE,
     Role,
     check_alignment,
-    check_discrete,
-    check_length,
-    check_missing,
+    check_levels,
     read_columns,
-    warn_spelling,
 )
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
 from skfair.utils.factorize import Factorized, factorize
@@ -243,15 +240,16 @@ def encode_groups(
     """
     if isinstance(sensitive_features, GroupEncoding):
         return sensitive_features
-    columns = read_columns(sensitive_features, role)
-    check_length(columns, n_samples, role)
+    columns = read_columns(sensitive_features, role, n_samples)
     check_alignment(sensitive_features, like, role)
-    names = _attribute_names([name for name, _ in columns], role.argument.removesuffix("s"))
+    noun = role.argument.removesuffix("s")
+    unnamed = [noun] if len(columns) == 1 else [f"{noun}_{i}" for i in range(len(columns))]
+    names = tuple(
+        number if name is None else name for number, (name, _) in zip(unnamed, columns, strict=True)
+    )
     found = [factorize(values) for _, values in columns]
     for name, (_, values), one in zip(names, columns, found, strict=True):
-        check_missing(one, name, role)
-        check_discrete(one, name, values, role)
-        warn_spelling(one.levels, name, role)
+        check_levels(one, name, values, role)
     if len(found) > 1 and intersectional:
         return _encode_intersections(names, found, role)
     sizes = [len(one.levels) for one in found]
@@ -294,12 +292,6 @@ def _encode_intersections(
         GroupLevels(names, levels, combinations, group_names, offsets, role.argument),
         np.bincount(codes, minlength=len(group_names)).astype(np.int64),
     )
-
-
-def _attribute_names(names: list[str | None], noun: str) -> tuple[str, ...]:
-    if len(names) == 1:
-        return (noun if names[0] is None else names[0],)
-    return tuple(f"{noun}_{i}" if n is None else n for i, n in enumerate(names))
 
 
 def _group_names(attributes: tuple[str, ...], levels: tuple[list[Any], ...]) -> tuple[str, ...]:

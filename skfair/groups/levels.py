@@ -18,7 +18,6 @@ from skfair.groups.attributes import (
     SENSITIVE,
     Columns,
     Role,
-    check_length,
     check_missing,
     read_columns,
 )
@@ -113,8 +112,7 @@ class GroupLevels:
         number -1 with ``allow_unseen``.
         """
         role = self.role
-        columns = read_columns(sensitive_features, role)
-        check_length(columns, n_samples, role)
+        columns = read_columns(sensitive_features, role, n_samples)
         if len(columns) != len(self.levels):
             raise ValueError(
                 f"{role.argument} has {len(columns)} columns but the groups were learned from "

@@ -5,6 +5,11 @@ Each display stores plain numbers and draws them with ``plot``; ``from_estimator
 (``plot(ax=display.ax_, name=...)``) continues its colours and markers, so that two models can be
 compared in one picture. Colour is never the only thing that tells two groups apart.
 
+Each display has a file of its own, which says what its numbers are, how they are computed and how
+they are drawn. What all share is in ``_display`` (their base), ``_style`` (colours, lines and
+legends), ``_inputs`` (what is read from arguments and estimators) and ``_docs`` (paragraphs of
+docstrings).
+
 matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
 """
 

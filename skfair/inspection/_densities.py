@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 Bandwidth = Literal["scott", "silverman"] | float
 Outline = tuple[FloatArray, FloatArray]  # positions and heights
 
-_N_GRID = 400
 # Above this many rows the scores are counted in this many bins before smoothing.
 _N_BINS = 4096
-# How many bandwidths a density is drawn beyond the outermost scores.
-_MARGIN = 3.0
 
 
 def histogram(scores: FloatArray, weights: FloatArray | None, edges: FloatArray) -> Outline:
@@ -66,9 +63,10 @@ def density(
         seen = weights.sum() ** 2 / (weights**2).sum()
         factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
     kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
-    margin = _MARGIN * float(np.sqrt(kernels.covariance[0, 0]))
+    # Three bandwidths beyond the outermost scores 99.7 % of their kernels are drawn.
+    margin = 3 * float(np.sqrt(kernels.covariance[0, 0]))
     lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
-    x = np.linspace(max(low - margin, lowest), min(high + margin, highest), _N_GRID)
+    x = np.linspace(max(low - margin, lowest), min(high + margin, highest), 400)
     heights = kernels(x)
     for end in (lowest, highest):
         if np.isfinite(end):  # what would leak over the end is reflected

@@ -24,7 +24,7 @@ response_method : str or sequence of str, default=("decision_function", "predict
     "pos_label": """pos_label : label, default=None
     The class whose scores are drawn; None is the second one.""",
     "name": """name : str, default=None
-    Name of the model, put in front of the names in the legend.""",
+    Name of what is drawn, such as the model, put in front of the names in the legend.""",
     "ax": """ax : matplotlib Axes, default=None
     Axes to draw on; None makes a new figure.""",
     "Attributes": """ax_ : matplotlib Axes

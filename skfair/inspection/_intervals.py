@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray, IntervalLike
 from skfair.groups.encoding import GroupLevels
@@ -18,6 +19,13 @@ _TINY = 1e-12
 def bounds_of_groups(interval: IntervalLike | None, levels: GroupLevels) -> list[FloatArray] | None:
     """Return the (low, high) pairs of each group; None if there is no interval."""
     return None if interval is None else Intervals(interval, levels).bounds
+
+
+def pairs_of_groups(interval: Sequence[ArrayLike] | None) -> list[FloatArray] | None:
+    """Return the intervals of each group, or curve, as tables of (low, high) pairs."""
+    if interval is None:
+        return None
+    return [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in interval]
 
 
 def interval_text(bounds: Sequence[FloatArray]) -> str:

@@ -11,12 +11,15 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from skfair.utils.text import visible
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
+    from matplotlib.lines import Line2D
 
 # Okabe and Ito's palette; yellow, hard to see on white, comes last.
 PALETTE = (
@@ -48,8 +51,12 @@ _LINE, _COLUMN = 38, 18
 # Letters that are shown of the beginning and of the end of a longer name: three lines of it. With
 # twice as many a name takes six, with half as many names that are read in full today are cut.
 _HEAD, _TAIL = 60, 30
-# Inches of a letter of a legend, and of its sample and the space around both.
-_LETTER, _SAMPLE = 0.085, 0.8
+# Inches of a letter of a label or legend (10 points, the default), and of the sample in a legend
+# with the space around both.
+LETTER, _SAMPLE = 0.085, 0.8
+
+# More groups than these have a legend beside the axes: they are as many as there are colours.
+_MOST_INSIDE = len(PALETTE)
 
 # Points of a line that are all marked.
 _FEW_POINTS = 3
@@ -115,6 +122,18 @@ def with_options(kind: type[Artist], defaults: dict[str, Any], given: dict[str, 
     return {**normalize_kwargs(defaults, kind), **normalize_kwargs(given, kind)}
 
 
+def draw_line(
+    ax: Axes, x: ArrayLike, y: ArrayLike, style: Look, given: dict[str, Any], **options: Any
+) -> Line2D:
+    """Draw a line in the look of a series and count it as one; the user's options go before."""
+    from matplotlib.lines import Line2D
+
+    options = {"color": style.color, "linestyle": style.linestyle, **options}
+    (line,) = ax.plot(x, y, **with_options(Line2D, options, given))
+    as_series(line)
+    return line
+
+
 def as_series(artist: Artist) -> None:
     """Mark an artist as the one that stands for a data series."""
     artist.set_gid(_SERIES)
@@ -177,10 +196,20 @@ def legend_beside(
     if options["ncols"] > 1:
         options["fontsize"] = "small"
     if widen:
-        width = _SAMPLE + _LETTER * longest_line(str(one.get_label()) for one in entries)
+        width = _SAMPLE + LETTER * longest_line(str(one.get_label()) for one in entries)
         figure: Any = ax.figure
         figure.set_figwidth(figure.get_figwidth() + options["ncols"] * width)
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)
+
+
+def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bool:
+    """Place the legend within the axes, or beside them if there are many groups; say whether."""
+    is_beside = n_groups > _MOST_INSIDE
+    if is_beside:
+        legend_beside(ax, widen=widen)
+    else:
+        ax.legend(loc=loc)
+    return is_beside
 
 
 def label_rows(ax: Axes, names: Sequence[str], sizes: Sequence[str] | None = None) -> None:

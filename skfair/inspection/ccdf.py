@@ -24,22 +24,19 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.groups.encoding import GroupEncoding
+from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
-from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
-from skfair.inspection._intervals import bounds_of_groups, interval_text
+from skfair.inspection._inputs import SCORE_METHODS, check_same_length
+from skfair.inspection._intervals import bounds_of_groups, interval_text, pairs_of_groups
 from skfair.inspection._style import (
     GREY,
+    PALETTE,
     as_reference,
-    as_series,
-    axes_for,
-    check_matplotlib,
+    draw_line,
     is_first,
-    legend_beside,
+    legend_for,
     look,
-    n_series,
     plain,
-    with_name,
-    with_options,
 )
 from skfair.metrics.scores import scored_rows
 from skfair.utils.response import get_response
@@ -49,15 +46,11 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-_BAND = "#E69F00"
-# More curves than these have a legend beside the axes.
-_MOST_INSIDE = 8
-# Markers along a curve, to tell curves apart without colour.
-_N_MARKERS = 8
+_BAND = PALETTE[4]  # orange: the first four are those of curves
 
 
 @documented
-class CCDFCurveDisplay:
+class CCDFCurveDisplay(Display):
     r"""Selection rate of each group against that of a reference group, over all thresholds.
 
     A point of the curve of group k is :math:`(\bar F_{ref}(\theta), \bar F_k(\theta))` with
@@ -142,11 +135,7 @@ class CCDFCurveDisplay:
             if reference_interval is None
             else np.atleast_2d(np.asarray(reference_interval, dtype=np.float64))
         )
-        self.group_interval = (
-            None
-            if group_interval is None
-            else [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in group_interval]
-        )
+        self.group_interval = pairs_of_groups(group_interval)
         if self.group_interval is not None:
             check_same_length(
                 "curve", group_interval=self.group_interval, group_names=self.group_names
@@ -162,14 +151,8 @@ class CCDFCurveDisplay:
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        reference: object = None,
-        interval: IntervalLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
         pos_label: ClassLabel = None,
-        name: str | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Score rows with a fitted model and draw the curves.
@@ -180,25 +163,14 @@ class CCDFCurveDisplay:
             A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
         X : array-like of shape (n_samples, n_features)
             The rows to score.
+        **kwargs
+            Passed to :meth:`from_predictions`: ``reference``, ``interval``, ``name``, ``ax``, ...
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
-        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
         scores = get_response(
             estimator, X, response_method, sensitive_features=groups, pos_label=pos_label
         )
-        return cls.from_predictions(
-            None,
-            scores,
-            sensitive_features=groups,
-            reference=reference,
-            interval=interval,
-            sample_weight=sample_weight,
-            intersectional=intersectional,
-            name=name,
-            ax=ax,
-            **kwargs,
-        )
+        return cls.from_predictions(None, scores, sensitive_features=groups, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -232,7 +204,7 @@ class CCDFCurveDisplay:
             Whether several attributes are crossed. If False, the reference is compared with the
             other groups of its own attribute.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
+        cls._needs_matplotlib("from_predictions")
         rows = scored_rows(
             y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
         )
@@ -267,44 +239,37 @@ class CCDFCurveDisplay:
             Passed to ``plot`` of matplotlib for the curves.
         """
         is_new = ax is None
-        ax = axes_for(self, ax, figsize=(5.4, 5.4))
-        from matplotlib.lines import Line2D
-
-        start = n_series(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        ax, start = self._start(ax, (5.4, 5.4))
         self.bands_: list[Any] = self._mark_intervals(ax)
         self.diagonal_: Line2D | None = None
         if is_first(ax, "parity"):
             (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=GREY, lw=1, label="parity")
             as_reference(self.diagonal_, "parity")
         self.lines_: list[Line2D] = []
-        model = self.name if name is None else name
         for i, (x, y) in enumerate(zip(self.reference_rates, self.group_rates, strict=True)):
-            style = look(start + i)
-            options: dict[str, Any] = {
-                "color": style.color,
-                "linestyle": style.linestyle,
-                "marker": style.marker,
-                "markevery": (0.05, 1 / _N_MARKERS),
-                "markersize": 5,
-                "label": with_name(model, self.group_names[i]),
-            }
-            (line,) = ax.plot(x, y, **with_options(Line2D, options, kwargs))
-            as_series(line)
+            line = draw_line(
+                ax,
+                x,
+                y,
+                style := look(start + i),
+                kwargs,
+                marker=style.marker,
+                markevery=(0.05, 1 / 8),  # a marker in each eighth of the picture
+                markersize=5,
+                label=self._label(name, self.group_names[i]),
+            )
             self.lines_.append(line)
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
         only = len(self.group_names) == 1
         others = self.group_names[0] if only else "other groups"
         ax.set_ylabel(plain(f"Share of {others} selected"))
-        if len(self.group_names) > _MOST_INSIDE:
-            ax.set_anchor("W")  # the square stands beside its legend
-            legend_beside(ax, widen=is_new)
-            return self
         # In the corner that the curves leave free.
         drawn = [line for line in ax.lines if line.get_gid() is not None]
         rise = [np.mean(np.asarray(d.get_ydata()) - np.asarray(d.get_xdata())) for d in drawn]
-        ax.legend(loc="lower right" if np.sum(rise) > 0 else "upper left")
+        free = "lower right" if np.sum(rise) > 0 else "upper left"
+        if legend_for(ax, len(self.group_names), widen=is_new, loc=free):
+            ax.set_anchor("W")  # the square stands beside its legend
         return self
 
     def _mark_intervals(self, ax: Axes) -> list[Any]:

@@ -7,29 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._display import Display
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import (
-    GREY,
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    marker_of_few,
-    n_series,
-)
-from skfair.utils.docs import documenter
+from skfair.inspection._style import GREY, draw_line, look, marker_of_few
 from skfair.utils.validation import check_number, check_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-
-_documented = documenter(PARAGRAPHS)
 
 
-@_documented
-class CertificateDisplay:
+@documented
+class CertificateDisplay(Display):
     """Disparity, what can be shown of it, and accuracy along a path of decisions.
 
     The path begins with decisions that are certainly fair and ends with free ones. The upper line
@@ -103,7 +92,7 @@ class CertificateDisplay:
         estimator : estimator
             A fitted classifier, or a regressor, of which R2 takes the place of the accuracy.
         """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
+        cls._needs_matplotlib("from_estimator")
         try:
             path, limit = estimator.path_, _limit(estimator)
         except AttributeError as error:
@@ -131,40 +120,23 @@ class CertificateDisplay:
         """
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)
-        ax = axes_for(self, ax, figsize=(6.4, 4.6))
-        self.ax_, self.figure_ = ax, ax.figure
-        steps, start = np.arange(1, self.disparities.size + 1), n_series(ax)
-        self.lines_: list[Line2D] = []
-        named = (("disparity on held-out rows", self.disparities), ("can be shown", self.bounds))
-        for number, (label, values) in enumerate(named):
-            style = look(start + number)
-            (line,) = ax.plot(
-                steps,
-                values,
-                color=style.color,
-                linestyle=style.linestyle,
-                marker=marker_of_few(style, steps.size),
-                lw=1.5,
-                label=label,
-            )
-            as_series(line)
-            self.lines_.append(line)
+        ax, start = self._start(ax)
+        steps = np.arange(1, self.disparities.size + 1)
+        looks = [look(start + number) for number in range(3)]
+        marked = [{"marker": marker_of_few(style, steps.size)} for style in looks]
+        shown = {"disparity on held-out rows": self.disparities, "can be shown": self.bounds}
+        self.lines_ = [
+            draw_line(ax, steps, values, looks[i], marked[i], lw=1.5, label=label)
+            for i, (label, values) in enumerate(shown.items())
+        ]
         if self.max_disparity is not None:
             ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
         ax.axvspan(0.5, self.n_certified + 0.5, color=GREY, alpha=0.12, lw=0, label="certified")
         other = ax.twinx()
-        style = look(start + 2)
-        (self.accuracy_,) = other.plot(
-            steps,
-            self.accuracies,
-            color=style.color,
-            linestyle=style.linestyle,
-            marker=marker_of_few(style, steps.size),
-            label=self._quality.replace("A", "a"),
-        )
+        label = self._quality.replace("A", "a")
+        self.accuracy_ = draw_line(other, steps, self.accuracies, looks[2], marked[2], label=label)
         other.set_ylabel(f"{self._quality} (higher is better)")
-        ax.set_xlabel("Step, from certainly fair to free")
-        ax.set_ylabel("Disparity (lower is better)")
+        ax.set(xlabel="Step, from certainly fair to free", ylabel="Disparity (lower is better)")
         ax.legend(handles=[*ax.get_legend_handles_labels()[0], self.accuracy_], fontsize="small")
         return self
 

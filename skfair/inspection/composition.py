@@ -10,17 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.encoding import encode_groups
+from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
+    LETTER,
     as_series,
-    axes_for,
-    check_matplotlib,
     legend_beside,
     legend_columns,
     longest_line,
     look,
-    n_series,
     plain,
     with_options,
 )
@@ -32,16 +31,12 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
 
 
-_BAR_WIDTH = 0.8
-# Inches that a letter of a label takes, and room for the axis on the left.
-_LETTER = 0.085
-_LEFT = 0.9
-# A new figure is not made wider than this for the sake of upright labels.
+# A new figure is not made wider than these inches, a printed page, for the sake of upright labels.
 _MAX_INCHES = 10.0
 
 
 @documented
-class ClusterCompositionDisplay:
+class ClusterCompositionDisplay(Display):
     """Shares of the groups in each cluster as stacked bars, with those of the sample as lines.
 
     A cluster in which every boundary between two colours lies on its dashed line mixes the groups
@@ -132,9 +127,6 @@ class ClusterCompositionDisplay:
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the clusters that a fitted clusterer found in its training sample.
@@ -148,19 +140,13 @@ class ClusterCompositionDisplay:
             ``from_labels(estimator.predict(X_new), ...)``.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.
+        **kwargs
+            Passed to :meth:`from_labels`: ``sample_weight``, ``ax``, ...
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
+        caller = cls._needs_matplotlib("from_estimator")
         labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
         groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
-        return cls.from_labels(
-            labels,
-            sensitive_features=groups,
-            sample_weight=sample_weight,
-            intersectional=intersectional,
-            ax=ax,
-            **kwargs,
-        )
+        return cls.from_labels(labels, sensitive_features=groups, **kwargs)
 
     @classmethod
     def from_labels(
@@ -182,7 +168,7 @@ class ClusterCompositionDisplay:
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn side by side.
         """
-        check_matplotlib(f"{cls.__name__}.from_labels")
+        cls._needs_matplotlib("from_labels")
         codes, clusters = check_labels(labels, "labels")
         weights = check_weights(sample_weight, codes.size)
         groups = encode_groups(
@@ -216,64 +202,64 @@ class ClusterCompositionDisplay:
         is_new = ax is None
         n_clusters = len(self.cluster_names)
         n_attributes = int(self.attribute_of_group.max()) + 1
-        width = _BAR_WIDTH / n_attributes
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
-        clusters, groups = (
-            [plain(name) for name in names] for names in (self.cluster_names, self.group_names)
-        )
+        clusters = [plain(name) for name in self.cluster_names]
         letters = longest_line([*clusters, *sizes])
-        room = max((letters + 1) * _LETTER, 0.25 * n_attributes) * n_clusters
-        beside = _LETTER * max(12, longest_line(groups)) + 0.7  # a column of the legend
-        beside *= legend_columns(len(groups) + 1)
-        inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
-        ax = axes_for(self, ax, figsize=(_LEFT + inches + beside, 4.2))
-        from matplotlib.patches import Rectangle
-
-        if n_series(ax):
-            raise ValueError(
-                "ax already shows data, and the bars would cover them. Plot each composition on "
-                "axes of its own."
-            )
-        self.ax_, self.figure_ = ax, ax.figure
+        inches, beside = self._inches(letters, n_attributes)
+        ax, _ = self._start(
+            ax,
+            (0.9 + inches + beside, 4.2),  # with room for the axis on the left
+            alone="ax already shows data, and the bars would cover them. Plot each composition on "
+            "axes of its own.",
+        )
         self.bars_: list[BarContainer] = []
         self.overall_lines_: list[LineCollection] = []
         for a in range(n_attributes):
-            members = np.flatnonzero(self.attribute_of_group == a)
-            x = np.arange(n_clusters, dtype=np.float64) + (a - (n_attributes - 1) / 2) * width
-            below = np.zeros(n_clusters)
-            for g in members.tolist():
-                style = look(g)
-                options: dict[str, Any] = {
-                    "width": width,
-                    "color": style.color,
-                    "hatch": style.hatch,
-                    "edgecolor": "white",
-                    "label": groups[g],
-                }
-                bars = ax.bar(
-                    x, self.shares[g], bottom=below, **with_options(Rectangle, options, kwargs)
-                )
-                as_series(bars.patches[0])
-                self.bars_.append(bars)
-                below = below + self.shares[g]
-            self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
+            self._draw_attribute(ax, a, n_attributes, kwargs)
         if not is_new:
             inches = ax.get_window_extent().width / ax.figure.dpi
-        turned = letters * _LETTER * n_clusters > inches
+        turned = letters * LETTER * n_clusters > inches
         gap = "  " if turned else "\n"
         ax.set_xticks(
             range(n_clusters),
             [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)],
             rotation=90 if turned else 0,
         )
-        ax.set_xlim(-0.5, n_clusters - 0.5)
-        ax.set_ylim(0, 1)
-        ax.set_xlabel("Cluster")
-        ax.set_ylabel("Share of the cluster")
+        ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
+        ax.set(xlabel="Cluster", ylabel="Share of the cluster")
         lines = self.overall_lines_[:1]
         # Upwards, as the bars are stacked; the dashed line last.
         legend_beside(ax, [*lines, *self.bars_], reverse=True)
         return self
+
+    def _inches(self, letters: int, n_attributes: int) -> tuple[float, float]:
+        """Return how wide the bars of a new figure are, and the legend beside them."""
+        room = max((letters + 1) * LETTER, 0.25 * n_attributes) * len(self.cluster_names)
+        entries = [plain(name) for name in self.group_names]
+        column = LETTER * max(12, longest_line(entries)) + 0.7
+        beside = column * legend_columns(len(entries) + 1)
+        return min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0)), beside
+
+    def _draw_attribute(
+        self, ax: Axes, attribute: int, n_attributes: int, given: dict[str, Any]
+    ) -> None:
+        """Draw the bars of the groups of one attribute, stacked upon each other."""
+        from matplotlib.patches import Rectangle
+
+        n_clusters, width = len(self.cluster_names), 0.8 / n_attributes
+        x = np.arange(n_clusters, dtype=np.float64) + (attribute - (n_attributes - 1) / 2) * width
+        below = np.zeros(n_clusters)
+        members = np.flatnonzero(self.attribute_of_group == attribute)
+        for g in members.tolist():
+            style, label = look(g), plain(self.group_names[g])
+            options: dict[str, Any] = {"width": width, "color": style.color, "label": label}
+            options |= {"hatch": style.hatch, "edgecolor": "white"}
+            options = with_options(Rectangle, options, given)
+            bars = ax.bar(x, self.shares[g], bottom=below, **options)
+            as_series(bars.patches[0])
+            self.bars_.append(bars)
+            below = below + self.shares[g]
+        self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
 
     def _draw_overall(
         self, ax: Axes, members: NDArray[np.int64], x: FloatArray, width: float, *, is_alone: bool

@@ -9,17 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
-from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._display import Display
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length, fitted_attribute
-from skfair.inspection._style import (
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    n_series,
-    with_options,
-)
-from skfair.utils.docs import documenter
+from skfair.inspection._style import axes_for, check_matplotlib, draw_line, look, n_series
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_numbers
 
@@ -40,20 +33,8 @@ _MAX_RANGE = 1e8
 _MAX_MARKED = 40
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "name": """name : str, default=None
-    Name of the history in the legend.""",
-        "ax": """ax : matplotlib Axes or sequence of them, default=None
-    One per column; a single Axes will do for a single column. None makes a new figure
-    with the panels below each other.""",
-    }
-)
-
-
-@_documented
-class ConvergenceDisplay:
+@documented
+class ConvergenceDisplay(Display):
     """History of a solver, one panel per column: objective, violation, ...
 
     Violations are drawn on a logarithmic scale. If some are 0 (the iterate is feasible) the scale
@@ -92,6 +73,8 @@ class ConvergenceDisplay:
     'log'
     """
 
+    ax_: Any  # one Axes, or an array of them
+
     def __init__(self, *, history: Mapping[str, ArrayLike], name: str | None = None) -> None:
         if not isinstance(history, Mapping):
             raise TypeError(
@@ -117,10 +100,7 @@ class ConvergenceDisplay:
         X: MatrixLike | None = None,
         y: ColumnLike | None = None,
         *,
-        x: Axis = "iteration",
-        columns: str | Sequence[str] | None = None,
         name: str | None = None,
-        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the history of a fitted estimator.
@@ -129,14 +109,14 @@ class ConvergenceDisplay:
         ----------
         estimator : object
             A fitted estimator with ``history_``, or a pipeline or search that ends in one.
-        X : array-like, default=None
+        X, y : object
             Not used; accepted so that all displays are called alike.
-        y : array-like, default=None
-            Not used; accepted so that all displays are called alike.
+        **kwargs
+            Passed to :meth:`plot`: ``x``, ``columns``, ``ax``, or options of the lines.
         """
-        check_matplotlib(f"{cls.__name__}.from_estimator")
+        cls._needs_matplotlib("from_estimator")
         history = fitted_attribute(estimator, "history_", "the record of its solver's iterations")
-        return cls(history=history, name=name).plot(ax=ax, x=x, columns=columns, **kwargs)
+        return cls(history=history, name=name).plot(**kwargs)
 
     def plot(
         self,
@@ -151,6 +131,9 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
+        ax : matplotlib Axes or sequence of them, default=None
+            One per column; a single Axes will do for a single column. None makes a new figure
+            with the panels below each other.
         x : {"iteration", "passes", "seconds"}, default="iteration"
             What runs from left to right: iterations of the solver (rows of the history if it does
             not say which), how often all rows were evaluated (batches count by their size), or CPU
@@ -165,8 +148,6 @@ class ConvergenceDisplay:
         self.columns_ = self._check_columns(columns)
         steps = self._steps(x)
         panels = self._panels(ax, len(self.columns_))
-        from matplotlib.lines import Line2D
-
         self.ax_ = panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
         self.figure_: Figure | SubFigure = panels[0].figure
         self.lines_: list[Line2D] = []
@@ -175,17 +156,14 @@ class ConvergenceDisplay:
             style = look(n_series(panel))
             values = self.history[column]
             recorded = np.isfinite(values) & np.isfinite(steps)
-            options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
             n_recorded = int(np.count_nonzero(recorded))
-            options |= {"marker": style.marker, "markersize": 4}
+            options: dict[str, Any] = {"marker": style.marker, "markersize": 4}
             if n_recorded > _MAX_MARKED:
                 options |= {"markevery": n_recorded // 8}
             if model is not None:
                 options["label"] = model
-            options = with_options(Line2D, options, kwargs)
-            (line,) = panel.plot(steps[recorded], values[recorded], **options)
-            as_series(line)
-            self.lines_.append(line)
+            points = (steps[recorded], values[recorded])
+            self.lines_.append(draw_line(panel, *points, style, kwargs, **options))
             panel.set_ylabel(column.replace("_", " ").capitalize())
             if any(word in column for word in _TO_ZERO):
                 _scale_towards_zero(panel)

@@ -15,20 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray
-from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._display import Display
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import (
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    n_series,
-    plain,
-    with_name,
-    with_options,
-)
+from skfair.inspection._style import draw_line, look, plain
 from skfair.metrics.fronts import nondominated
-from skfair.utils.docs import documenter
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_scores
 
@@ -40,17 +31,8 @@ if TYPE_CHECKING:
 Better = Literal["lower", "higher"]
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "name": """name : str, default=None
-    Name of the front in the legend.""",
-    }
-)
-
-
-@_documented
-class FairnessFrontDisplay:
+@documented
+class FairnessFrontDisplay(Display):
     """Models or clusterings by two criteria, with the staircase of the nondominated ones.
 
     A point is nondominated if no other one is at least as good in both criteria and better in one.
@@ -167,7 +149,7 @@ class FairnessFrontDisplay:
         point_names : sequence of str, default=None
             Names written at the points.
         """
-        check_matplotlib(f"{cls.__name__}.from_clusterings")
+        cls._needs_matplotlib("from_clusterings")
         display = cls(
             x=_at_least_zero(costs, "costs"),
             y=check_scores(balances, "balances"),
@@ -206,7 +188,7 @@ class FairnessFrontDisplay:
         **kwargs
             Passed to :meth:`plot`: ``show_knee``, or options of the staircase.
         """
-        check_matplotlib(f"{cls.__name__}.from_classifiers")
+        cls._needs_matplotlib("from_classifiers")
         display = cls(
             x=_at_least_zero(disparities, "disparities"),
             y=check_scores(accuracies, "accuracies"),
@@ -239,31 +221,26 @@ class FairnessFrontDisplay:
         **kwargs
             Passed to ``plot`` of matplotlib for the staircase.
         """
-        ax = axes_for(self, ax, figsize=(6.4, 4.6))
-        from matplotlib.lines import Line2D
-
-        start = n_series(ax)
+        ax, start = self._start(ax)
         style = look(start)
-        model = self.name if name is None else name
-        self.ax_, self.figure_ = ax, ax.figure
-        options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "lw": 1.5}
-        (self.line_,) = ax.plot(*self.staircase.T, **with_options(Line2D, options, kwargs))
-        as_series(self.line_)
+        self.line_ = draw_line(
+            ax, self.staircase[:, 0], self.staircase[:, 1], style, kwargs, lw=1.5
+        )
         color = self.line_.get_color()
         dots: dict[str, Any] = {"color": color, "marker": style.marker, "linestyle": "none"}
         front, rest = self.is_nondominated, ~self.is_nondominated
-        label = with_name(model, "nondominated")
+        label = self._label(name, "nondominated")
         (self.points_,) = ax.plot(self.x[front], self.y[front], label=label, **dots)
         self.dominated_: Line2D | None = None
         if rest.any():
-            dots |= {"fillstyle": "none", "alpha": 0.8, "label": with_name(model, "dominated")}
+            dots |= {"fillstyle": "none", "alpha": 0.8, "label": self._label(name, "dominated")}
             (self.dominated_,) = ax.plot(self.x[rest], self.y[rest], **dots)
         self.marks_: dict[str, Line2D] = {}
         if self.selected is not None:
-            self._mark(ax, "selected", self.selected, model, color, "*", 18)
+            self._mark("selected", self.selected, name, color, "*", 18)
         if show_knee and self.knee is not None:
-            self._mark(ax, "knee", self.knee, model, color, "o", 15)
-        self.texts_ = self._write_names(ax)
+            self._mark("knee", self.knee, name, color, "o", 15)
+        self.texts_ = self._write_names()
         if not start:
             ax.set_xlabel(f"{self.x_label} ({self.x_better} is better)")
             ax.set_ylabel(f"{self.y_label} ({self.y_better} is better)")
@@ -282,10 +259,10 @@ class FairnessFrontDisplay:
         return np.stack([x, y], axis=1)
 
     def _mark(
-        self, ax: Axes, what: str, point: int, model: str | None, color: Any, marker: str, size: int
+        self, what: str, point: int, name: str | None, color: Any, marker: str, size: int
     ) -> None:
         """Draw a large hollow mark around a point."""
-        (self.marks_[what],) = ax.plot(
+        (self.marks_[what],) = self.ax_.plot(
             self.x[point],
             self.y[point],
             marker=marker,
@@ -294,10 +271,10 @@ class FairnessFrontDisplay:
             markerfacecolor="white" if marker == "*" else "none",
             markeredgecolor=color,
             markeredgewidth=1.5,
-            label=with_name(model, what),
+            label=self._label(name, what),
         )
 
-    def _write_names(self, ax: Axes) -> list[Annotation]:
+    def _write_names(self) -> list[Annotation]:
         """Write the names on the better side of the points, which the staircase leaves free."""
         right = 1 if self.x_better == "higher" else -1
         up = 1 if self.y_better == "higher" else -1
@@ -306,7 +283,7 @@ class FairnessFrontDisplay:
             if mark in self.marks_:  # marks are larger than points
                 distance[point] = 9
         return [
-            ax.annotate(
+            self.ax_.annotate(
                 plain(text),
                 (self.x[i], self.y[i]),
                 xytext=(distance[i] * right, distance[i] * up),

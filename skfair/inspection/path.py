@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
-from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._display import Display
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import (
-    GREY,
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    n_series,
-    with_name,
-    with_options,
-)
-from skfair.utils.docs import documenter
+from skfair.inspection._style import GREY, draw_line, look
 from skfair.utils.validation import check_scores
 
 if TYPE_CHECKING:
@@ -29,17 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "name": """name : str, default=None
-    Name of the path in the legend.""",
-    }
-)
-
-
-@_documented
-class FairnessPathDisplay:
+@documented
+class FairnessPathDisplay(Display):
     """Score against disparity along a path of stricter and stricter bounds.
 
     Filled markers are the models on the training sample, hollow ones the same models on the test
@@ -131,7 +113,7 @@ class FairnessPathDisplay:
         **kwargs
             Passed to :meth:`plot`: ``show_bounds``, or options of the lines.
         """
-        check_matplotlib(f"{cls.__name__}.from_path")
+        cls._needs_matplotlib("from_path")
         if not hasattr(path, "train_disparities"):
             raise TypeError(f"path must be a FairnessPath, got {path!r}.")
         display = cls(
@@ -167,32 +149,18 @@ class FairnessPathDisplay:
         """
         if show_bounds and self.max_disparities is None:
             raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")
-        ax = axes_for(self, ax, figsize=(6.4, 4.6))
-        from matplotlib.lines import Line2D
-
-        start = n_series(ax)
-        style = look(start)
-        model = self.name if name is None else name
-        self.ax_, self.figure_ = ax, ax.figure
-        options: dict[str, Any] = {
-            "color": style.color,
-            "linestyle": style.linestyle,
-            "marker": style.marker,
-            "lw": 1.5,
-            "label": with_name(model, "train"),
-        }
-        options = with_options(Line2D, options, kwargs)
-        (self.train_line_,) = ax.plot(self.train_disparities, self.train_scores, **options)
-        as_series(self.train_line_)
+        ax, start = self._start(ax)
+        line = (self.train_disparities, self.train_scores)
+        marked: dict[str, Any] = {"marker": look(start).marker, "lw": 1.5}
+        label = self._label(name, "train")
+        self.train_line_ = draw_line(ax, *line, look(start), kwargs, **marked, label=label)
         self.test_line_: Line2D | None = None
         if self.test_disparities is not None and self.test_scores is not None:
-            # Of the same colour and marker, but hollow and thin.
-            options |= {
-                "fillstyle": "none",
-                "linewidth": options["linewidth"] / 2,
-                "label": with_name(model, "test"),
-            }
-            (self.test_line_,) = ax.plot(self.test_disparities, self.test_scores, **options)
+            line = (self.test_disparities, self.test_scores)
+            self.test_line_ = draw_line(ax, *line, look(start), kwargs, **marked)
+            # Of the same colour and marker, but hollow and thin, and no series of its own.
+            width, label = self.train_line_.get_linewidth() / 2, self._label(name, "test")
+            self.test_line_.set(fillstyle="none", linewidth=width, label=label, gid=None)
         self.bounds_: LineCollection | None = None
         if show_bounds and self.max_disparities is not None:
             self.bounds_ = ax.vlines(
@@ -204,7 +172,7 @@ class FairnessPathDisplay:
                 linewidth=0.8,
                 alpha=0.4,
                 zorder=0,
-                label=with_name(model, "bounds"),
+                label=self._label(name, "bounds"),
             )
         if not start:
             unit = "" if self.limits is None else " as a multiple of the limits"

@@ -8,20 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.inspection._docs import PARAGRAPHS
-from skfair.inspection._inputs import SCORE_METHODS, read_groups
-from skfair.inspection._style import (
-    GREY,
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    n_series,
-    with_name,
-    with_options,
-)
+from skfair.inspection._display import Display
+from skfair.inspection._docs import documented
+from skfair.inspection._inputs import SCORE_METHODS
+from skfair.inspection._style import GREY, draw_line, look
 from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
-from skfair.utils.docs import documenter
 from skfair.utils.response import get_response
 from skfair.utils.validation import check_number, check_scores
 
@@ -38,20 +29,8 @@ _LABELS = {
 }
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "name": """name : str, default=None
-    Name of the ranker in the legend.""",
-        "sensitive_features": """\
-sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    The group of each document.""",
-    }
-)
-
-
-@_documented
-class RankingGapDisplay:
+@documented
+class RankingGapDisplay(Display):
     """Share of the queries whose disparity is at most so large.
 
     The further up and to the left a curve, the fairer the rankings. Draw a second ranker on the
@@ -134,9 +113,9 @@ class RankingGapDisplay:
             The metric: :func:`skfair.metrics.pair_error_gap`, :func:`skfair.metrics.exposure_gap`
             or :func:`skfair.metrics.rank_gap`.
         **kwargs
-            Passed to ``step`` of matplotlib.
+            Passed to ``plot`` of matplotlib.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
+        cls._needs_matplotlib("from_predictions")
         _check_gap(gap)
         if gap == "pair_error" and y_true is None:
             raise ValueError("gap='pair_error' needs y_true, the grades of the documents.")
@@ -161,7 +140,6 @@ class RankingGapDisplay:
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Score documents and draw the distribution of the disparities of queries.
@@ -179,19 +157,15 @@ class RankingGapDisplay:
         name : str, default=None
             Name of the ranker in the legend; that of its class if None.
         **kwargs
-            Passed to :meth:`from_predictions`: ``gap``, ``limit``, or options of the curve.
+            Passed to :meth:`from_predictions`: ``gap``, ``limit``, ``ax``, or options of the curve.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
         return cls.from_predictions(
             y,
             get_response(estimator, X, (*SCORE_METHODS, "predict")),
             query_id=query_id,
-            sensitive_features=read_groups(
-                caller, X, sensitive_features, sensitive_columns, estimator
-            ),
+            sensitive_features=groups,
             name=type(estimator).__name__ if name is None else name,
-            ax=ax,
             **kwargs,
         )
 
@@ -204,23 +178,12 @@ class RankingGapDisplay:
             Axes to draw on; None makes a new figure. Axes that show another ranker keep their
             labels.
         """
-        ax = axes_for(self, ax, figsize=(6.4, 4.6))
-        from matplotlib.lines import Line2D
-
-        start = n_series(ax)
-        style = look(start)
-        model = self.name if name is None else name
-        self.ax_, self.figure_ = ax, ax.figure
-        options: dict[str, Any] = {
-            "color": style.color,
-            "linestyle": style.linestyle,
-            "lw": 1.8,
-            "label": with_name(model, f"mean {self.gaps.mean():.3f}"),
-        }
+        ax, start = self._start(ax)
         x = np.append(0.0, self.gaps)
         y = np.arange(x.size) / self.gaps.size
-        (self.line_,) = ax.step(x, y, where="post", **with_options(Line2D, options, kwargs))
-        as_series(self.line_)
+        label = self._label(name, f"mean {self.gaps.mean():.3f}")
+        steps = {"drawstyle": "steps-post", "lw": 1.8}
+        self.line_ = draw_line(ax, x, y, look(start), kwargs, **steps, label=label)
         self.limit_: Line2D | None = None
         if self.limit is not None:
             self.limit_ = ax.axvline(

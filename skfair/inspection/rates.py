@@ -17,18 +17,17 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
+from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length, read_groups, second_class
-from skfair.inspection._rate_marks import draw_bars, draw_points, finish_rates
+from skfair.inspection._inputs import check_same_length, second_class
 from skfair.inspection._style import (
+    GREY,
     Look,
     as_series,
-    axes_for,
-    check_matplotlib,
-    label_rows,
+    legend_beside,
     look,
-    n_series,
-    with_name,
+    percent,
+    with_options,
 )
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response
@@ -36,6 +35,7 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
@@ -53,10 +53,12 @@ _KNOWN_RATES = (
 _DEFAULT_RATES = _KNOWN_RATES[:3]
 # Models on the same axes stand below each other.
 _MODEL_STEP = 0.08
+# Models on the same axes differ by how their markers are filled.
+_FILLS = ("full", "none", "left", "top")
 
 
 @documented
-class GroupRatesDisplay:
+class GroupRatesDisplay(Display):
     """Rates of each group with confidence intervals, and the rate of all rows as a line.
 
     One row per group and one for the whole sample; the rates of a row are told apart by colour
@@ -155,17 +157,7 @@ class GroupRatesDisplay:
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        rates: str | Sequence[str] | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
         pos_label: ClassLabel = None,
-        interval: Literal["wilson", "bootstrap"] | None = "wilson",
-        confidence: float = 0.95,
-        n_bootstrap: int = 500,
-        random_state: Seed = None,
-        kind: Literal["point", "bar"] = "point",
-        name: str | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Predict with a fitted classifier and draw the rates of each group.
@@ -180,25 +172,15 @@ class GroupRatesDisplay:
             True labels; None if ``rates`` needs none.
         pos_label : label, default=None
             The class that counts as positive; None is the second class of a binary classifier.
+        **kwargs
+            Passed to :meth:`from_predictions`: ``rates``, ``interval``, ``name``, ``ax``, ...
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
-        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
         return cls.from_predictions(
             y,
             get_response(estimator, X, "predict", sensitive_features=groups),
             sensitive_features=groups,
-            rates=rates,
-            sample_weight=sample_weight,
-            intersectional=intersectional,
             pos_label=second_class(estimator, pos_label),
-            interval=interval,
-            confidence=confidence,
-            n_bootstrap=n_bootstrap,
-            random_state=random_state,
-            kind=kind,
-            name=name,
-            ax=ax,
             **kwargs,
         )
 
@@ -217,7 +199,6 @@ class GroupRatesDisplay:
         confidence: float = 0.95,
         n_bootstrap: int = 500,
         random_state: Seed = None,
-        kind: Literal["point", "bar"] = "point",
         name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -246,10 +227,10 @@ class GroupRatesDisplay:
             Number of resampled tables.
         random_state : int, RandomState instance or None, default=None
             Seed of the bootstrap.
-        kind : {"point", "bar"}, default="point"
-            What is drawn.
+        **kwargs
+            Passed to :meth:`plot`: ``kind``, or options of the points or bars.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
+        cls._needs_matplotlib("from_predictions")
         chosen = _check_rates(rates, y_true)
         report = group_report(
             # The selection rate does not look at the true labels.
@@ -287,7 +268,7 @@ class GroupRatesDisplay:
             confidence=None if interval is None else confidence,
             name=name,
         )
-        return display.plot(ax=ax, kind=kind, **kwargs)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -314,25 +295,25 @@ class GroupRatesDisplay:
             raise ValueError(f"kind must be 'point' or 'bar', got {kind!r}.")
         n_rates, n_rows = len(self.rates), len(self.group_names) + 1
         row_height = max(0.5, 0.2 * n_rates + 0.15)
-        ax = axes_for(self, ax, figsize=(7.5, max(2.4, 0.9 + n_rows * row_height)))
-        from matplotlib.patheffects import withStroke
-
-        n_models = n_series(ax)
-        if n_models and kind == "bar":
-            raise ValueError(
-                "ax already shows rates, and bars would cover them. Use kind='point', or axes of "
-                "their own."
-            )
+        bars_cover = (
+            "ax already shows rates, and bars would cover them. Use kind='point', or axes of "
+            "their own."
+        )
         sizes = None
         if self.n_samples is not None:
             sizes = [f"n = {count:,}" for count in [*self.n_samples.tolist(), self.n_overall]]
-        label_rows(ax, [*self.group_names, "overall"], sizes)
-        self.ax_, self.figure_ = ax, ax.figure
+        ax, n_models = self._start(
+            ax,
+            (7.5, max(2.4, 0.9 + n_rows * row_height)),
+            alone=bars_cover if kind == "bar" else "",
+            rows=([*self.group_names, "overall"], sizes),
+        )
+        from matplotlib.patheffects import withStroke
+
         self.artists_: list[Any] = []
         self.overall_lines_: list[Line2D] = []
         self.undefined_: list[Text] = []
         step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
-        model = self.name if name is None else name
         ends = [(self.low, self.overall_low), (self.high, self.overall_high)]
         for i, rate in enumerate(self.rates):
             style = _look_of(rate, i)
@@ -341,12 +322,12 @@ class GroupRatesDisplay:
             options = {
                 "xerr": _errors(values, ends, i),
                 "color": style.color,
-                "label": with_name(model, rate.replace("_", " ")),
+                "label": self._label(name, rate.replace("_", " ")),
             }
             if kind == "bar":
-                artist, first = draw_bars(ax, values, rows, step, style, options, kwargs)
+                artist, first = _draw_bars(ax, values, rows, step, style, options, kwargs)
             else:
-                artist, first = draw_points(ax, values, rows, n_models, style, options, kwargs)
+                artist, first = _draw_points(ax, values, rows, n_models, style, options, kwargs)
             self.artists_.append(artist)
             if i == 0:  # one mark per model
                 as_series(first)
@@ -360,8 +341,55 @@ class GroupRatesDisplay:
                 ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
                 for row in rows[np.isnan(values)]
             )
-        finish_rates(ax, n_rows, self.confidence)
+        _finish(ax, n_rows, self.confidence)
         return self
+
+
+def _draw_bars(
+    ax: Axes,
+    values: FloatArray,
+    rows: ArrayLike,
+    height: float,
+    style: Look,
+    options: dict[str, Any],
+    given: dict[str, Any],
+) -> tuple[Any, Artist]:
+    """Draw the bars of a rate; the second artist stands for the series."""
+    from matplotlib.patches import Rectangle
+
+    options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
+    options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
+    artist = ax.barh(rows, values, **with_options(Rectangle, options, given))
+    return artist, artist.patches[0]
+
+
+def _draw_points(
+    ax: Axes,
+    values: FloatArray,
+    rows: ArrayLike,
+    model: int,
+    style: Look,
+    options: dict[str, Any],
+    given: dict[str, Any],
+) -> tuple[Any, Artist]:
+    """Draw the points of a rate with their intervals; the second artist stands for the series."""
+    from matplotlib.lines import Line2D
+
+    fill = _FILLS[model % len(_FILLS)]
+    options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
+    options |= {"capsize": 3, "markerfacecoloralt": "white"}
+    artist = ax.errorbar(values, rows, **with_options(Line2D, options, given))
+    return artist, artist.lines[0]
+
+
+def _finish(ax: Axes, n_rows: int, confidence: float | None) -> None:
+    """Draw the lines between rows, the axis of rates and the legend."""
+    for row in range(n_rows - 1):  # the whole sample is set off more strongly
+        ax.axhline(row + 0.5, color=GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
+    ax.set_xlim(-0.02, 1.02)
+    ending = "" if confidence is None else f", with {percent(confidence)} confidence interval"
+    ax.set_xlabel("Rate" + ending)
+    legend_beside(ax)
 
 
 def _look_of(rate: str, number: int) -> Look:

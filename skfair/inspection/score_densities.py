@@ -30,20 +30,22 @@ from skfair.inspection._densities import (
     histogram,
     shade_ranges,
 )
+from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
-from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
-from skfair.inspection._intervals import bounds_of_groups, interval_text, score_ranges
+from skfair.inspection._inputs import SCORE_METHODS, check_same_length
+from skfair.inspection._intervals import (
+    bounds_of_groups,
+    interval_text,
+    pairs_of_groups,
+    score_ranges,
+)
 from skfair.inspection._style import (
     GREY,
     as_reference,
     as_series,
     axes_for,
-    check_matplotlib,
     is_first,
-    label_rows,
-    legend_beside,
-    n_series,
-    with_name,
+    legend_for,
 )
 from skfair.metrics.scores import scored_rows
 from skfair.utils.response import get_response, response_method_of
@@ -55,14 +57,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# More groups than these have a legend beside the axes.
-_MOST_INSIDE = 8
-# The height that the largest density takes of a row.
-_ROW_HEIGHT = 0.85
-
-
 @documented
-class GroupScoreDisplay:
+class GroupScoreDisplay(Display):
     """Densities of the scores of each group, the percentile interval shaded.
 
     The shaded parts are the members of each group that are contested: those whose rank within
@@ -127,11 +123,7 @@ class GroupScoreDisplay:
         self.weights = (
             None if weights is None else [check_numbers(values, "weights") for values in weights]
         )
-        self.interval = (
-            None
-            if interval is None
-            else [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in interval]
-        )
+        self.interval = pairs_of_groups(interval)
         given = {"weights": self.weights, "interval": self.interval}
         check_same_length(
             "group",
@@ -163,16 +155,9 @@ class GroupScoreDisplay:
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        interval: IntervalLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
         pos_label: ClassLabel = None,
         bounds: tuple[float, float] | None = None,
-        kind: Literal["density", "hist"] = "density",
-        layout: Literal["overlay", "rows"] = "overlay",
-        name: str | None = None,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Score rows with a fitted model and draw the scores of each group.
@@ -185,24 +170,17 @@ class GroupScoreDisplay:
             The rows to score.
         bounds : (float, float), default=None
             The range that scores can take; (0, 1) if the scores come from ``predict_proba``.
+        **kwargs
+            Passed to :meth:`from_predictions`: ``interval``, ``name``, ``ax``, ...
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
-        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
         method = response_method_of(estimator, response_method)
         scores = get_response(estimator, X, method, sensitive_features=groups, pos_label=pos_label)
         return cls.from_predictions(
             None,
             scores,
             sensitive_features=groups,
-            interval=interval,
-            sample_weight=sample_weight,
-            intersectional=intersectional,
             bounds=(0.0, 1.0) if bounds is None and method == "predict_proba" else bounds,
-            kind=kind,
-            layout=layout,
-            name=name,
-            ax=ax,
             **kwargs,
         )
 
@@ -217,8 +195,6 @@ class GroupScoreDisplay:
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         bounds: tuple[float, float] | None = None,
-        kind: Literal["density", "hist"] = "density",
-        layout: Literal["overlay", "rows"] = "overlay",
         name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -239,9 +215,10 @@ class GroupScoreDisplay:
             The range that scores can take, (0, 1) for probabilities. Without it a density smears
             some mass beyond it.
         **kwargs
-            Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
+            Passed to :meth:`plot`: ``kind``, ``layout``, ``bins``, ``bw_method``, or
+            options of the curves.
         """
-        check_matplotlib(f"{cls.__name__}.from_predictions")
+        cls._needs_matplotlib("from_predictions")
         rows = scored_rows(
             y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
         )
@@ -255,7 +232,7 @@ class GroupScoreDisplay:
             bounds=bounds,
             name=name,
         )
-        return display.plot(ax=ax, kind=kind, layout=layout, **kwargs)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -290,30 +267,32 @@ class GroupScoreDisplay:
                 f"kind={kind!r} and layout={layout!r}."
             )
         n_groups, in_rows = len(self.scores), layout == "rows"
-        is_new = ax is None
-        ax = axes_for(self, ax, (7.0, max(2.6, 0.8 + 0.8 * n_groups)) if in_rows else (7.0, 4.2))
-        start = n_series(ax)
-        if start and (in_rows or not is_first(ax, "rows")):
-            raise ValueError(
-                "ax already shows data, and layout='rows' needs axes of its own. Use "
-                "layout='overlay' for both, or other axes."
-            )
-        if in_rows:
-            label_rows(ax, self.group_names, [f"n = {values.size:,}" for values in self.scores])
         outlines = self._outlines(kind, bins, bw_method)
+        is_new = ax is None
+        height = max(2.6, 0.8 + 0.8 * n_groups) if in_rows else 4.2
+        rows_alone = (
+            "ax already shows data, and layout='rows' needs axes of its own. Use "
+            "layout='overlay' for both, or other axes."
+        )
+        needs_own = in_rows or not (ax is None or is_first(axes_for(self, ax), "rows"))
+        sizes = [f"n = {values.size:,}" for values in self.scores]
+        ax, start = self._start(
+            ax,
+            (7.0, height),
+            alone=rows_alone if needs_own else "",
+            rows=(self.group_names, sizes) if in_rows else None,
+        )
         peaks = [heights.max() for _, heights in outlines if heights.size]
         highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
-        self.ax_, self.figure_ = ax, ax.figure
         self.curves_: list[Any] = []
         self.shades_: list[Artist] = []
-        model = self.name if name is None else name
         for g, outline in enumerate(outlines):
             place = Place(0.0, 1.0, highest, start + g)
-            if in_rows:  # rows are numbered downwards, so heights are subtracted
-                place = Place(float(g), -_ROW_HEIGHT / highest, highest, start + g)
+            if in_rows:  # rows are numbered downwards, so heights, of at most 0.85, are subtracted
+                place = Place(float(g), -0.85 / highest, highest, start + g)
                 as_reference(ax.axhline(place.base, color=GREY, lw=0.8, zorder=0.5), "rows")
             text = self.group_names[g] + ("" if outline[1].size else " (all equal)")
-            curve = draw_outline(ax, outline, kind, place, with_name(model, text), kwargs)
+            curve = draw_outline(ax, outline, kind, place, self._label(name, text), kwargs)
             as_series(curve)
             self.curves_.append(curve)
             if self.score_ranges is not None and outline[1].size:
@@ -326,10 +305,7 @@ class GroupScoreDisplay:
         else:
             ax.set_ylabel("Density")
             ax.set_ylim(bottom=0)
-            if n_groups > _MOST_INSIDE:
-                legend_beside(ax, widen=is_new)
-            else:
-                ax.legend()
+            legend_for(ax, n_groups, widen=is_new)
         return self
 
     def _outlines(

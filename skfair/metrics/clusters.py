@@ -110,15 +110,8 @@ def cluster_balances(
     >>> cluster_balances([0, 0, 0, 1, 1], sensitive_features=sex, n_clusters=3)
     array([0.5, 1. , 0. ])
     """
-    tables = _tables(
-        "cluster_balances",
-        labels,
-        sensitive_features,
-        sample_weight,
-        intersectional=intersectional,
-        n_clusters=n_clusters,
-        relative=relative,
-    )
+    groups = (sensitive_features, sample_weight, intersectional)
+    tables = _tables("cluster_balances", labels, *groups, n_clusters=n_clusters, relative=relative)
     return np.asarray(np.min([_balances(table, relative) for table in tables], axis=0))
 
 
@@ -179,15 +172,9 @@ def balance_score(
     >>> balance_score([0, 0, 0, 1, 1], sensitive_features=sex, agg="mean")
     0.75
     """
+    groups = (sensitive_features, sample_weight, intersectional)
     tables = _tables(
-        "balance_score",
-        labels,
-        sensitive_features,
-        sample_weight,
-        intersectional=intersectional,
-        n_clusters=n_clusters,
-        relative=relative,
-        agg=agg,
+        "balance_score", labels, *groups, n_clusters=n_clusters, relative=relative, agg=agg
     )
     reduce: Callable[[Any], Any] = np.min if agg == "worst" else np.mean
     return float(reduce([reduce(_balances(table, relative)) for table in tables]))
@@ -239,12 +226,7 @@ def share_deviation(
     0.5
     """
     tables = _tables(
-        "share_deviation",
-        labels,
-        sensitive_features,
-        sample_weight,
-        intersectional=intersectional,
-        agg=agg,
+        "share_deviation", labels, sensitive_features, sample_weight, intersectional, agg=agg
     )
     reduce: Callable[[Any], Any] = np.max if agg == "worst" else np.mean
     gaps = [np.abs(inside - overall) for inside, overall in map(_shares, tables)]
@@ -296,9 +278,7 @@ def share_ratio(
     >>> round(share_ratio([0, 0, 1, 1, 1, 1], sensitive_features=sex), 3)
     0.667
     """
-    tables = _tables(
-        "share_ratio", labels, sensitive_features, sample_weight, intersectional=intersectional
-    )
+    tables = _tables("share_ratio", labels, sensitive_features, sample_weight, intersectional)
     shares = map(_shares, tables)
     # r > 0, so the larger of the two never is 0 and no division needs a guard.
     return float(min((np.minimum(p, r) / np.maximum(p, r)).min() for p, r in shares))
@@ -349,20 +329,9 @@ def kl_fairness_error(
     >>> kl_fairness_error([0, 1, 0, 1, 1, 1], sensitive_features=sex)
     inf
     """
-    tables = _tables(
-        "kl_fairness_error",
-        labels,
-        sensitive_features,
-        sample_weight,
-        intersectional=intersectional,
-    )
+    tables = _tables("kl_fairness_error", labels, sensitive_features, sample_weight, intersectional)
     error = sum(rel_entr(overall, inside).sum() for inside, overall in map(_shares, tables))
     return max(0.0, float(error))  # equal shares may add up to -1e-17
-
-
-def _check_parameters(function: str, **parameters: Any) -> None:
-    """Raise scikit-learn's ``InvalidParameterError`` for a parameter out of its range."""
-    validate_parameter_constraints(_CONSTRAINTS, parameters, caller_name=function)
 
 
 def _tables(
@@ -370,8 +339,8 @@ def _tables(
     labels: ColumnLike,
     sensitive_features: ColumnsLike,
     sample_weight: ColumnLike | None,
-    *,
     intersectional: bool,
+    *,
     n_clusters: int | None = None,
     **parameters: Any,
 ) -> list[FloatArray]:
@@ -380,7 +349,8 @@ def _tables(
     Groups without weight are left out; clusters without weight too unless ``n_clusters`` is given.
     The other parameters are only checked.
     """
-    _check_parameters(function, intersectional=intersectional, n_clusters=n_clusters, **parameters)
+    given = {"intersectional": intersectional, "n_clusters": n_clusters, **parameters}
+    validate_parameter_constraints(_CONSTRAINTS, given, caller_name=function)
     codes, n_levels = check_clusters(labels, n_clusters)
     groups = encode_groups(
         sensitive_features, n_samples=codes.size, intersectional=intersectional, like=labels

@@ -21,7 +21,7 @@ from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntAr
 from skfair.groups.attributes import CONTROL, PREDICTED, WEIGHT, check_alignment
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.strata import read_strata
+from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize
 from skfair.utils.validation import check_weights, is_strict
 
@@ -138,35 +138,50 @@ class ComparedGroups:
             )
 
 
-def compared_groups(
+def checked_rows(
     sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
     control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
     *,
     n_samples: int,
-    sample_weight: FloatArray | None = None,
-    intersectional: bool = True,
     like: object = None,
+    predictions: object = None,
     row_counts: IntArray | None = None,
-) -> ComparedGroups:
-    """Read sensitive and control features of any accepted kind.
+) -> tuple[ComparedGroups, FloatArray | None]:
+    """Read what every metric takes besides labels and scores: groups, strata and weights.
 
-    Rows that stand for several are counted by ``row_counts``. What has been read before is returned
-    as it is.
+    Rows are in the order of ``like`` and of the ``predictions``; those that stand for several are
+    counted by ``row_counts``. Groups that have been read before are returned as they are.
     """
+    if sample_weight is not None:
+        check_alignment(sample_weight, like, WEIGHT)
+    if predictions is not like:
+        check_alignment(predictions, like, PREDICTED)
+        check_alignment(sensitive_features, predictions)
+        if control_features is not None:
+            check_alignment(control_features, predictions, CONTROL)
+    weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if isinstance(sensitive_features, ComparedGroups):
-        return sensitive_features
+        return sensitive_features, weights
     groups = encode_groups(
         sensitive_features, n_samples=n_samples, intersectional=intersectional, like=like
     )
-    every = np.arange(groups.n_groups)
-    if control_features is None:
-        one = np.zeros(every.size, np.int64)
-        return ComparedGroups(groups, groups.levels, every, one, None, np.ones(every.size, bool))
-    strata = read_strata(control_features, n_samples=n_samples, like=like)
+    if control_features is not None:
+        strata = read_strata(control_features, n_samples=n_samples, like=like)
+        return _within_strata(groups, strata, weights, row_counts), weights
+    every = np.arange(groups.counts.size)
+    stratum, is_present = np.zeros(every.size, np.int64), np.ones(every.size, bool)
+    return ComparedGroups(groups, groups.levels, every, stratum, None, is_present), weights
+
+
+def _within_strata(
+    groups: GroupEncoding, strata: Strata, weights: FloatArray | None, row_counts: IntArray | None
+) -> ComparedGroups:
+    """Split groups into cells, one for each stratum in which a group has rows."""
     numbers = strata.codes * groups.n_groups
     found = [factorize(numbers + codes) for codes in groups.codes]
-    sizes = [len(one.levels) for one in found]
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    offsets = np.cumsum([0, *(len(one.levels) for one in found)])
     stratum, group = np.divmod(np.concatenate([one.levels for one in found]), groups.n_groups)
     names = tuple(
         f"{groups.names[g]} (stratum {strata.names[s]})"
@@ -176,38 +191,8 @@ def compared_groups(
     counts = sum(np.bincount(of_rows, row_counts, group.size) for of_rows in codes)
     levels = GroupLevels((), (), None, names, offsets)
     cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
-    is_present = cells.sums(sample_weight) > 0
+    is_present = cells.sums(weights) > 0
     return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
-
-
-def checked_rows(
-    sensitive_features: ColumnsLike | ComparedGroups | None,
-    control_features: ColumnsLike | None,
-    sample_weight: ColumnLike | None,
-    intersectional: bool,
-    *,
-    n_samples: int,
-    like: object,
-    predictions: object = None,
-) -> tuple[ComparedGroups, FloatArray | None]:
-    """Read what every metric takes besides labels and scores: groups, strata and weights.
-
-    Rows are in the order of ``like`` and of the ``predictions``.
-    """
-    check_alignment(predictions, like, PREDICTED)
-    check_alignment(sample_weight, like, WEIGHT)
-    check_alignment(sensitive_features, predictions)
-    check_alignment(control_features, predictions, CONTROL)
-    weights = check_weights(sample_weight, n_samples)
-    groups = compared_groups(
-        sensitive_features,
-        control_features,
-        n_samples=n_samples,
-        sample_weight=weights,
-        intersectional=intersectional,
-        like=like,
-    )
-    return groups, weights
 
 
 def aggregate(

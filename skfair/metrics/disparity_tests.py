@@ -14,11 +14,11 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.metrics.asked import Asked, MeasuredRule, asked_for
 from skfair.metrics.compared_groups import Reference, check_comparison
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
 from skfair.metrics.evidence_of_scores import evidence_of_scores
+from skfair.metrics.metric_request import MeasuredRule, MetricRequest, requested_metric
 from skfair.metrics.two_rates import edge_rates, smallest_limit
 from skfair.utils.docs import documenter
 from skfair.utils.text import listed
@@ -177,15 +177,15 @@ def disparity_test(
     import pandas as pd
 
     check_probability(confidence, "confidence")
-    asked = asked_for(metric, comparison)
-    limit = asked.limit if max_disparity is None else max_disparity
+    request = requested_metric(metric, comparison)
+    limit = request.limit if max_disparity is None else max_disparity
     if limit is None:
         raise ValueError("max_disparity is None, and the rule has none of its own. Pass a limit.")
     check_number(limit, "max_disparity", 0)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
-    found = _evidence(asked, sample, method, reference, interval)
-    p_values = found.p_values(_before_shift(asked, float(limit), shift))
+    found = _evidence(request, sample, method, reference, interval)
+    p_values = found.p_values(_before_shift(request, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
     table = {**found.columns, "disparity": found.measured, "p_value": p_values}
     return DisparityTest(
@@ -240,15 +240,15 @@ def disparity_upper_bound(
     check_probability(confidence, "confidence")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
-    asked = asked_for(metric, comparison)
-    found = _evidence(asked, sample, method, reference, interval)
-    _before_shift(asked, 1.0, shift)
+    request = requested_metric(metric, comparison)
+    found = _evidence(request, sample, method, reference, interval)
+    _before_shift(request, 1.0, shift)
 
     def p_value(limit: float) -> float:
         return float(found.p_values(limit).max(initial=0.0))
 
     most = 1.0
-    if asked.name == "mean_score_difference":  # in units of the score, and of any size
+    if request.name == "mean_score_difference":  # in units of the score, and of any size
         most = float(np.ptp(np.asarray(y_pred, np.float64))) or 1e-12
         while p_value(most) > 1 - confidence:
             most *= 2
@@ -256,32 +256,39 @@ def disparity_upper_bound(
     return shift + (1 - shift) * bound if shift else bound
 
 
-def _before_shift(asked: Asked, limit: float, shift: float) -> float:
+def _before_shift(request: MetricRequest, limit: float, shift: float) -> float:
     """Return the limit that must hold now, for one to hold after a shift.
 
     A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
     factor 1 - shift, plus shift at most.
     """
     check_number(shift, "shift", 0, 0.999)
-    is_of_labels = asked.spec is not None and asked.spec.kind != "largest"
-    if shift and not (is_of_labels and asked.comparison == "difference"):
+    is_of_labels = request.spec is not None and request.spec.kind != "largest"
+    if shift and not (is_of_labels and request.comparison == "difference"):
         raise ValueError(
-            f"shift={shift!r} is for differences of rates of labels; set it to 0 for {asked.name}."
+            f"shift={shift!r} is for differences of rates of labels; set it to 0 for "
+            f"{request.name}."
         )
     return (limit - shift) / (1 - shift) if shift else limit
 
 
 def _evidence(
-    asked: Asked, sample: Sample, method: str, reference: Reference, interval: IntervalLike | None
+    request: MetricRequest,
+    sample: Sample,
+    method: str,
+    reference: Reference,
+    interval: IntervalLike | None,
 ) -> Evidence:
     check_comparison(reference=reference)
     if method not in ("auto", "melded", "exact", "score"):
         raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
-    if asked.spec is None:
-        if asked.name.startswith("partial_") and interval is None:
-            raise ValueError(f"{asked.name} needs interval=, the ranks that count.")
-        return evidence_of_scores(sample, asked.name, interval)
-    return evidence_of_labels(sample, asked.name, asked.spec, asked.comparison, method, reference)
+    if request.spec is None:
+        if request.name.startswith("partial_") and interval is None:
+            raise ValueError(f"{request.name} needs interval=, the ranks that count.")
+        return evidence_of_scores(sample, request.name, interval)
+    return evidence_of_labels(
+        sample, request.name, request.spec, request.comparison, method, reference
+    )
 
 
 def sample_size(

@@ -16,7 +16,7 @@ from skfair._typing import FloatArray
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.metrics.compared_groups import ComparedGroups, Reference
-from skfair.metrics.label_rates import RATES, LabelTable, correct_table, label_table
+from skfair.metrics.label_rates import RATES, LabelTable, label_table
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.two_rates import (
     both_ways,
@@ -175,8 +175,13 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
     if spec.uses_y_true and sample.y_true is None:
         raise ValueError(f"{name} needs y_true, got None.")
     sample, weights, squared = _in_memory(sample, spec)
-    mass = _table(sample, spec, weights)
-    squares = mass if squared is weights else _table(sample, spec, squared)
+
+    def table(of_rows: FloatArray | None) -> LabelTable:
+        rows = (sample.y_true, sample.y_pred, *sample.groups(of_rows))
+        return label_table(*rows, pos_label=sample.pos_label, rates=spec.rates, name=name)
+
+    mass = table(weights)
+    squares = mass if squared is weights else table(squared)
     groups = mass.groups
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = groups.present if spec.kind == "largest" else groups.compared
@@ -224,12 +229,3 @@ def _in_memory(
     weights = check_weights(sample.sample_weight, n)
     assert weights is not None
     return sample, weights, weights**2
-
-
-def _table(sample: Sample, spec: LabelSpec, weights: FloatArray | None) -> LabelTable:
-    rows = sample.groups(weights)
-    if spec.rates == ("accuracy",):
-        return correct_table(sample.y_true, sample.y_pred, *rows)
-    y_true = sample.y_true if spec.uses_y_true else None
-    like = sample.y_true
-    return label_table(y_true, sample.y_pred, *rows, pos_label=sample.pos_label, like=like)

@@ -6,7 +6,7 @@ pass over the rows. A rate is a quotient of two sums over it (``RATES``).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,9 +70,18 @@ def label_table(
     intersectional: bool = True,
     *,
     pos_label: ClassLabel = 1,
-    like: object = None,  # what tells the order of the rows besides
+    rates: tuple[str, ...] | None = None,  # all that is wanted of the table
+    name: str = "The metric",  # what wants it
 ) -> LabelTable:
     """Count the rows by cell, true class and predicted class in one pass: O(n)."""
+    options = (sensitive_features, control_features, sample_weight, intersectional)
+    if rates == ("accuracy",):
+        return correct_table(y_true, y_pred, *options)
+    like = y_true if hasattr(y_true, "index") else y_pred
+    if rates == ("selection_rate",):
+        y_true = None
+    elif rates is not None and y_true is None:
+        raise ValueError(f"{name} needs y_true, got None.")
     predicted = check_labels(y_pred, "y_pred")
     if y_true is None:
         joint = positive_codes(predicted, "y_pred", pos_label)
@@ -80,9 +89,9 @@ def label_table(
         true = check_labels(y_true, "y_true", predicted.codes.size)
         joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
         joint += positive_codes(predicted, "y_pred", pos_label, true.levels)
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    like = y_true if hasattr(y_true, "index") else like
-    return _count(joint, groups, like if hasattr(like, "index") else y_pred, y_pred)
+    groups, weights = checked_rows(*options, n_samples=joint.size, like=like, predictions=y_pred)
+    counts = groups.cells.cross_counts(joint, 4, weights)
+    return LabelTable(counts.reshape(-1, 2, 2), groups)
 
 
 def correct_table(
@@ -107,18 +116,11 @@ def correct_table(
     number = {level: i for i, level in enumerate(true.levels)}
     same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
     joint = 2 + (true.codes == same_code[predicted.codes])
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred, y_pred)
-
-
-def _count(
-    joint: IntArray, groups: tuple[Any, Any, Any, bool], like: object, predictions: object
-) -> LabelTable:
-    compared, weights = checked_rows(
-        *groups, n_samples=joint.size, like=like, predictions=predictions
-    )
-    counts = compared.cells.cross_counts(joint, 4, weights)
-    return LabelTable(counts.reshape(-1, 2, 2), compared)
+    like = y_true if hasattr(y_true, "index") else y_pred
+    options = (sensitive_features, control_features, sample_weight, intersectional)
+    groups, weights = checked_rows(*options, n_samples=joint.size, like=like, predictions=y_pred)
+    counts = groups.cells.cross_counts(joint, 4, weights)
+    return LabelTable(counts.reshape(-1, 2, 2), groups)
 
 
 def rates_of(counts: FloatArray, rate: str) -> FloatArray:

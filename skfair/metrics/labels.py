@@ -11,7 +11,7 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from skfair.metrics.compared_groups import (
     check_comparison,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
-from skfair.metrics.label_rates import LabelTable, correct_table, label_table, rates_of
+from skfair.metrics.label_rates import LabelTable, label_table, rates_of
 from skfair.utils.docs import documenter
 from skfair.utils.validation import is_strict
 
@@ -97,22 +97,11 @@ class LabelSpec(NamedTuple):
         return self.kind == "ratio"
 
 
-class _Criterion(NamedTuple):
-    """A difference and a ratio of the same rates."""
-
-    rates: tuple[str, ...]
-    what: str
-    detail: str
-    examples: tuple[str, str]
-
-
 _ODDS = ("true_positive_rate", "false_positive_rate")
-_MEAN = (
-    'The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.'
-)
 
+# Of each: the rates, what they are, how they are counted, and what the examples print.
 _CRITERIA = {
-    "demographic_parity": _Criterion(
+    "demographic_parity": (
         ("selection_rate",),
         "selection rates",
         "The selection rate of a group is the share of its rows that are predicted positive. The "
@@ -120,43 +109,49 @@ _CRITERIA = {
         "be None.",
         ("0.25", "0.667"),
     ),
-    "equal_opportunity": _Criterion(
+    "equal_opportunity": (
         ("true_positive_rate",),
         "true positive rates",
         "The true positive rate of a group is the share of its positive rows that are predicted "
         "positive.",
         ("0.5", "0.5"),
     ),
-    "false_positive_parity": _Criterion(
+    "false_positive_parity": (
         ("false_positive_rate",),
         "false positive rates",
         "The false positive rate of a group is the share of its negative rows that are predicted "
         "positive.",
         ("0.0", "1.0"),
     ),
-    "false_negative_parity": _Criterion(
+    "false_negative_parity": (
         ("false_negative_rate",),
         "false negative rates",
         "The false negative rate of a group is the share of its positive rows that are predicted "
         "negative.\n    Its differences are those of true positive rates, its ratios are not.",
         ("0.5", "0.0"),
     ),
-    "equalized_odds": _Criterion(_ODDS, "true and false positive rates", _MEAN, ("0.5", "0.5")),
-    "predictive_parity": _Criterion(
+    "equalized_odds": (
+        _ODDS,
+        "true and false positive rates",
+        'The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all '
+        "pairs.",
+        ("0.5", "0.5"),
+    ),
+    "predictive_parity": (
         ("positive_predictive_value",),
         "positive predictive values",
         "The positive predictive value of a group is the share of its rows predicted positive that "
         "are positive.",
         ("0.167", "0.75"),
     ),
-    "treatment_equality": _Criterion(
+    "treatment_equality": (
         ("error_ratio",),
         "numbers of false negatives per false positive",
         "The two kinds of errors are set against each other. A group without a false positive has "
         "no such number,\n    which is an error or NaN (``zero_division``), never infinity.",
         ("1.0", "0.0"),
     ),
-    "accuracy_parity": _Criterion(
+    "accuracy_parity": (
         ("accuracy",),
         "accuracies",
         "Any number of classes; ``pos_label`` is not used.",
@@ -213,28 +208,22 @@ LARGEST_RATES = {
 }
 
 
-class _KindDoc(NamedTuple):
-    """What the docstrings of all metrics of one kind have in common."""
-
-    summary: str
-    returns: str
-
-
 _ALONE = "With a single group there is nothing to compare and the value is"
+# Of each kind of metric: its summary, and what it returns.
 _KINDS = {
-    "difference": _KindDoc(
+    "difference": (
         "Difference of {} between groups; 0 is parity.",
         f"difference : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
     ),
-    "ratio": _KindDoc(
+    "ratio": (
         "Ratio of {} between groups, smaller over larger; 1 is parity.",
         f"ratio : float\n        Between 0 and 1, larger is fairer. {_ALONE} 1.",
     ),
-    "total": _KindDoc(
+    "total": (
         "Gap of {}; 0 is parity.",
         f"gap : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
     ),
-    "largest": _KindDoc(
+    "largest": (
         "Largest {} of a group.",
         "rate : float\n        Between 0 and 1.",
     ),
@@ -332,7 +321,9 @@ def _label_metric(name: str) -> LabelMetric:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = _table(name, spec, y_true, y_pred, groups, pos_label)
+        table = label_table(
+            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
+        )
         return compare(table, name, reference=reference, agg=agg, zero_division=zero_division)
 
     return _published(metric, name, spec)
@@ -354,39 +345,24 @@ def _largest_rate(name: str) -> LargestRate:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = _table(name, spec, y_true, y_pred, groups, pos_label)
+        table = label_table(
+            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
+        )
         cells = table.groups.present
         return float(table.rate(spec.rates[0], zero_division, cells)[cells].max())
 
     return _published(metric, name, spec)
 
 
-def _table(
-    name: str,
-    spec: LabelSpec,
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    groups: tuple[Any, Any, Any, bool],
-    pos_label: ClassLabel,
-) -> LabelTable:
-    """Count what the rates of a metric need."""
-    if spec.rates == ("accuracy",):
-        return correct_table(y_true, y_pred, *groups)
-    if spec.uses_y_true and y_true is None:
-        raise ValueError(f"{name} needs y_true, got None.")
-    used = y_true if spec.uses_y_true else None
-    return label_table(used, y_pred, *groups, pos_label=pos_label, like=y_true)
-
-
 def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:
     """Give a metric its name and its docstring, and let it read Dask collections."""
     function.__name__ = function.__qualname__ = name
-    kind = _KINDS[spec.kind]
+    summary, returns = _KINDS[spec.kind]
     function.__doc__ = _DOC.format(
         name=name,
-        summary=kind.summary.format(spec.what),
+        summary=summary.format(spec.what),
         detail=spec.detail,
-        returns=kind.returns,
+        returns=returns,
         example=spec.example,
     )
     used = ("y_true", "y_pred") if spec.uses_y_true else ("y_pred",)

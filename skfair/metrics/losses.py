@@ -26,10 +26,10 @@ from skfair.metrics.compared_groups import (
     Reference,
     ZeroDivision,
     aggregate,
-    compared_groups,
+    checked_rows,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
-from skfair.metrics.row_losses import CLASSES, Asked, Given, Loss, RowLoss, Task
+from skfair.metrics.row_losses import CLASSES, Loss, LossRequest, RowLoss, RowSubset, Task
 from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.utils.docs import documenter
 from skfair.utils.validation import check_scores
@@ -69,7 +69,7 @@ def loss_parity_difference(
     control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
-    given: Given = "all",
+    given: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
@@ -111,7 +111,7 @@ def loss_parity_difference(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, given, pos_label))
+    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
     means = _loss_means(losses, given, losses.groups.compared, zero_division)
     if sum_classes not in (False, True, "absolute"):
         raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
@@ -138,7 +138,7 @@ def largest_group_loss(
     control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
-    given: Given = "all",
+    given: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
@@ -169,7 +169,7 @@ def largest_group_loss(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, given, pos_label))
+    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
     cells = losses.groups.present
     means = _loss_means(losses, given, cells, zero_division)
     return float(np.max([of_cells[cells] for of_cells, _ in means]))
@@ -227,7 +227,7 @@ def excess_loss(
     0.075
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, "all", pos_label))
+    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, "all", pos_label))
     [means] = _loss_means(losses, "all", losses.groups.compared, np.nan)
     cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
     if members_only:
@@ -305,26 +305,32 @@ class _Losses(NamedTuple):
 
 
 def _losses_of(
-    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: Asked
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
+    rows: tuple[Any, Any, Any, bool],
+    request: LossRequest,
 ) -> _Losses:
     """Check the rows and compute the loss of each."""
     if is_lazy(y_true, y_score, *rows):
-        return _lazy_losses(y_true, y_score, rows, asked)
+        return _lazy_losses(y_true, y_score, rows, request)
     scored = scored_rows(y_score, *rows, like=y_true)
-    row_loss = asked.row_loss()
-    if asked.task == "regression":
+    row_loss = request.row_loss()
+    if request.task == "regression":
         targets = check_scores(y_true, "y_true", scored.scores.size)
     else:
-        targets = asked.signs(y_true, scored.scores.size)
+        targets = request.signs(y_true, scored.scores.size)
     return _Losses(row_loss(scored.scores, targets), targets, scored.groups, scored.weights)
 
 
 def _lazy_losses(
-    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: Asked
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
+    rows: tuple[Any, Any, Any, bool],
+    request: LossRequest,
 ) -> _Losses:
     """Return the mean losses of the rows of the same groups and class of Dask collections."""
-    row_loss = asked.row_loss()
-    is_regression = asked.task == "regression"
+    row_loss = request.row_loss()
+    is_regression = request.task == "regression"
     sensitive_features, control_features, sample_weight, intersectional = rows
     lazy = LazyRows(
         {} if is_regression else {"y_true": y_true},
@@ -337,13 +343,10 @@ def _lazy_losses(
     kinds = lazy.kinds()
     targets = np.zeros(kinds.weights.size)
     if not is_regression:
-        targets = asked.signs(kinds.columns.get("y_true"), targets.size)
+        targets = request.signs(kinds.columns.get("y_true"), targets.size)
     means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
-    groups = compared_groups(
-        means.groups,
-        means.control_features,
-        n_samples=targets.size,
-        sample_weight=means.weights,
+    groups, _ = checked_rows(
+        means.groups, means.control_features, means.weights, n_samples=targets.size
     )
     if groups.strata is None:
         groups.cells.check_nonempty(sample_weight=means.weights)
@@ -358,7 +361,7 @@ def _loss_of_numbers(
 
 
 def _loss_means(
-    losses: _Losses, given: Given, of_cells: IntArray, zero_division: ZeroDivision
+    losses: _Losses, given: RowSubset, of_cells: IntArray, zero_division: ZeroDivision
 ) -> list[_Means]:
     """Average the loss over each cell, for each class that counts."""
     means = []

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
+from skfair.metrics.compared_groups import Agg, ComparedGroups, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
@@ -272,12 +272,12 @@ def fairness_report(
     rng = check_random_state(random_state)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
-    asked = _Asked(pos_label, agg, n_bootstrap, rng)
+    options = _ReportOptions(pos_label, agg, n_bootstrap, rng)
     found: dict[str, _Measured] = {}
     if rows.y_pred is not None:
-        found |= _measure_labels(rows, asked)
+        found |= _measure_labels(rows, options)
     if rows.y_score is not None:
-        found |= _measure_scores(rows, asked)
+        found |= _measure_scores(rows, options)
     report = pd.DataFrame({"value": {name: one.value for name, one in found.items()}})
     if n_bootstrap:
         ends = [quantiles(one.draws, (1 - confidence) / 2) for one in found.values()]
@@ -294,7 +294,7 @@ class _Measured(NamedTuple):
     draws: FloatArray
 
 
-class _Asked(NamedTuple):
+class _ReportOptions(NamedTuple):
     """Options of a report."""
 
     pos_label: Any
@@ -303,9 +303,9 @@ class _Asked(NamedTuple):
     rng: np.random.RandomState
 
 
-def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
+def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
     """Compute the metrics of labels; only their small table is resampled."""
-    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=asked.pos_label)
+    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=options.pos_label)
     effective, cells = table.counts, table.groups.cells
     weights = check_weights(rows.groups[2], cells.n_samples)
     if weights is not None:
@@ -313,13 +313,14 @@ def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
         effective = effective_tables(table.counts, cells.sums(weights), cells.sums(squared))
     tables = [
         table._replace(counts=draw)
-        for draw in resampled_tables(effective, asked.n_bootstrap, asked.rng)
+        for draw in resampled_tables(effective, options.n_bootstrap, options.rng)
     ]
     found = {}
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
             values = [
-                compare(one, name, agg=asked.agg, zero_division=np.nan) for one in [table, *tables]
+                compare(one, name, agg=options.agg, zero_division=np.nan)
+                for one in [table, *tables]
             ]
             drawn = np.array(values[1:])
             found[name] = _Measured(
@@ -328,13 +329,17 @@ def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
     return found
 
 
-def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
+def _measure_scores(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
     """Compute the metrics of scores; each resample takes a pass over the rows."""
     scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
-    given = {"sensitive_features": scored.groups, "sample_weight": scored.weights, "agg": asked.agg}
+    given = {
+        "sensitive_features": scored.groups,
+        "sample_weight": scored.weights,
+        "agg": options.agg,
+    }
     positive = None
     if rows.y_true is not None:
-        positive = check_positive(rows.y_true, "y_true", asked.pos_label, scored.scores.size)
+        positive = check_positive(rows.y_true, "y_true", options.pos_label, scored.scores.size)
     measured = {
         metric.__name__: metric(
             positive, scored.scores, **given, **({"zero_division": np.nan} if needs_y_true else {})
@@ -342,7 +347,9 @@ def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
         for metric, needs_y_true in SCORE_METRICS.items()
         if positive is not None or not needs_y_true
     }
-    draws = resampled_gaps(scored, positive, asked.agg, asked.n_bootstrap, asked.rng, rows.counts)
+    draws = resampled_gaps(
+        scored, positive, options.agg, options.n_bootstrap, options.rng, rows.counts
+    )
     return {
         name: _Measured(value, of_draws)
         for (name, value), of_draws in zip(measured.items(), draws.T, strict=True)
@@ -423,11 +430,11 @@ def _report_rows(
         few = lazy.kinds()
     else:
         few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
-    compared = compared_groups(
+    compared, _ = checked_rows(
         few.groups,
         few.control_features,
+        few.weights,
         n_samples=few.weights.size,
-        sample_weight=few.weights,
         row_counts=few.counts,
     )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))

@@ -28,7 +28,7 @@ class ExactLoss(Protocol):
 LossName = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
 Loss = LossName | ExactLoss | Callable[[FloatArray, FloatArray], FloatArray]
 Task = Literal["classification", "regression"]
-Given = Literal["all", "positive", "class"]
+RowSubset = Literal["all", "positive", "class"]
 RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
 
 
@@ -53,12 +53,12 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
 CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
 
 
-class Asked(NamedTuple):
+class LossRequest(NamedTuple):
     """The options of a metric of losses."""
 
     loss: Loss
     task: Task
-    given: Given
+    given: RowSubset
     pos_label: ClassLabel
 
     def row_loss(self) -> RowLoss:

@@ -57,7 +57,7 @@ def melded(
     *,
     quick: bool = False,
 ) -> FloatArray:
-    """Return the p-values of the melded test; counts may be broken numbers (effective sizes).
+    """Return the p-values of the melded test; counts may be fractional (effective sizes).
 
     The ``quick`` ones take about a third of the time and have six correct decimals.
     """
@@ -67,7 +67,7 @@ def melded(
     is_known = (n1 > 0) & (n0 > 0)
     # Weighted rates are 0 and 1 up to rounding.
     top, bottom = k1 >= n1 * (1 - _ROUNDING), k0 <= n0 * _ROUNDING
-    # The density of a broken number below 1 is too steep for the integral, so it runs over the
+    # The density of a fractional count below 1 is too steep for the integral, so it runs over the
     # other one. Where both are, 0 stands for the second rate: it makes p larger, by a little.
     is_steep, is_steep_too = n1 - k1 < 1, k0 < 1
     bottom |= is_steep & is_steep_too & ~top

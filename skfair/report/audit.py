@@ -38,7 +38,7 @@ from skfair.report.reading import (
 )
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of
-from skfair.report.subgroups import Search, search_subgroups
+from skfair.report.subgroups import search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
 from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
@@ -46,8 +46,6 @@ from skfair.utils.docs import documented
 from skfair.utils.response import get_response
 from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_names, check_number, check_probability
-
-_N_SHOWN = 15
 
 
 @documented
@@ -136,10 +134,8 @@ class Audit(AuditTables):
         found : Audit
             The audit.
         """
-        classes = list(getattr(model, "classes_", ()))
-        is_binary = len(classes) == 2
-        if pos_label is None:
-            pos_label = np.asarray(classes).tolist()[1] if is_binary else 1
+        is_binary = len(getattr(model, "classes_", ())) == 2
+        pos_label = _positive_class(model, pos_label)
         like = check_aligned(X=X, y=y, sample_weight=options.get("sample_weight"))
         check_alignment(sensitive_features, like)
         check_alignment(options.get("conditional_on"), like, CONTROL)
@@ -195,9 +191,6 @@ class Audit(AuditTables):
             sensitive_features=sensitive_features,
             **options,
         )
-        pos_label = options.get("pos_label")
-        if pos_label is None and len(getattr(models[0], "classes_", ())) == 2:
-            pos_label = np.asarray(models[0].classes_).tolist()[1]
         predictions = [
             get_response(model, X, "predict", sensitive_features=sensitive_features)
             for model in models
@@ -209,7 +202,7 @@ class Audit(AuditTables):
             sensitive_features,
             options.get("sample_weight"),
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
-            1 if pos_label is None else pos_label,
+            _positive_class(models[0], options.get("pos_label")),
         )
         return cls(**{**found.fields(), "path": with_limits(steps, path)})
 
@@ -397,7 +390,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     views = views_of(tally)
     scores = score_report(tally, views, task, options.confidence)
     rates = [rates_table(tally, views, options.confidence), scores.rates]
-    search = _searched(tally, task, options)
+    search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     return Audit(
         title=str(title),
         task=task.kind,
@@ -416,18 +409,12 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     )
 
 
-def _searched(tally: Tally, task: Task, options: Options) -> Search:
-    """Search the subgroups for what the task calls bad."""
-    return search_subgroups(
-        tally,
-        task.searched(set(tally.moments)),
-        depth=options.depth,
-        min_size=options.min_size,
-        confidence=options.confidence,
-        n_simulations=options.n_simulations,
-        n_shown=_N_SHOWN,
-        rng=options.rng,
-    )
+def _positive_class(model: object, pos_label: ClassLabel) -> Any:
+    """Return the class that was asked for, or the second one of a binary classifier, or 1."""
+    classes: Any = getattr(model, "classes_", ())
+    if pos_label is not None or len(classes) != 2:
+        return 1 if pos_label is None else pos_label
+    return np.asarray(classes).tolist()[1]
 
 
 def _checked_options(

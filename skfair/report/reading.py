@@ -9,7 +9,7 @@ from scipy import sparse
 
 from skfair._typing import ClassLabel, ColumnsLike
 from skfair.blocks.partitions import is_lazy
-from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
+from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, in_order, look_like_scores
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import listed
 from skfair.utils.validation import (
@@ -103,7 +103,7 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
                 "are read as classes). If they are numbers, pass task='numbers'; else merge rare "
                 "classes."
             )
-        return Classes(tuple(_in_order(list(levels))))
+        return Classes(tuple(in_order(list(levels))))
     if len(levels) > 2:
         raise ValueError(
             f"task='binary' needs two labels, got {listed(levels)}. Compare them yourself: "
@@ -111,7 +111,7 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
         )
     for argument, one in found.items():
         positive_codes(one, argument, pos_label, list(levels))
-    classes = tuple(_in_order([*levels, *([] if pos_label in levels else [pos_label])]))
+    classes = tuple(in_order([*levels, *([] if pos_label in levels else [pos_label])]))
     return Binary(classes, pos_label)
 
 
@@ -147,10 +147,3 @@ def range_of_scores(score: Any, weights: Any = None) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = float(np.min(score)), float(np.max(score))
     return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
-
-
-def _in_order(levels: list[Any]) -> list[Any]:
-    try:
-        return sorted(levels)
-    except TypeError:
-        return sorted(levels, key=lambda level: (str(type(level)), str(level)))

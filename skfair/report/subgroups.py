@@ -21,9 +21,12 @@ from skfair._typing import FloatArray
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.report.moments import Moments
 from skfair.report.tally import Tally
+from skfair.report.views import Options
 
 # More subgroups than this are not searched at once; a smaller depth is asked for.
 MOST_SUBGROUPS = 200_000
+# As many subgroups of each measure are shown: a page of a table.
+_N_SHOWN = 15
 
 
 class Candidates(NamedTuple):
@@ -73,33 +76,23 @@ def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:
     return Candidates(names, depths, sparse.vstack(parts, "csr"))
 
 
-def search_subgroups(
-    tally: Tally,
-    measures: list[str],
-    *,
-    depth: int,
-    min_size: float,
-    confidence: float,
-    n_simulations: int,
-    n_shown: int,
-    rng: np.random.RandomState,
-) -> Search:
+def search_subgroups(tally: Tally, measures: list[str], options: Options) -> Search:
     """Compare every subgroup with everybody else, by each measure."""
-    candidates = list_candidates(tally, depth, min_size)
+    candidates = list_candidates(tally, options.depth, options.min_size)
     n_rows = np.asarray(candidates.cells @ tally.n_rows)
     tables, n_beyond = [], 0
     for measure in measures:
         moments = tally.moments[measure]
-        table = _searched(candidates, n_rows, moments, min_size, n_simulations, rng)
+        table = _searched(candidates, n_rows, moments, options)
         table["p_value"] = np.minimum(1.0, table["p_value"] * len(measures))
-        table["is_beyond_chance"] = table["p_value"] <= 1 - confidence
+        table["is_beyond_chance"] = table["p_value"] <= 1 - options.confidence
         table.insert(0, "measure", measure)
         n_beyond += int(table["is_beyond_chance"].sum())
         # Those beyond chance by the size of the difference, all others by how extreme they are.
         is_beyond = table["is_beyond_chance"].to_numpy()
         size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
         order = np.lexsort((-size, ~is_beyond))
-        tables.append(table.iloc[order[:n_shown]])
+        tables.append(table.iloc[order[:_N_SHOWN]])
     frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return Search(frame, len(candidates.names), n_beyond)
 
@@ -108,9 +101,7 @@ def _searched(
     candidates: Candidates,
     n_rows: FloatArray,
     moments: Moments,
-    min_size: float,
-    n_simulations: int,
-    rng: np.random.RandomState,
+    options: Options,
 ) -> pd.DataFrame:
     """Measure each subgroup and everybody else, and how extreme the difference is."""
     whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
@@ -118,6 +109,7 @@ def _searched(
     outside = moments.with_sums(
         every - one for every, one in zip(whole[:4], inside[:4], strict=True)
     )
+    min_size, n_simulations = options.min_size, options.n_simulations
     kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
     with np.errstate(invalid="ignore", divide="ignore"):
         # The standard error of the difference, in standard deviations of the values.
@@ -125,7 +117,7 @@ def _searched(
     difference = (inside.means - outside.means)[kept]
     extreme = np.abs(difference) / scale
     largest = np.sort(
-        _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, rng)
+        _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, options.rng)
     )
     spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
     extreme = extreme / spread if spread > 0 else np.zeros_like(extreme)

@@ -14,10 +14,11 @@ import pandas as pd
 from scipy import sparse
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
+from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.report.moments import Moments, added
-from skfair.report.tasks import Rows, Task
+from skfair.report.tasks import Rows, Task, in_order
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
@@ -75,18 +76,11 @@ def tally_rows(
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(one) for one in rows if one is not None)
-    groups = encode_groups(sensitive_features, n_samples=n_samples, intersectional=False, like=like)
-    codes, levels = list(groups.codes - groups.offsets[:-1, None]), list(groups.levels.levels)
-    sensitive, control = list(groups.levels.attributes), []
+    sensitive, levels, codes = _attributes(sensitive_features, n_samples, like)
+    control: list[str] = []
     if conditional_on is not None:
-        from skfair.groups.attributes import CONTROL
-
-        strata = encode_groups(
-            conditional_on, n_samples=n_samples, intersectional=False, like=like, role=CONTROL
-        )
-        control = list(strata.levels.attributes)
-        codes += list(strata.codes - strata.offsets[:-1, None])
-        levels += list(strata.levels.levels)
+        control, own_levels, own_codes = _attributes(conditional_on, n_samples, like, CONTROL)
+        levels, codes = levels + own_levels, codes + own_codes
     names = [*sensitive, *control]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -106,6 +100,17 @@ def tally_rows(
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
     by_name = dict(zip(names, levels, strict=True))
     return Tally(sensitive, control, by_name, found, n_rows, moments, scores)
+
+
+def _attributes(
+    features: ColumnsLike | None, n_samples: int, like: object, role: Role = SENSITIVE
+) -> tuple[list[str], list[list[Any]], list[IntArray]]:
+    """Return the names of attributes, the levels of each, and the level of each row in each."""
+    groups = encode_groups(
+        features, n_samples=n_samples, intersectional=False, like=like, role=role
+    )
+    codes = list(groups.codes - groups.offsets[:-1, None])
+    return list(groups.levels.attributes), list(groups.levels.levels), codes
 
 
 def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None = None) -> Tally:
@@ -146,10 +151,7 @@ def _union(name: str, tallies: Sequence[Tally], order: dict[str, list[Any]]) -> 
     found = {level: None for one in tallies for level in one.levels[name]}
     if name in order:
         return [level for level in order[name] if level in found]
-    try:
-        return sorted(found)
-    except TypeError:
-        return sorted(found, key=lambda level: (str(type(level)), str(level)))
+    return in_order(list(found))
 
 
 def _bin_scores(

@@ -281,3 +281,11 @@ def _chosen(
             "Pass the labels or scores that they are computed from."
         )
     return [known[name] for name in names if name not in lacking]
+
+
+def in_order(levels: list[Any]) -> list[Any]:
+    """Sort levels; those that cannot be compared by their type and their text."""
+    try:
+        return sorted(levels)
+    except TypeError:
+        return sorted(levels, key=lambda level: (str(type(level)), str(level)))

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import IntArray
-from skfair.metrics.compared_groups import ComparedGroups, compared_groups
+from skfair.groups.encoding import encode_groups
+from skfair.metrics.compared_groups import ComparedGroups, checked_rows
 from skfair.report.calibration import ScoreTables
 from skfair.report.gaps import Gap, measure_gaps
 from skfair.report.tally import Tally
@@ -45,7 +46,7 @@ def views_of(tally: Tally) -> list[View]:
         wanted.append(tally.sensitive)
     views = []
     for attributes in wanted:
-        groups = compared_groups(tally.columns(attributes), n_samples=tally.n_rows.size).cells
+        groups = encode_groups(tally.columns(attributes), n_samples=tally.n_rows.size)
         if len(attributes) == 1 or groups.n_groups <= MOST_CROSSED:
             name = " x ".join(attributes)
             views.append(View(name, attributes, list(groups.names), groups.codes[0]))
@@ -84,12 +85,13 @@ def gaps_table(tally: Tally, views: list[View], task: Task, options: Options) ->
 
 def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:
     """Return the groups of a view; within strata if asked."""
-    return compared_groups(
+    groups, _ = checked_rows(
         tally.columns(view.attributes),
         tally.columns(tally.control) if is_conditional else None,
         n_samples=tally.n_rows.size,
         row_counts=tally.n_rows.astype(np.int64),
     )
+    return groups
 
 
 def _gaps_of(

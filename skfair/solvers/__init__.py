@@ -1,6 +1,7 @@
 """Optimisation algorithms: one file per algorithm, each sees a problem and never an estimator.
 
-A solver registers itself in :data:`SOLVERS` and writes down its steps;
+Here are those that a default may choose; algorithms of papers are in :mod:`skfair.papers`. A
+solver registers itself in :data:`SOLVERS` and writes down its steps;
 :class:`IterativeSolver` makes a run of them. It says what it needs of a problem in its class
 attribute ``needs``; a mismatch is an error that names both. A solver never prints.
 """
@@ -15,53 +16,27 @@ else:
     __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
-    # to full precision
+    # classifiers, regressors, rankings
     "ALNewton",
     "ALLBFGS",
-    # full-batch methods of plada
-    "Plada",
-    "SSG",
-    "IPPSSG",
-    "IPPConEx",
-    # for very many constraints, on batches
-    "PladaStochastic",
-    "MultiplierModel",
-    # stochastic methods of fairness_constrained_benchmark
     "ALM",
-    "SSLALM",
-    "Ghost",
-    "SSw",
-    "SGD",
-    "Penalty",
-    # difference-of-convex methods of partial_fairness_idca
-    "IDCA",
-    "StochasticIDCA",
-    "DCSwitching",
-    "DCPenalty",
+    "SOLVERS",
     "DC_SOLVERS",
-    # eigen-solvers of fair spectral clustering
+    # eigenvectors of spectral clustering
     "Lanczos",
     "DenseEigh",
     "Arpack",
-    "DCADMM",
     "AutoEigen",
-    "UFSC",
-    "FFSC",
     "EigenResult",
     "EIGEN_SOLVERS",
-    # clustering: our own, and those of safairkm and its peers
+    # clusterings
     "Prices",
-    "Swap",
-    "Variational",
-    "Smooth",
     "CLUSTERING_SOLVERS",
-    # all by name, and what they share
-    "SOLVERS",
+    # for a solver of your own
     "Answer",
     "IterativeSolver",
     "Solver",
     "SolverResult",
     "Step",
-    "alternating_gradient",
     "check_needs",
 ]

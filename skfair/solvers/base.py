@@ -353,7 +353,12 @@ class Average:
 
 
 # The solvers of constrained risk minimisation by name.
-SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.solvers.erm")
+# By name. Algorithms of papers are imported when a name is asked for.
+SOLVERS: Registry[type[Solver]] = Registry(
+    "solver", "skfair.solvers.erm", "skfair.papers.plada", "skfair.papers.benchmark"
+)
+# Those that need convex parts of the constraints.
+DC_SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.papers.idca")
 
 
 def check_needs(solver: Solver, problem: Problem) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import IntArray
 from skfair.utils.text import check_text
-from skfair.utils.threads import BLOCK, added, looked_up, over_blocks
+from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
 # Integers whose range is below this are read with a look-up table instead of a hash table.
 _MAX_TABLE = 1 << 16
@@ -38,17 +38,6 @@ def factorize(values: Any) -> Factorized:
     Cost: O(n) for integers of a small range, booleans and categoricals; one hash per row
     otherwise. Missing values (None, NaN, NaT, pandas.NA) get code -1 and are no level.
     """
-    try:
-        found = _factorized(values)
-    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8
-        check_text([error.object], _WHAT)
-        raise
-    check_text(found.levels, _WHAT)
-    return found
-
-
-def _factorized(values: Any) -> Factorized:
-    """Choose how to encode an array by its type."""
     import pandas as pd
 
     dtype = getattr(values, "dtype", None)
@@ -57,32 +46,31 @@ def _factorized(values: Any) -> Factorized:
     if isinstance(values, pd.arrays.NumpyExtensionArray):  # pandas 2 warns of its own
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
-        if values.dtype.kind == "b":
-            found = _factorize_integers(values.view(np.uint8), 0, 1)
-            return Factorized(found.codes, [bool(level) for level in found.levels])
-        if values.dtype.kind in "iu" and values.size:
-            lowest, highest = _range_of(values)
-            if highest - lowest < _MAX_TABLE:
-                return _factorize_integers(values, lowest, highest)
+        if values.dtype.kind in "biu" and values.size:
+            found = _factorize_integers(values)
+            if found is not None:
+                return found
         if values.dtype.kind in "US":
             return _factorize_fixed_width(values)
     try:
         codes, uniques = pd.factorize(values, use_na_sentinel=True)
     except TypeError as error:  # a list among the values
         raise TypeError(f"A group or label must be a number or a string; {error}.") from error
+    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8
+        check_text([error.object], _WHAT)
+        raise
     return _sorted_levels(codes, list(uniques))
 
 
-def _range_of(values: NDArray[Any]) -> tuple[int, int]:
-    """Return the smallest and the largest of some integers."""
+def _factorize_integers(given: NDArray[Any]) -> Factorized | None:
+    """Encode integers by a table of the values that occur; None if their range is not small."""
+    values = given.view(np.uint8) if given.dtype.kind == "b" else given
     ends = over_blocks(lambda i, j: (values[i:j].min(), values[i:j].max()), values.size)
-    return int(min(low for low, _ in ends)), int(max(high for _, high in ends))
-
-
-def _factorize_integers(values: NDArray[Any], lowest: int, highest: int) -> Factorized:
-    """Encode integers of a small range by a table of the values that occur."""
-    codes, width = np.empty(values.size, np.int64), highest - lowest + 1
-    least = values.dtype.type(lowest)
+    lowest, highest = int(min(low for low, _ in ends)), int(max(high for _, high in ends))
+    width = highest - lowest + 1
+    if width > _MAX_TABLE:
+        return None
+    codes, least = np.empty(values.size, np.int64), values.dtype.type(lowest)
 
     def of_block(start: int, stop: int) -> IntArray:
         own = codes[start:stop]
@@ -90,11 +78,12 @@ def _factorize_integers(values: NDArray[Any], lowest: int, highest: int) -> Fact
         np.subtract(values[start:stop], least, out=own, dtype=np.int64, casting="unsafe")
         return np.bincount(own, minlength=width)
 
-    occurs = added(of_block, values.size, np.zeros(width, np.int64)) > 0
+    occurs = sum(over_blocks(of_block, values.size), np.zeros(width, np.int64)) > 0
     present = np.flatnonzero(occurs)
     if present.size < occurs.size:
         codes = looked_up(np.cumsum(occurs) - 1, codes)
-    return Factorized(codes, [int(level) + lowest for level in present])
+    levels = [int(level) + lowest for level in present]
+    return Factorized(codes, list(map(bool, levels)) if given.dtype.kind == "b" else levels)
 
 
 def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
@@ -112,7 +101,8 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
         return _sorted_levels(codes, list(uniques))
     padded = np.ascontiguousarray(values)
     if width % 8:
-        padded = padded.astype(np.dtype((values.dtype.type, _padded_length(values.dtype))))
+        per_word = 8 if values.dtype.kind == "S" else 2  # a character takes one byte or four
+        padded = padded.astype(f"{values.dtype.kind}{n_words * per_word}")
     words = padded.view(np.uint64).reshape(values.size, -1)
     codes = np.zeros(values.size, np.int64)
     for j in range(words.shape[1]):
@@ -138,13 +128,6 @@ def first_rows(codes: IntArray) -> IntArray:
     return first
 
 
-def _padded_length(dtype: np.dtype[Any]) -> int:
-    """Return the number of characters that fills whole 8-byte words."""
-    per_word = 8 if dtype.kind == "S" else 2
-    characters = dtype.itemsize // (8 // per_word)
-    return -(-characters // per_word) * per_word
-
-
 def _factorize_categorical(values: Any) -> Factorized:
     """Encode a categorical by its own codes, in the order of its categories."""
     categorical = getattr(values, "array", values)
@@ -152,17 +135,18 @@ def _factorize_categorical(values: Any) -> Factorized:
     categories = list(categorical.categories)
     occurs = np.zeros(len(categories), bool)
     occurs[codes[codes >= 0]] = True
+    levels = [level for level, is_level in zip(categories, occurs, strict=True) if is_level]
+    check_text(levels, _WHAT)
     if occurs.all():
-        return Factorized(codes, categories)
+        return Factorized(codes, levels)
     # Categories without a row are common after a split; they are no groups of this sample.
     table = np.append(np.cumsum(occurs) - 1, -1)
-    return Factorized(
-        table[codes], [c for c, there in zip(categories, occurs, strict=True) if there]
-    )
+    return Factorized(table[codes], levels)
 
 
 def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
     """Renumber the codes so that the levels are in sorted order."""
+    check_text(levels, _WHAT)
     codes = np.asarray(codes, dtype=np.int64)
     levels = [level.item() if isinstance(level, np.generic) else level for level in levels]
     try:

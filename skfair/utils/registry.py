@@ -33,13 +33,13 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,  # what the components are, for error messages ("solver")
-        # The package (or single module) whose files register them. They are imported when
+        # The packages (or single modules) whose files register them. They are imported when
         # the registry is first read, so a file that is added there is found without an
         # import elsewhere
-        package: str,
+        *packages: str,
     ) -> None:
         self._kind = kind
-        self._package = package
+        self._packages = packages
         self._components: dict[str, T] = {}
         self._is_loaded = False
 
@@ -82,7 +82,7 @@ class Registry(Generic[T]):
         """
         if self._is_loaded:
             return
-        package = import_module(self._package)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
-            import_module(f"{self._package}.{module.name}")
+        for name in self._packages:
+            for module in pkgutil.iter_modules(getattr(import_module(name), "__path__", [])):
+                import_module(f"{name}.{module.name}")
         self._is_loaded = True

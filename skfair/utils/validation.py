@@ -106,18 +106,18 @@ def positive_codes(
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
         is_clear = is_clear or (isinstance(pos_label, AskedFor) and 1 in [*levels, *other_levels])
-        problem = f"got the labels {listed(levels)}"
     else:
         known = [*levels, *other_levels]
         is_constant = len(set(known)) == 1 and type(known[0]) is type(pos_label)
         is_clear = pos_label in known or is_constant
-        problem = f"pos_label={pos_label!r} is not one of the labels {listed(levels)}"
     if not is_clear:
+        missing = f"pos_label={pos_label!r} is not one of" if pos_label != 1 else "got"
         is_default = pos_label == 1 and 1 in levels
         hint = "; for 1, the default of pos_label: y == 1" if is_default else ""
         raise ValueError(
-            f"{name} must say which class is the positive one; {problem}. Pass pos_label=, one of "
-            f"the labels, or compare them yourself: y == label{hint}."
+            f"{name} must say which class is the positive one; {missing} the labels "
+            f"{listed(levels)}. Pass pos_label=, one of the labels, or compare them yourself: "
+            f"y == label{hint}."
         )
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:

@@ -21,7 +21,7 @@ from skfair.constraints.partial import PARTIAL_RULES
 from skfair.constraints.partial.rates import RateRule
 from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
-from skfair.solvers import IDCA, SSG
+from skfair.papers import IDCA, SSG
 from tests import naive
 from tests.naive.partial import step
 
@@ -299,16 +299,6 @@ def test_a_rate_rule_of_three_lines(aware, scale):
         assert calibrator.fit(X, y, sensitive_features=group).certified_
     finally:
         del PARTIAL_RULES["fpr"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("alm", "al_lbfgs"), ("ssg", "dc_ssg"), ("penalty", "dc_penalty")]
-)
-def test_old_names_of_solvers_mean_what_they_did(old, new):
-    params = {"interval": (0.1, 0.6), "enforce": "surrogate", "max_iter": 20}
-    with pytest.warns(FutureWarning, match=f"{old!r} is now called {new!r}|called {new!r}"):
-        before = fit(solver=old, **params)
-    np.testing.assert_array_equal(before.coef_, fit(solver=new, **params).coef_)
 
 
 def test_residuals_are_largest_entries():

@@ -23,8 +23,9 @@ from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
+from skfair.papers import DCADMM
 from skfair.problems.cut import checks
-from skfair.solvers import DCADMM, EIGEN_SOLVERS, Arpack, AutoEigen, DenseEigh, Lanczos
+from skfair.solvers import EIGEN_SOLVERS, Arpack, AutoEigen, DenseEigh, Lanczos
 from tests.naive import spectral as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")

@@ -8,8 +8,8 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, local_datasets, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
-from skfair.solvers import Swap, Variational
-from skfair.solvers.clustering.swap_front import swap_front
+from skfair.papers import Swap, Variational
+from skfair.papers.safairkm.swap_front import swap_front
 from tests.cluster.test_fair_kmeans import segregated
 from tests.naive.swap import front_course
 from tests.older import needs_callbacks

@@ -4,13 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score, kmeans_cost, nondominated
-from skfair.solvers import Smooth, Swap, Variational
+from skfair.papers import Smooth, Swap, Variational
 from tests.cluster.test_fair_kmeans import segregated
 from tests.clustering_problems import free_problem
 from tests.older import needs_callbacks
@@ -122,41 +121,6 @@ def test_the_default_limit_is_left_out_where_none_is_kept(solver):
     without = FairKMeans(4, min_balance=None, **usual)
     without.fit(X, sensitive_features=groups)
     assert np.array_equal(model.labels_, without.labels_)
-
-
-@pytest.mark.parametrize(
-    ("solver", "old", "new"),
-    [
-        ("swap", {"n_swap_steps": 8, "swap_target": "global"}, Swap(20, 8, "global")),
-        ("smooth", {"n_kmeans_steps": 3, "batch_size": None}, Smooth(3, 4, None)),
-        ("variational", {"fairness_weight": 0.2}, Variational(0.2)),
-    ],
-)
-def test_parameters_of_solvers_are_deprecated_and_still_work(solver, old, new):
-    X, groups = segregated()
-    options = {"min_balance": 0.5 if solver == "swap" else None, "random_state": 0, "max_iter": 20}
-    options |= {"tol": 0.1} if solver == "swap" else {}
-    names = ", ".join(old)
-    before = FairKMeans(4, solver=solver, **old, **options)
-    with pytest.warns(FutureWarning, match=rf"{names}. Pass solver={type(new).__name__}\(") as seen:
-        before.fit(X, sensitive_features=groups)
-    deprecations = [one for one in seen if one.category is FutureWarning]
-    assert len(deprecations) == 1
-    assert deprecations[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        after = FairKMeans(4, solver=new, **options).fit(X, sensitive_features=groups)
-    assert np.array_equal(before.labels_, after.labels_)
-    assert f"{type(new).__name__}(" in repr(after)
-
-
-@pytest.mark.parametrize("solver", ["prices", Swap()])
-def test_parameters_of_another_solver_have_no_effect(solver):
-    X, groups = segregated()
-    model = FairKMeans(4, solver=solver, n_swap_steps=9, random_state=0, tol=0.1)
-    with pytest.warns(FutureWarning, match="n_swap_steps. They have no effect with this solver"):
-        model.fit(X, sensitive_features=groups)
 
 
 def test_solvers_are_found_in_a_grid():

@@ -77,6 +77,19 @@ def test_only_axes_are_accepted():
         display.plot(ax=figure)
 
 
+@pytest.mark.parametrize("kind", ["rates", "rows", "scores", "ccdf", "clusters"])
+def test_a_failed_plot_leaves_the_display_as_it_was(kind):
+    display = of_groups(["a", "b"])[kind]
+    before = display.ax_
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got str"):
+        display.plot(ax="axes")
+    others = of_groups(["c", "d"])["rates"].ax_
+    if kind in ("rates", "rows", "clusters"):
+        with pytest.raises(ValueError, match="ax already shows"):
+            display.plot(ax=others, **({"layout": "rows"} if kind == "rows" else {}))
+    assert display.ax_ is before
+
+
 def test_looks_differ_in_more_than_colour():
     looks = [style.look(i) for i in range(64)]
     assert len(set(map(str, looks))) == 64

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score
 
 import skfair.metrics
 from skfair.metrics import scorers
-from skfair.metrics.compared_groups import compared_groups
+from skfair.metrics.compared_groups import checked_rows
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 
 METRICS = {
@@ -279,7 +279,7 @@ def test_bad_control_features(control, error, message):
 
 
 def test_cells_are_sorted_and_counted():
-    groups = compared_groups(["m", "f", "m", "f", "m"], ["b", "b", "a", "b", "a"], n_samples=5)
+    groups, _ = checked_rows(["m", "f", "m", "f", "m"], ["b", "b", "a", "b", "a"], n_samples=5)
     assert groups.cells.names == ("m (stratum a)", "f (stratum b)", "m (stratum b)")
     assert groups.cells.counts.tolist() == [2, 2, 1]
     assert groups.blocks.tolist() == [0, 1, 3]

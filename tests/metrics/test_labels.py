@@ -1,4 +1,5 @@
 import inspect
+import pickle
 
 import fairlearn.metrics as fairlearn
 import numpy as np
@@ -266,6 +267,7 @@ def test_functions_look_like_functions(name):
         "sensitive_features",
     ]
     assert f"import {name}" in metric.__doc__
+    assert pickle.loads(pickle.dumps(metric)) is metric
 
 
 def test_labels_one_and_two():

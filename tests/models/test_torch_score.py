@@ -21,9 +21,10 @@ from skfair.metrics import (  # noqa: E402
 )
 from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
+from skfair.papers import SGD, SSLALM, Ghost, Penalty, SSw  # noqa: E402
 from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
 from skfair.regression import ConstrainedERMRegressor  # noqa: E402
-from skfair.solvers import ALM, SGD, SSLALM, Ghost, Penalty, SSw, StochasticIDCA  # noqa: E402
+from skfair.solvers import ALM, StochasticIDCA  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
 nn = torch.nn

@@ -35,7 +35,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
-    "clustering solver", "skfair.solvers.clustering"
+    "clustering solver",
+    "skfair.solvers.clustering",
+    "skfair.papers.safairkm",
+    "skfair.papers.vfairkm",
 )
 
 

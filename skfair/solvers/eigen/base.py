@@ -162,4 +162,6 @@ class EigenSolver(ABC):
 
 
 # The class of each solver; the name is its shorthand.
-EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry("eigen-solver", "skfair.solvers.eigen")
+EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry(
+    "eigen-solver", "skfair.solvers.eigen", "skfair.papers.fair_spectral_dc"
+)

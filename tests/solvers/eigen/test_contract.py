@@ -18,9 +18,9 @@ from sklearn.manifold import spectral_embedding
 from skfair.cluster import FairSpectralClustering
 from skfair.exceptions import SolverError
 from skfair.groups.encoding import one_group
+from skfair.papers import DCADMM
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights
-from skfair.solvers import DCADMM
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, KEPT, EigenSolver, Pairs, only_step
 from tests.eigen_problems import (
     N_ITERATED,

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skfair.papers.benchmark.ssl_alm import SSLALM
 from skfair.solvers.erm.al_newton import ALNewton
 from skfair.solvers.erm.alm import ALM
-from skfair.solvers.erm.ssl_alm import SSLALM
 from tests.small_problems import build, people
 
 WHO = people(n=200)

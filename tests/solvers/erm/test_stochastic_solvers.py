@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
+from skfair.papers.benchmark.ghost import Ghost, QuadraticModel, relaxation, solve_quadratic
+from skfair.papers.benchmark.penalty import Penalty
+from skfair.papers.benchmark.sgd import SGD
+from skfair.papers.benchmark.ssl_alm import SSLALM
+from skfair.papers.benchmark.ssw import SSw
 from skfair.problems.erm.in_memory import Batch
 from skfair.solvers.base import SOLVERS, check_needs
 from skfair.solvers.erm.alm import ALM
-from skfair.solvers.erm.ghost import Ghost, QuadraticModel, relaxation, solve_quadratic
-from skfair.solvers.erm.penalty import Penalty
-from skfair.solvers.erm.sgd import SGD
-from skfair.solvers.erm.ssl_alm import SSLALM
-from skfair.solvers.erm.ssw import SSw
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
 from tests.small_problems import build, optimum, people
 

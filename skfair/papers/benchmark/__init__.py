@@ -1,0 +1,18 @@
+"""Stochastic methods for training under constraints, as one benchmark compares them.
+
+A. Kliachkin, J. Lepšová, G. Bareilles and J. Marecek, "Benchmarking stochastic approximation
+algorithms for fairness-constrained training of deep neural networks".
+
+Loss and constraints are means over a distribution, and each step sees a batch.
+
+- Stochastic Ghost: :class:`skfair.papers.Ghost`: steps of quadratic programmes, without bias by a
+  random size of the batch
+- SSL-ALM: :class:`skfair.papers.SSLALM`: a smoothed, linearised augmented Lagrangian
+- plain ALM: :class:`skfair.solvers.ALM`, the default for networks and streams
+- Switching subgradient: :class:`skfair.papers.SSw`
+- SGD without constraints: :class:`skfair.papers.SGD`
+- SGD with a fixed penalty: :class:`skfair.papers.Penalty`
+
+What they share, the draw of batches, running means and states that ``partial_fit`` goes on with, is
+:mod:`skfair.solvers.erm.stochastic`.
+"""

@@ -1,0 +1,119 @@
+r"""Subgradient descent on the objective plus a multiple of the largest violation: (114) and (119).
+
+A baseline of partial_fairness_idca, section G.3,
+
+.. math:: \min_\theta F(\theta) + \rho \max_j (c_j(\theta) - u_j, \; l_j - c_j(\theta))_+
+
+With tolerance 0 the violations are the distances of (114) from the percentiles p, in ranks, with
+:math:`\rho = 2 \lambda / (\beta - \alpha)`; in (119), which compares pairs of shares in place of
+shares and their centre, :math:`\rho = 2 \lambda`.
+
+lambda -> lam, rho -> weight, eta -> length of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths
+from skfair.papers.one_sided import OneSided
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers.base import DC_SOLVERS, Answer, Step
+from skfair.solvers.parameters import NonNegative, Positive
+
+
+@DC_SOLVERS.register("dc_penalty")
+@dataclass
+class DCPenalty(DCSolver):
+    r"""Subgradient descent on a penalised objective.
+
+    Parameters
+    ----------
+    weight : float, default=None
+        Weight of the largest violation, in the unit of the constraint rows; None for that of
+        ``lam``. From the sum of the multipliers on, minima of the penalised objective keep the
+        constraints; smaller ones give up some of them.
+    step : float, default=2e-3
+        Factor on the subgradient in each step; the paper chooses among 5e-4 to 5e-3.
+    output : {"last", "best"}, default="last"
+        Which iterate is returned; the best has the lowest penalised objective. The paper takes the
+        last.
+    lam : float, default=0.2
+        Weight of the disparity, lambda of (114) and (119), if there is no ``weight``; the paper's
+        values start at 0.2.
+
+    See Also
+    --------
+    IDCA : Keeps the constraints.
+
+    Notes
+    -----
+    A step costs one pass through the model and one pull-back. Steps of fixed length end in a
+    neighbourhood of a stationary point; where they diverge, the best iterate is returned.
+    Multipliers are the weight times the part of the steps, in the second half, in which a
+    constraint was the worst.
+
+    References
+    ----------
+    Equations (114) and (119) of partial_fairness_idca.
+
+    Examples
+    --------
+    >>> from skfair.solvers import DC_SOLVERS
+    >>> DC_SOLVERS["dc_penalty"](weight=1.0).step
+    0.002
+    """
+
+    weight: NonNegative | None = None
+    step: Positive = 2e-3
+    output: Literal["last", "best"] = "last"
+    lam: NonNegative = 0.2
+
+    ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
+
+    def steps(
+        self,
+        problem: PartialParityProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        # Ends where the subgradient is at most ``tol`` long.
+        rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
+        at = best = problem.evaluate(start)
+        lowest, lengths = np.inf, StepLengths(rows.n)
+        rho = self.lam * problem.penalty_unit if self.weight is None else self.weight
+
+        def answer() -> Answer:
+            is_last = self.output == "last" and np.isfinite(value)
+            return Answer(at if is_last else best, lengths.multipliers(problem))
+
+        for n_iter in count():
+            G = rows.values(at)
+            worst = int(np.argmax(G)) if rows.n else OBJECTIVE
+            violation = max(0.0, float(G[worst])) if rows.n else 0.0
+            value = at.objective + rho * violation
+            if not np.isfinite(value):
+                yield Step(at, zeros, n_iter, "max_iter", answer=answer)
+                return
+            if value < lowest:
+                lowest, best = value, at
+            gradient = at.gradient(rho * rows.unit(worst) if violation else None)
+            with np.errstate(over="ignore"):  # steps of fixed length can diverge
+                is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
+            yield Step(at, zeros, n_iter, "converged" if is_flat else None, answer=answer)
+            if n_iter == max_iter // 2:
+                lengths = StepLengths(rows.n)
+            lengths.add(OBJECTIVE, self.step)
+            if violation:
+                lengths.add(worst, self.step * rho)
+            at = problem.evaluate(at.theta - self.step * gradient)

@@ -1,0 +1,220 @@
+r"""IDCA on batches: Algorithm 1 of partial_fairness_idca with the inner steps of its section G.9.
+
+For networks the paper replaces Algorithm 2, which needs all rows for every step, by the stochastic
+primal-dual method of Yu, Neely and Wei (2017). Each step draws a batch and is
+
+.. math::
+   w_{t+1} &= w_t - \frac{1}{2 \alpha} \Big( V \nabla g_0(w_t) + \sum_i Q_i \nabla g_i(w_t) \Big) \\
+   Q_i &\leftarrow \max(Q_i + g_i(w_t) + \nabla g_i(w_t)^T (w_{t+1} - w_t), \; 0)
+
+with g_i the convex functions of (31), whose plus parts are means over the batch, and Q = 0 at
+first. The mean of w_1 ... w_T is the next centre of Algorithm 1. V is sqrt(T) and alpha is T unless
+said otherwise, as in the theory of that method.
+
+The paper does not say how a batch is drawn: here equally many rows of each group, so that the mean
+of each group is estimated without bias. Both parts of f_i are taken on the same batch. They are
+long sums that nearly cancel, so a tangent from other rows would leave their noise.
+
+The tangents are those of the minus parts as functions of the scores: for linear scores the same,
+for networks, where neither part is convex in w, what can be had with one pull-back per step however
+many constraints there are.
+
+Changed: Q goes on from one convex problem to the next, for the multipliers of both are close; and
+what is returned is the best centre of the second half, on all rows, since single ones are noisy.
+
+w -> iterate; center -> of the tangents; V -> objective_weight; alpha -> damping; Q -> queues.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.papers.idca.base import DCSolver, Parts
+from skfair.papers.one_sided import OneSided
+from skfair.problems.partial.batches import RowSampler
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.problems.protocol import Offer
+from skfair.solvers.base import DC_SOLVERS, Answer, Best, Step
+from skfair.solvers.parameters import Count, NonNegative, Positive
+
+
+@DC_SOLVERS.register("idca_stochastic")
+@dataclass
+class StochasticIDCA(DCSolver):
+    r"""Inexact difference-of-convex algorithm on batches of rows, for networks.
+
+    Parameters
+    ----------
+    n_inner : int, default=150
+        Steps per convex problem, T.
+    n_batch : int, default=64
+        Rows per step, as many of each group; 64 in the paper. More make steps less noisy.
+    n_outer : int, default=20
+        Number of convex problems.
+    objective_weight : float, default=None
+        Weight of the objective against the queues, V; None for the square root of ``n_inner``.
+        Larger ones lower the objective faster and violate the constraints for longer.
+    damping : float, default=None
+        Half of the inverse of a step, alpha; None for ``n_inner``. Larger ones make shorter steps.
+    restart : bool, default=False
+        Whether the queues begin at zero in each convex problem, as in the method by itself.
+    eps : float, default=2e-3
+        Violations up to this count as none when centres are compared.
+    mu : float, default=0.0
+        Weight of a pull to the last centre, see :class:`IDCA`.
+
+    See Also
+    --------
+    IDCA : The same with steps on all rows.
+
+    Notes
+    -----
+    A step costs three passes of a batch through the model, one pull-back, and :math:`O(m P)` with m
+    rows and P percentiles; a convex problem costs a pass of all rows. It needs a rule and a loss
+    that are means over rows: ``constraint="statistical_parity"``. Multipliers are the mean queues
+    over V, in the last convex problem. Nothing is guaranteed for networks.
+
+    References
+    ----------
+    Section G.9 of partial_fairness_idca. H. Yu, M. Neely and X. Wei, "Online convex optimization
+    with stochastic constraints", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from skfair.solvers import DC_SOLVERS
+    >>> DC_SOLVERS["idca_stochastic"](n_batch=128).n_inner
+    150
+    """
+
+    n_inner: Count = 150
+    n_batch: Count = 64
+    n_outer: Count = 20
+    objective_weight: Positive | None = None
+    damping: Positive | None = None
+    restart: bool = False
+    eps: NonNegative = 2e-3
+    mu: NonNegative = 0.0
+
+    needs: ClassVar[tuple[Offer, ...]] = ("parts", "on_rows")
+    is_stochastic: ClassVar[bool] = True
+
+    @property
+    def default_max_iter(self) -> int:  # type: ignore[override]
+        """Number of convex problems, where ``solve`` is not told otherwise."""
+        return self.n_outer
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """V and alpha."""
+        V, alpha = self.objective_weight, self.damping
+        return V or math.sqrt(self.n_inner), alpha or float(self.n_inner)
+
+    def steps(
+        self,
+        problem: PartialParityProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        # Yields the centres; there is no test of optimality.
+        rows, draw = OneSided(problem), RowSampler(problem.strata)
+        w, nu = start, np.zeros(problem.n_constraints)
+        queues, best = self.weights[0] * rows.split(multipliers), Best(self.eps)
+
+        def answer() -> Answer:
+            return Answer(best.at or at, nu)
+
+        for n_iter in count():
+            at = problem.evaluate(w)
+            if 2 * n_iter > max_iter:
+                best.offer(at, problem.violation(at))
+            yield Step(at, nu, n_iter, answer=answer)
+            if self.restart:
+                queues = np.zeros(rows.n)
+            w, queues, mean = self._minimise(problem, draw, w, queues, rng)
+            nu = rows.signed(mean / self.weights[0])
+
+    def _minimise(
+        self,
+        problem: PartialParityProblem,
+        draw: RowSampler,
+        w: FloatArray,
+        queues: FloatArray,
+        rng: np.random.RandomState,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mean iterate on a convex problem, the last queues, and their mean."""
+        V, alpha = self.weights
+        of_iterates, of_queues, center = np.zeros_like(w), np.zeros_like(queues), w
+        for _ in range(self.n_inner):
+            of_iterates += w / self.n_inner
+            of_queues += queues / self.n_inner
+            batch = _ConvexBatch(problem.on_rows(*draw(rng, self.n_batch)), center, w, self.mu)
+            w = w - batch.gradient(V, queues) / (2 * alpha)
+            queues = np.maximum(queues + batch.predicted(w), 0.0)
+        return of_iterates, queues, of_queues
+
+
+class _ConvexBatch:
+    """The functions g_0 and g_i of (31) on a batch, at a point."""
+
+    def __init__(
+        self, problem: PartialParityProblem, center: FloatArray, w: FloatArray, mu: float
+    ) -> None:
+        self._problem, self._away, self._mu = problem, w - center, mu
+        self._uppers = np.flatnonzero(np.isfinite(problem.upper))
+        self._lowers = np.flatnonzero(np.isfinite(problem.lower))
+        self._at, self._at_center = problem.parts(w), problem.parts(center)
+
+    def gradient(self, V: float, queues: FloatArray) -> FloatArray:
+        """Return V grad g_0 + sum of Q_i grad g_i: one pull-back."""
+        (plus, minus), (plus_tangent, minus_tangent) = self._at, self._at_center
+        of_uppers, of_lowers = np.zeros((2, self._problem.n_constraints))
+        of_uppers[self._uppers], of_lowers[self._lowers] = np.split(queues, [self._uppers.size])
+        slopes, of_aux = V * plus.objective_slopes, np.zeros(self._problem.n_aux)
+        for at, multipliers in (
+            (plus, of_uppers),
+            (minus, of_lowers),
+            (minus_tangent, -of_uppers),
+            (plus_tangent, -of_lowers),
+        ):
+            by_scores, by_aux = at.slopes(multipliers)
+            slopes, of_aux = slopes + by_scores, of_aux + by_aux
+        of_model = self._problem.model.pullback(plus.tape, slopes) + V * plus.penalty_gradient
+        pull = self._mu * (V + float(queues.sum())) * self._away
+        return np.concatenate([of_model, of_aux]) + pull
+
+    def predicted(self, w: FloatArray) -> FloatArray:
+        """Return g_i + grad g_i' (w - the point), where scores change as a pass at w says."""
+        plus, step = self._at[0], w - self._at[0].theta
+        change = self._problem.scores(w) - plus.scores
+        since_center = plus.scores - self._at_center[0].scores
+        tangent = self._signed(self._at_center[::-1])
+        values = self._signed(self._at)
+        rise = self._along(self._at, change, step)
+        rise -= self._along(self._at_center[::-1], change + since_center, step + self._away)
+        bounds = np.concatenate(
+            [self._problem.upper[self._uppers], -self._problem.lower[self._lowers]]
+        )
+        pull = self._mu * (0.5 * self._away @ self._away + self._away @ step)
+        return np.asarray(values - tangent - bounds + rise + pull)
+
+    def _signed(self, parts: Parts) -> FloatArray:
+        """Return the first part of the upper rows, and the second one of the lower rows."""
+        return np.concatenate(
+            [parts[0].constraints[self._uppers], parts[1].constraints[self._lowers]]
+        )
+
+    def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the derivatives of these along a change of the scores and a step."""
+        first, second = (part.along(of_scores, step) for part in parts)
+        return np.concatenate([first[self._uppers], second[self._lowers]])

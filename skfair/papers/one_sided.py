@@ -1,0 +1,175 @@
+r"""Two-sided constraints as the papers write them, G(theta) <= 0, and steps of first-order solvers.
+
+The problem keeps l <= c(theta) <= u and has one signed multiplier per constraint. The papers have
+one-sided constraints with multipliers >= 0. :class:`OneSided` is the bridge:
+
+.. math:: G = (c - u, \; l - c), \qquad \nu_j = \lambda_j^{up} - \lambda_j^{low}
+
+where rows of infinite bounds are left out, so that G is always finite.
+
+:func:`curvature_bounds` estimates the two constants that the papers' step sizes are made of, and
+:class:`GradientStep` takes steps whose length adapts. Both ask for values and gradients only, so
+they work for every model.
+
+lam -> lambda >= 0 of the one-sided constraints, nu -> signed multipliers of the problem, L_F ->
+largest curvature of the objective, M_G -> norm of the Jacobian of G, eta -> length of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, Problem
+
+# Lengths of the differences that estimate second and first derivatives. The first is wide enough to
+# see the kinks of smoothed losses from a distance.
+_FAR, _NEAR = 1.0, 1e-4
+_POWER_STEPS = 20
+# Part of the descent promised by the gradient that a step must achieve, and what is rounding.
+_DESCENT, _ROUNDING = 0.3, 1e-13
+
+
+class OneSided:
+    """A view of a problem with constraints G(theta) <= 0.
+
+    Rows of G are the finite upper bounds and then the finite lower ones. Bounds are read at each
+    call, so they may be moved; which of them are finite may not change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from skfair.papers.one_sided import OneSided
+    >>> problem = SimpleNamespace(
+    ...     n_constraints=2, lower=np.array([-0.1, -np.inf]), upper=np.array([0.1, 0.5])
+    ... )
+    >>> constraints = OneSided(problem)
+    >>> constraints.values(SimpleNamespace(constraints=np.array([0.3, 0.4]))).round(2)
+    array([ 0.2, -0.1, -0.4])
+    >>> constraints.split(np.array([-2.0, 1.0]))
+    array([0., 1., 2.])
+    >>> constraints.signed(np.array([0.0, 1.0, 2.0]))
+    array([-2.,  1.])
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._uppers = np.flatnonzero(np.isfinite(problem.upper))
+        self._lowers = np.flatnonzero(np.isfinite(problem.lower))
+        self.n = self._uppers.size + self._lowers.size
+
+    def values(self, at: Evaluation) -> FloatArray:
+        """Return G at an evaluated point, shape (n,)."""
+        up, low = self._uppers, self._lowers
+        return np.concatenate(
+            [
+                at.constraints[up] - self._problem.upper[up],
+                self._problem.lower[low] - at.constraints[low],
+            ]
+        )
+
+    def signed(self, lam: FloatArray) -> FloatArray:
+        """Return the multipliers of the problem, shape (n_constraints,)."""
+        nu = np.zeros(self._problem.n_constraints)
+        nu[self._uppers] = lam[: self._uppers.size]
+        nu[self._lowers] -= lam[self._uppers.size :]
+        return nu
+
+    def split(self, multipliers: FloatArray | None) -> FloatArray:
+        """Return multipliers >= 0 of the rows of G: the inverse of :meth:`signed`; None is 0."""
+        if multipliers is None:
+            return np.zeros(self.n)
+        nu = np.asarray(multipliers, dtype=np.float64)
+        return np.concatenate(
+            [np.maximum(nu[self._uppers], 0.0), np.maximum(-nu[self._lowers], 0.0)]
+        )
+
+    def unit(self, row: int) -> FloatArray:
+        """Return the multipliers of the problem that pick out one row of G."""
+        lam = np.zeros(self.n)
+        lam[row] = 1.0
+        return self.signed(lam)
+
+
+class CurvatureBounds(NamedTuple):
+    """The constants that the papers' step sizes are made of, near one point."""
+
+    objective: float  # L_F
+    jacobian: float  # M_G
+
+
+def curvature_bounds(
+    problem: Problem,  # the problem
+    at: Evaluation,  # the point, evaluated
+) -> CurvatureBounds:
+    """Estimate the largest curvature of the objective and the norm of the Jacobian of G.
+
+    Power iteration on differences of gradients and of values: about 20 times two evaluations and
+    two pull-backs. They hold near one point and may be too small elsewhere.
+    """
+    constraints = OneSided(problem)
+    gradient, values = at.gradient(), constraints.values(at)
+    start = np.random.RandomState(0).standard_normal(at.theta.size)
+
+    def bend(direction: FloatArray) -> FloatArray:
+        there = problem.evaluate(at.theta + _FAR * direction)
+        return np.asarray(there.gradient() - gradient) / _FAR
+
+    def tilt(direction: FloatArray) -> FloatArray:
+        there = problem.evaluate(at.theta + _NEAR * direction)
+        slopes = constraints.signed((constraints.values(there) - values) / _NEAR)
+        return np.asarray(at.gradient(slopes, objective=0.0))
+
+    squared = _largest(tilt, start) if constraints.n else 0.0
+    return CurvatureBounds(_largest(bend, start), float(np.sqrt(squared)))
+
+
+def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:
+    """Return the largest stretch seen in a power iteration."""
+    largest, vector = 0.0, start
+    for _ in range(_POWER_STEPS):
+        length = float(np.sqrt(vector @ vector))
+        if not length:
+            break
+        vector = apply(vector / length)
+        largest = max(largest, float(np.sqrt(vector @ vector)))
+    return largest
+
+
+@dataclass
+class GradientStep:
+    """Steps against a gradient, of a length that adapts.
+
+    The length is halved until the function falls by a good part of what the gradient promises, and
+    rises a little after each step. A rejected step costs one evaluation and no pull-back.
+    """
+
+    eta: float  # first length
+    # Factor on the length after each step; 0 keeps ``eta`` and takes every step
+    growth: float = 1.05
+    eta_max: float = np.inf  # largest length
+
+    def take(
+        self,
+        problem: Problem,
+        at: Evaluation,
+        gradient: FloatArray,
+        function: Callable[[Evaluation], float],
+    ) -> Evaluation:
+        """Return the evaluation after one step; ``function`` is what has the gradient."""
+        if not self.growth:
+            return problem.evaluate(at.theta - self.eta * gradient)
+        value, squared = function(at), float(gradient @ gradient)
+        rounding = _ROUNDING * max(1.0, abs(value))
+        for _ in range(50):
+            new = problem.evaluate(at.theta - self.eta * gradient)
+            if function(new) <= value - _DESCENT * self.eta * squared + rounding:
+                self.eta = min(self.growth * self.eta, self.eta_max)
+                return new
+            self.eta *= 0.5
+        return at

@@ -1,0 +1,275 @@
+r"""Multipliers as a function of a description: the Lagrangian game with a multiplier model.
+
+With very many constraints each has few rows, and its own multiplier learns slowly. Here a network
+psi gives the multiplier of every constraint from a description t of it,
+
+.. math:: \lambda_g(\psi) = |\text{net}_\psi(t_g)|,
+
+so constraints that are alike share what is learned. A step draws ONE constraint g and one batch:
+
+.. math::
+   \theta: \; F(\theta) + \lambda_g(\psi) \, G_g(\theta) \to \min, \qquad
+   \psi: \; \lambda_g(\psi) \, G_g(\theta) \to \max
+
+each player moves by Adagrad along the gradient of its own function. Constraints are one-sided,
+G(theta) <= 0. As g is drawn evenly, theta feels the multipliers lambda_g / number of constraints.
+
+Differences from the authors' code:
+
+- The constraint that psi sees is the smooth one, as theta's; theirs is the 0/1 error.
+- A description is optional: without one each constraint is described by its number (one-hot).
+- ``dual_scale`` is 1 and the averaged iterate is returned; ``MultiplierModel.paper()`` has the
+  printed 0.01, at which psi needs tens of thousands of steps, and the last iterate.
+
+psi -> parameters of the network; lam -> multiplier of the drawn constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.papers.one_sided import OneSided
+from skfair.problems.protocol import StochasticProblem
+from skfair.solvers.base import SOLVERS
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
+from skfair.solvers.parameters import Positive
+from skfair.utils.validation import check_layers
+
+# Sum of squares that Adagrad starts from, as in the library of the authors' code.
+_FIRST_SQUARES = 0.1
+
+
+class Adagrad:
+    """Adagrad steps: gradients divided by the root of the sum of their squares so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.papers.plada.multiplier_model import Adagrad
+    >>> point = np.zeros(2)
+    >>> Adagrad(2).step(point, np.array([1.0, 0.0]), rate=0.1)
+    >>> point.round(3)
+    array([-0.095,  0.   ])
+    """
+
+    def __init__(self, n_parameters: int) -> None:
+        self.squares = np.full(n_parameters, _FIRST_SQUARES)
+
+    def step(self, point: FloatArray, gradient: FloatArray, rate: float) -> None:
+        """Move ``point`` in place, against the gradient."""
+        self.squares += gradient**2
+        point -= rate * gradient / np.sqrt(self.squares)
+
+
+class _Layer(NamedTuple):
+    """Views of the weights and intercepts of one layer in a flat vector."""
+
+    weights: FloatArray  # (fan_in, fan_out)
+    intercepts: FloatArray  # (fan_out,)
+
+
+class MultiplierNetwork:
+    """Multipliers of constraints, at least 0, from their descriptions.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Length of a description.
+    hidden : sequence of int
+        Sizes of the hidden layers of rectified linear units.
+    rng : RandomState
+        Draws the weights; intercepts are 0, that of the output 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.papers.plada.multiplier_model import MultiplierNetwork
+    >>> network = MultiplierNetwork(3, (4,), np.random.RandomState(0))
+    >>> network.with_gradient(np.zeros(3))[0]
+    1.0
+    """
+
+    def __init__(self, n_inputs: int, hidden: Sequence[int], rng: np.random.RandomState) -> None:
+        self._sizes = (n_inputs, *hidden, 1)
+        self.psi = np.zeros(sum((a + 1) * b for a, b in pairwise(self._sizes)))
+        for layer in self._layers(self.psi):
+            bound = np.sqrt(6 / sum(layer.weights.shape))
+            layer.weights[:] = rng.uniform(-bound, bound, layer.weights.shape)
+        self.psi[-1] = 1.0
+
+    def with_gradient(self, description: FloatArray) -> tuple[float, FloatArray]:
+        """Return the multiplier of one description, and its gradient by psi."""
+        layers = self._layers(self.psi)
+        inputs = [description]
+        for weights, intercepts in layers[:-1]:
+            inputs.append(np.maximum(inputs[-1] @ weights + intercepts, 0.0))
+        output = float(inputs[-1] @ layers[-1].weights[:, 0] + layers[-1].intercepts[0])
+        gradient = np.zeros(self.psi.size)
+        slopes = np.array([np.sign(output)])  # by the units of each layer, from the last on
+        for layer, of_layer, values in zip(
+            reversed(layers), reversed(self._layers(gradient)), reversed(inputs), strict=True
+        ):
+            of_layer.weights[:] = values[:, None] * slopes
+            of_layer.intercepts[:] = slopes
+            slopes = (layer.weights @ slopes) * (values > 0)
+        return abs(output), gradient
+
+    def _layers(self, flat: FloatArray) -> list[_Layer]:
+        layers, start = [], 0
+        for fan_in, fan_out in pairwise(self._sizes):
+            middle = start + fan_in * fan_out
+            stop = middle + fan_out
+            layers.append(_Layer(flat[start:middle].reshape(fan_in, fan_out), flat[middle:stop]))
+            start = stop
+        return layers
+
+
+class _Rival:
+    """The player that sets the multipliers."""
+
+    def __init__(
+        self, described: FloatArray, hidden: Sequence[int], rng: np.random.RandomState
+    ) -> None:
+        self.described = described
+        self.network = MultiplierNetwork(described.shape[1] + 1, hidden, rng)
+        self.mover = Adagrad(self.network.psi.size)
+        self.seen = np.zeros(2 * described.shape[0])
+
+
+@dataclass(kw_only=True)
+class GameState(TrainingState):
+    """State of the game.
+
+    Attributes
+    ----------
+    mover : Adagrad
+        Makes the steps of theta.
+    rival : _Rival or None
+        The other player; drawn in the first step.
+    """
+
+    mover: Adagrad
+    rival: _Rival | None = None
+
+
+@SOLVERS.register("multiplier_model")
+@dataclass
+class MultiplierModel(StochasticSolver[GameState]):
+    r"""Lagrangian game whose multipliers are the outputs of a network.
+
+    Parameters
+    ----------
+    n_loss : int, default=128
+        Rows per step for the objective.
+    n_per_cell : int, default=128
+        Rows per step for each cell of the constraint that is drawn.
+    max_constraint_rows : int, default=1024
+        Not used: one constraint has few cells.
+    averaging : float or None, default=3.0
+        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
+        return an iterate.
+    check_every : int, default=None
+        Steps between evaluations on all rows; None for five per run.
+    tolerance : float, default=1e-3
+        Violations up to this count as none when checks are compared.
+    output : {"best", "last"}, default="best"
+        Which check is returned.
+    learning_rate : float, default=0.1
+        Rate of the Adagrad steps of both players.
+    dual_scale : float, default=1.0
+        Factor on the gradient of the network; smaller ones slow its first steps down.
+    hidden_layer_sizes : tuple of int, default=(100, 100, 100)
+        Hidden layers of the network.
+    descriptions : ndarray of shape (n_constraints, n_inputs) or None, default=None
+        What the network is told of each constraint, in the order of ``multipliers_``; None for
+        its number. Whether the upper or the lower bound is meant is told in any case.
+
+    See Also
+    --------
+    ALM : A multiplier for each constraint, all renewed in every step.
+
+    Notes
+    -----
+    A step costs one evaluation and one pull-back of ``n_loss`` rows and those of a few cells,
+    however many constraints there are. A single constraint is visited every n_constraints steps.
+
+    References
+    ----------
+    Narasimhan, H., Cotter, A., Zhou, Y., Wang, S. and Guo, W. "Approximate heavily-constrained
+    learning with Lagrange multiplier models", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from skfair.papers.plada.multiplier_model import MultiplierModel
+    >>> MultiplierModel().dual_scale, MultiplierModel.paper().dual_scale
+    (1.0, 0.01)
+    """
+
+    learning_rate: Positive = 0.1
+    dual_scale: Positive = 1.0
+    hidden_layer_sizes: tuple[int, ...] = (100, 100, 100)
+    descriptions: FloatArray | None = field(default=None, compare=False)
+
+    has_multipliers: ClassVar[bool] = False  # they are those of a network
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the solver with the values of the authors' code."""
+        return cls(averaging=None, output="last", dual_scale=0.01)
+
+    def begin(
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+    ) -> GameState:
+        state = self._first_state(problem, theta0, None)  # multipliers are those of the network
+        return GameState(**vars(state), mover=Adagrad(state.point.size))
+
+    def _step(
+        self,
+        problem: StochasticProblem,
+        state: GameState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
+    ) -> None:
+        constraints = OneSided(problem)
+        if not constraints.n:
+            at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, 0))
+            state.mover.step(state.point, at.gradient(), self.learning_rate)
+            return
+        if state.rival is None:
+            layers = check_layers(self.hidden_layer_sizes)
+            state.rival = _Rival(self._described(problem), layers, rng)
+        row = rng.randint(constraints.n)
+        unit = constraints.unit(row)  # 1 or -1 for the constraint that is drawn
+        drawn = int(np.flatnonzero(unit)[0])
+        batch = problem.draw(rng, self.n_loss, self.n_per_cell, drawn)
+        at = problem.evaluate(state.theta, batch)
+        rival = state.rival
+        lam, slopes = rival.network.with_gradient(np.append(rival.described[drawn], unit[drawn]))
+        value = float(constraints.values(at)[row])
+        state.mover.step(state.point, at.gradient(lam * unit), self.learning_rate)
+        ascent = -self.dual_scale * value * slopes
+        rival.mover.step(rival.network.psi, ascent, self.learning_rate)
+        # What was last seen of each multiplier, of both sides of a constraint together.
+        rival.seen[row] = lam
+        state.multipliers[:] = constraints.signed(rival.seen[: constraints.n] / constraints.n)
+
+    def _described(self, problem: StochasticProblem) -> FloatArray:
+        """Return the descriptions of the constraints, checked."""
+        if self.descriptions is None:
+            return np.eye(problem.n_constraints)
+        own = np.asarray(self.descriptions, dtype=np.float64)
+        if own.ndim != 2 or own.shape[0] != problem.n_constraints:
+            raise ValueError(
+                f"descriptions has the shape {own.shape}, and the problem has "
+                f"{problem.n_constraints} constraints. Pass one row per constraint."
+            )
+        return own

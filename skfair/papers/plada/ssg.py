@@ -1,0 +1,198 @@
+r"""SSG: the switching subgradient method of Huang and Lin (2023), with exact gradients.
+
+With G(theta) <= 0 the one-sided constraints and g their maximum, an iteration is
+
+.. math:: \theta_{k+1} = \theta_k -
+   \begin{cases} \eta_k \nabla F(\theta_k) & \text{if } g(\theta_k) \le \epsilon_k \\
+                 \eta^c_k \nabla G_j(\theta_k), \; G_j = g & \text{otherwise} \end{cases}
+
+a step for the objective where the constraints are nearly kept, a step for the worst constraint
+where they are not. There are no multipliers and no penalties.
+
+Differences from the paper, each switched off by :meth:`SSG.paper`:
+
+- Steps and tolerances fall geometrically over the first nine tenths of ``max_iter`` instead of like
+  1 / sqrt(k + 1). Both are large while the iterate is far away, so that the method does not crawl
+  along the boundary, and small in the end, where an objective step of length eta leaves an error
+  of the order of eta.
+- Constraint steps are Polyak's, :math:`\eta^c_k = (G_j + \epsilon_k / 2) / |\nabla G_j|^2`, which
+  land a little inside, so that a few of them are enough with many constraints; steps as long as
+  those for the objective take many iterations to return.
+- The first step is 1 / L_F, estimated at the start.
+- The best of the last tenth of the iterates is returned. The theorem is about a random one among
+  those that got an objective step, drawn in proportion to eta; "average" is its expectation.
+
+theta has no box, so nothing is projected. The loop is shared with ``ipp_ssg.py``.
+
+eta -> length of objective steps, eps -> tolerance on g, j -> row of the worst constraint, gamma ->
+weight of a proximal term (0 here), away -> distance from its centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.papers.one_sided import OneSided, curvature_bounds
+from skfair.problems.protocol import Problem
+from skfair.solvers.base import SOLVERS, Answer, Average, Best, IterativeSolver, Step
+from skfair.solvers.parameters import NonNegative, Positive
+
+# Part of the iterations in which steps and tolerances fall; the best of the others is returned.
+_FALLING = 0.9
+# How far inside a constraint step aims, in units of the tolerance.
+_INSIDE = 0.5
+
+
+@SOLVERS.register("ssg")
+@dataclass
+class SSG(IterativeSolver[Problem]):
+    r"""Switching subgradient method.
+
+    Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+
+    Parameters
+    ----------
+    eta : float, default=None
+        First step for the objective; None for 1 / L_F.
+    eta_last : float, default=0.03
+        Last step, as a part of the first. Smaller ones end closer to a KKT point if they get there.
+    eps : float, default=0.1
+        First tolerance, in the unit of the constraints. Larger ones allow more objective steps.
+    eps_last : float, default=1e-4
+        Last tolerance, and the violation that a best iterate may have.
+    schedule : {"geometric", "root"}, default="geometric"
+        How steps and tolerances fall: from first to last, or like 1 / sqrt(k + 1) from the first.
+    constraint_step : {"polyak", "equal"}, default="polyak"
+        Whether a constraint step aims a little inside, or is as long as an objective step.
+    output : {"best", "average"}, default="best"
+        Whether the last tenth of the iterates gives the one of lowest objective within ``eps_last``
+        (of least violation if there is none), or the average of all with an objective step,
+        weighted with eta, is returned.
+
+    See Also
+    --------
+    Plada : Has multipliers, and knows when to stop.
+
+    Notes
+    -----
+    An iteration costs one evaluation and one pull-back. All ``max_iter`` iterations are made, since
+    without multipliers there is no test of optimality; the status is "converged" only if the
+    constraints are kept where the gradient of the objective vanishes. Multipliers are zeros.
+    The error in objective and violation is well below 1e-3 with one or two constraints; with many
+    it is larger, as each step serves only one of them.
+
+    Examples
+    --------
+    >>> from skfair.solvers import SOLVERS
+    >>> SOLVERS["ssg"](eps=0.01).constraint_step
+    'polyak'
+    """
+
+    eta: Positive | None = None
+    eta_last: Positive = 0.03
+    eps: Positive = 0.1
+    eps_last: NonNegative = 1e-4
+    schedule: Literal["geometric", "root"] = "geometric"
+    constraint_step: Literal["polyak", "equal"] = "polyak"
+    output: Literal["best", "average"] = "best"
+
+    has_multipliers: ClassVar[bool] = False
+    default_max_iter: ClassVar[int] = 3000
+
+    @classmethod
+    def paper(cls) -> SSG:
+        """Return the rule of Huang and Lin: equal steps that fall like 1 / sqrt(k + 1), averaged.
+
+        The papers print neither first step nor first tolerance; they are 1 / L_F and 0.1. Known to
+        fail: the average carries the error of the early iterates, and equal steps need hundreds of
+        iterations to get back to the constraints when there are many.
+
+        Returns
+        -------
+        solver : SSG
+            The solver.
+        """
+        return cls(schedule="root", constraint_step="equal", output="average")
+
+    def steps(
+        self,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        return self._switch(problem, start, 0.0, max_iter, tol=tol, max_iter=max_iter)
+
+    def _switch(
+        self,
+        problem: Problem,
+        start: FloatArray,
+        proximal: float,
+        n_inner: int,
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> Iterator[Step]:
+        """Make switching steps; each ``n_inner`` of them are drawn to where they began.
+
+        ``proximal`` is the weight of that, gamma, in units of L_F; it is added to F and to G.
+        """
+        constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
+        at = problem.evaluate(start)
+        curvature = max(curvature_bounds(problem, at).objective, 1e-12)
+        gamma = proximal * curvature
+        first = 1 / (curvature + gamma) if self.eta is None else self.eta
+        center, best, average = at.theta, Best(self.eps_last), Average()
+
+        def answer() -> Answer:
+            is_average = self.output == "average" and average.weight
+            return Answer(problem.evaluate(average.theta) if is_average else best.at or at, zeros)
+
+        for k in count():
+            if 0 < k < max_iter and k % n_inner == 0:
+                if self.output == "average" and average.weight:
+                    at, average = problem.evaluate(average.theta), Average()
+                center = at.theta
+            if k == int(_FALLING * max_iter):
+                best = Best(self.eps_last)
+            best.offer(at, problem.violation(at))
+            if k >= max_iter:
+                yield Step(at, zeros, k, answer=answer)
+                return
+            eta, eps = self._lengths(first, k, n_inner, max_iter)
+            away = at.theta - center
+            G = constraints.values(at) + 0.5 * gamma * float(away @ away)
+            worst = int(np.argmax(G)) if constraints.n else -1
+            serves_objective = worst < 0 or G[worst] <= eps
+            if serves_objective:
+                gradient = at.gradient()
+                if problem.violation(at) <= tol and np.abs(gradient).max(initial=0.0) <= tol:
+                    yield Step(at, zeros, k, "converged")
+            yield Step(at, zeros, k, answer=answer)
+            if serves_objective:
+                average.add(at.theta, zeros, eta)
+            else:
+                gradient = at.gradient(constraints.unit(worst), objective=0.0)
+                squared = float(np.square(gradient + gamma * away).sum())
+                if self.constraint_step == "polyak":
+                    eta = (G[worst] + _INSIDE * eps) / squared if squared else 0.0
+            at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
+
+    def _lengths(
+        self, first: float, n_iter: int, n_inner: int, max_iter: int
+    ) -> tuple[float, float]:
+        """Return length and tolerance of a step."""
+        if self.schedule == "root":
+            root = np.sqrt(n_iter % n_inner + 1)
+            return first / root, self.eps / root
+        part = min(1.0, n_iter / (_FALLING * max_iter))
+        return first * self.eta_last**part, self.eps * (self.eps_last / self.eps) ** part

@@ -1,0 +1,407 @@
+r"""Smooth fair k-means: alternating gradient steps on cost and balance over centres and offsets.
+
+Section 5 of the paper on stochastic alternating balance k-means (safairkm) proves what alternating
+gradient steps (Algorithm 4) do for two smooth objectives and remarks that fair k-means becomes one
+if its minima are smoothed; it does not say how. This file does, over the centres C and an offset
+:math:`w_{kj}` that a member of group j pays for cluster k:
+
+.. math:: s_{ik} &\propto \exp(-(\|x_i - c_k\|^2 + w_{k j_i}) / \tau), \qquad
+    n_{kj} = \sum_{i \in j} m_i s_{ik} \\
+    f_1 &= \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2 \\
+    f_2 &= -\frac{1}{\gamma} \log \sum_k \sum_{j \ne h}
+        \exp(-\gamma (\log n_{kj} - \log n_{kh}))
+
+f_1, to be made small, tends to the k-means cost, and f_2, to be made large, to the logarithm of the
+smallest balance. An iteration makes ``n_kmeans_steps`` steps on f_1 and ``n_swap_steps`` on -f_2,
+so their shares are the weights of the two in the sum that is minimised.
+
+Choices that the paper leaves open. (1) All units are those of the data's total variance. (2)
+Assignments and counts are kept as logarithms. On well separated data a soft assignment is 0 or 1 in
+floating point and its derivative is 0, so nothing would move; the logarithm of a count still has a
+slope, that of the group's nearest member. (3) The temperature :math:`\tau` falls from a large
+value: from a cold start those slopes are so steep that the offsets overshoot and empty a cluster
+(measured on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches
+are drawn group by group, in proportion, so that no count is empty. (5) Offsets are measured in a
+unit of their own, a fixed preconditioner of both objectives. (6) The gradient of f_2 by the
+centres is cut to a length: at low temperature it is so steep that clusters are thrown out of the
+data (measured on Bank, K=10). That of f_1 is cut only where centres lie far from all data. The
+theorem asks for bounded second moments, too, but its limit, the minimiser of the weighted sum,
+holds only where nothing is cut.
+
+Glossary: tau -> ``temperature``, gamma -> ``sharpness``, m -> shares of the rows in all weight,
+n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.papers.safairkm.alternating import alternating_gradient
+from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
+from skfair.problems.clustering.points import RepresentationProblem, squared_distances
+from skfair.solvers.base import Status
+from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
+
+# Numbers of rows times clusters handled at a time when all rows get their labels.
+_CHUNK = 1 << 16
+# Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
+# the least one, which is sharp enough for every purpose, in total variances.
+_HOTTEST, _COLDEST, _LEAST = 0.3, 0.05, 1e-3
+# After this share of the iterations the temperature stays at its last value.
+_ANNEALED = 0.7
+# The unit of the offsets, in total variances: the root of 0.1 (0.03, 0.1, 0.3 and 1 were tried).
+_OFFSET_UNIT = 0.1**0.5
+# The longest gradient of f_2 by the centres that is not cut, per standard deviation.
+_LONGEST = 0.3
+# Movement is measured over this last share of the iterations.
+_TAIL = 0.1
+
+
+class SmoothClustering(NamedTuple):
+    """What the smooth method finds, in the units of the problem."""
+
+    # (n_samples,): the cluster where squared distance plus offset is least, for each row
+    labels: IntArray
+    # (n_clusters, n_features): the centres. They are not the means of the labels
+    centers: FloatArray
+    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
+    # distance; 0 for a group without rows
+    offsets: FloatArray
+    n_iter: int  # number of iterations
+    status: Status  # "converged" if the centres moved little in the last tenth of the iterations
+    # ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one
+    # row per iteration
+    history: dict[str, NDArray[Any]]
+
+
+@register
+@dataclass
+class Smooth(ClusteringSolver):
+    r"""Gradient steps on a soft k-means cost and on a soft balance in turn.
+
+    .. math:: \min_{C, W} \frac{n_a}{n_a + n_b} f_1(C, W) - \frac{n_b}{n_a + n_b} f_2(C, W)
+
+    with :math:`f_1` the cost of soft assignments, in units of the total variance, and :math:`f_2`
+    the logarithm of their smallest balance, see the module's documentation. The best of several
+    runs has the least value of this at its labels.
+
+    Parameters
+    ----------
+    n_kmeans_steps, n_swap_steps : int, default=20, 4
+        Steps per iteration on the cost and on the balance, not both 0. A larger share of steps on
+        the balance makes clusters more balanced and dearer.
+    batch_size : int or None, default=1024
+        Rows per gradient, spread over the groups in proportion to their weight. None: all rows,
+        without chance.
+    temperature : "auto", float or (float, float), default="auto"
+        Softness of the assignments in units of the total variance; a pair is that of the start and
+        that of the end, one number is kept throughout. "auto" goes from 0.3 to a twentieth of the
+        mean distance to the nearest starting centre. Smaller ones follow the true clustering more
+        closely; with a small one at the start, clusters of well separated data end up empty.
+    sharpness : float, default=10.0
+        How closely the soft minimum follows the worst balance. A smaller one averages over the
+        clusters.
+
+    See Also
+    --------
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
+
+    Notes
+    -----
+    The temperature falls during the first 70 % of the iterations, so a run makes all of them. It
+    counts as converged if the centres together moved by at most the root of ``tol``, in standard
+    deviations of the data, per iteration of the last tenth.
+
+    A gradient costs O(batch_size K d). The gradient of f_1 from a batch is unbiased, that of f_2 is
+    not: it contains logarithms of counts, whose expectation is below the logarithm of the expected
+    count by a term of order 1 / (rows of the group in the batch and cluster). Groups with few rows
+    in a batch therefore look worse than they are; larger batches reduce it. Neither objective is
+    convex, so of the theorem only the meaning of the two numbers of steps remains. Nothing bounds
+    the balance from below.
+
+    References
+    ----------
+    Liu, S. and Vicente, L. N. "A stochastic alternating balance k-means algorithm for fair
+    clustering", section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.papers import Smooth
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> groups = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    >>> balances = []
+    >>> for n_swap_steps in (0, 5):
+    ...     solver = Smooth(n_kmeans_steps=5, n_swap_steps=n_swap_steps)
+    ...     model = FairKMeans(2, min_balance=None, solver=solver, random_state=0)
+    ...     balances.append(model.fit(X, sensitive_features=groups).balance_)
+    >>> balances[1] > balances[0]
+    True
+    """
+
+    n_kmeans_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20
+    n_swap_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 4
+    batch_size: Annotated[int | None, Interval(Integral, 1, None, closed="left"), None] = 1024
+    temperature: Annotated[
+        str | float | tuple[float, float],
+        StrOptions({"auto"}),
+        Interval(Real, 0, np.inf, closed="neither"),
+        tuple,
+    ] = "auto"
+    sharpness: Annotated[float, Interval(Real, 0, np.inf, closed="neither")] = 10.0
+
+    name = "smooth"
+    trades_by = "n_kmeans_steps and n_swap_steps"
+
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        smooth = self.smooth_clustering(
+            problem,
+            start,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            callback=lambda state: callback(state[0]),
+        )
+        clustering = of_labels(
+            problem,
+            smooth.labels,
+            n_iter=smooth.n_iter,
+            status=smooth.status,
+            history=smooth.history,
+            prices=smooth.offsets,
+        )
+        return clustering._replace(objective=self._objective(problem, clustering))
+
+    def smooth_clustering(
+        self,
+        problem: RepresentationProblem,
+        centers: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: Seed,
+        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
+    ) -> SmoothClustering:
+        """Make the gradient steps.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            The points; rules are not used.
+        centers : ndarray of shape (n_clusters, n_features)
+            Scaled starting centres.
+        max_iter : int
+            Number of iterations.
+        tol : float
+            Converged if the centres moved by at most its root, in standard deviations of the data,
+            per iteration of the last tenth.
+        random_state : int, RandomState instance or None
+            Seed of the batches.
+        callback : callable
+            ``callback((centers, offsets)) -> stop``, called after each iteration.
+
+        Returns
+        -------
+        clustering : SmoothClustering
+            Labels, centres and offsets.
+        """
+        groups = _Groups(problem)
+        temperatures = self._temperatures(problem, centers, max_iter)
+        relaxed = _Relaxed(problem, groups, self.batch_size, self.sharpness, temperatures)
+        n_last = _TAIL * max_iter
+        before_last = [centers]
+
+        def after_iteration(x: FloatArray) -> bool:
+            relaxed.n_iter += 1
+            if relaxed.n_iter <= max_iter - n_last:
+                before_last[0] = relaxed.split(x)[0]
+            return callback(relaxed.state(x))
+
+        steps = alternating_gradient(
+            relaxed.cost_gradient,
+            relaxed.unfairness_gradient,
+            np.hstack((centers, np.zeros((problem.n_clusters, groups.n_present)))),
+            n_a=int(self.n_kmeans_steps),
+            n_b=int(self.n_swap_steps),
+            # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
+            # the soft assignments bend it further, hence twice that as the Lipschitz constant.
+            strong_convexity=2 / problem.n_clusters,
+            lipschitz=4 / problem.n_clusters,
+            max_iter=max_iter,
+            random_state=random_state,
+            callback=after_iteration,
+        )
+        centers, offsets = relaxed.state(steps.theta)
+        status = steps.status
+        moved = float(np.linalg.norm(centers - before_last[0]))
+        if status == "max_iter" and moved <= np.sqrt(tol) * n_last:
+            status = "converged"
+        return SmoothClustering(
+            labels=_labels(problem, offsets, centers),
+            centers=centers,
+            offsets=offsets,
+            n_iter=steps.n_iter,
+            status=status,
+            history={"temperature": temperatures[: steps.n_iter], **steps.history},
+        )
+
+    def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
+        """Return the weighted sum of the two objectives at labels, where nothing is soft."""
+        counts = problem.counts(clustering.labels) @ problem.membership.T
+        counts = counts[:, counts.sum(axis=0) > 0]
+        lowest, highest = counts.min(axis=1), counts.max(axis=1)
+        balance = float((lowest / np.where(highest > 0, highest, 1.0)).min())
+        unfairness = -np.log(balance) if balance > 0 else np.inf
+        weighted = self.n_swap_steps * unfairness if self.n_swap_steps else 0.0
+        n_steps = self.n_kmeans_steps + self.n_swap_steps
+        return float((self.n_kmeans_steps * clustering.cost + weighted) / n_steps)
+
+    def _temperatures(
+        self, problem: RepresentationProblem, centers: FloatArray, max_iter: int
+    ) -> FloatArray:
+        """Return the temperature of each iteration: a geometric fall, then a constant."""
+        if isinstance(self.temperature, str):
+            nearest, masses = 0.0, problem.masses
+            for rows in _chunks(problem):
+                distances = squared_distances(problem.in_full_precision(rows), centers)
+                nearest += float(masses[rows] @ distances.min(axis=1))
+            hot, cold = _HOTTEST, min(_HOTTEST, max(_LEAST, _COLDEST * nearest))
+        else:
+            hot, cold = _checked_temperatures(self.temperature)
+        progress = np.minimum(1.0, np.arange(max_iter) / max(1.0, _ANNEALED * max_iter))
+        return np.asarray(hot ** (1 - progress) * cold**progress)
+
+
+class _Relaxed:
+    """The two objectives as functions of one array: centres, then offsets in their own unit."""
+
+    def __init__(
+        self,
+        problem: RepresentationProblem,
+        groups: _Groups,
+        batch_size: int | None,
+        sharpness: float,
+        temperatures: FloatArray,
+    ) -> None:
+        self.problem, self.groups, self.batch_size = problem, groups, batch_size
+        self.sharpness, self.temperatures = sharpness, temperatures
+        self.n_iter = 0
+
+    def split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centres and offsets in total variances."""
+        n_features = x.shape[1] - self.groups.n_present
+        return x[:, :n_features], _OFFSET_UNIT * x[:, n_features:]
+
+    def state(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centres and the offsets of all groups."""
+        centers, offsets = self.split(x)
+        return centers, self.groups.expand(offsets)
+
+    def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
+        """Return the gradient of f_1 on a batch."""
+        _, by_centers, by_offsets = soft_cost(*self._arguments(x, rng))
+        # At fixed assignments it is about this long at most; centres far off would overshoot.
+        farthest = float(np.linalg.norm(self.split(x)[0], axis=1).max())
+        return _join(by_centers, by_offsets, 2 * (1 + farthest))
+
+    def unfairness_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
+        """Return the gradient of -f_2 on a batch."""
+        _, by_centers, by_offsets = soft_balance(*self._arguments(x, rng), self.sharpness)
+        return _join(-by_centers, -by_offsets, _LONGEST)
+
+    def _arguments(
+        self, x: FloatArray, rng: np.random.RandomState
+    ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, float]:
+        places, codes, masses = self.groups.draw(self.batch_size, rng)
+        temperature = float(self.temperatures[self.n_iter])
+        return self.problem.in_full_precision(places), codes, masses, *self.split(x), temperature
+
+
+def _join(by_centers: FloatArray, by_offsets: FloatArray, longest: float) -> FloatArray:
+    """Return one gradient; the part of the centres is cut to a length."""
+    length = float(np.linalg.norm(by_centers))
+    return np.hstack((by_centers * (longest / max(length, longest)), _OFFSET_UNIT * by_offsets))
+
+
+class _Groups:
+    """Draws rows group by group. Groups are numbered by their first row, so names do not matter."""
+
+    def __init__(self, problem: RepresentationProblem) -> None:
+        codes, masses, n_groups = problem.codes, problem.masses, problem.n_groups
+        counted = np.flatnonzero(masses)
+        levels, first = np.unique(codes[counted], return_index=True)
+        self.levels = levels[np.argsort(first)]  # of the groups with rows, in order
+        self.n_present, self.n_groups = self.levels.size, n_groups
+        self.rows = [counted[codes[counted] == level] for level in self.levels]
+        self.totals = [np.cumsum(masses[rows]) for rows in self.rows]
+        self.shares = np.array([totals[-1] for totals in self.totals])
+        places = np.concatenate(self.rows)
+        own_codes = np.repeat(np.arange(self.n_present), [rows.size for rows in self.rows])
+        self.everyone = places, own_codes, masses[places]
+
+    def draw(
+        self, batch_size: int | None, rng: np.random.RandomState
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return rows, their own group numbers and their shares in the total weight."""
+        if batch_size is None:
+            return self.everyone
+        sizes = np.maximum(1, np.rint(batch_size * self.shares)).astype(np.int64)
+        places = []
+        for rows, totals, size in zip(self.rows, self.totals, sizes, strict=True):
+            drawn = np.searchsorted(totals, totals[-1] * rng.uniform(size=size), side="right")
+            places.append(rows[np.minimum(drawn, rows.size - 1)])  # u * total can round up
+        codes = np.repeat(np.arange(self.n_present), sizes)
+        return np.concatenate(places), codes, (self.shares / sizes)[codes]
+
+    def expand(self, offsets: FloatArray) -> FloatArray:
+        """Return offsets for all groups, 0 for those without rows."""
+        every = np.zeros((len(offsets), self.n_groups))
+        every[:, self.levels] = offsets
+        return every
+
+
+def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatArray) -> IntArray:
+    """Return the cluster where squared distance plus offset is least."""
+    codes = problem.codes
+    labels = np.empty(codes.size, dtype=np.int64)
+    for rows in _chunks(problem):
+        prices = squared_distances(problem.in_full_precision(rows), centers)
+        prices += offsets.T[codes[rows]]
+        labels[rows] = prices.argmin(axis=1)
+    return labels
+
+
+def _chunks(problem: RepresentationProblem) -> Iterator[slice]:
+    """Yield slices of rows whose distances stay in the cache."""
+    yield from gen_batches(problem.n_samples, max(1, _CHUNK // problem.n_clusters))
+
+
+def _checked_temperatures(temperature: float | tuple[float, ...]) -> tuple[float, float]:
+    """Return the first and the last temperature; raise for what is no pair of them."""
+    values = np.asarray(temperature, dtype=np.float64)
+    if values.shape not in ((), (2,)) or not ((values > 0) & (values < np.inf)).all():
+        raise ValueError(
+            f"temperature must be 'auto', a number above 0 or a pair of them, got {temperature!r}."
+        )
+    hot, cold = np.broadcast_to(values, 2).tolist()
+    return hot, cold

@@ -1,0 +1,444 @@
+r"""Fair k-means by alternating k-means steps and group swaps.
+
+Follows "A stochastic alternating balance k-means algorithm for fair clustering" (safairkm):
+:class:`Swap` is Algorithm 2; the front (Algorithm 3) is in ``swap_front.py``.
+The two objectives are those of (2): the mean squared distance to the centres, and the balance, the
+smallest ratio of two groups' counts in one cluster.
+
+The idea: counts per cluster and group, sums of the rows of each cluster and the sum of all squares
+give both objectives, so a move of one row changes them in O(d) and an iteration costs the same for
+a thousand rows and for a million. The steps are in :mod:`skfair._kernels.swaps`.
+
+Changed against the paper:
+
+- Centres are the exact means of the clusters, not running averages with ever smaller steps, and a
+  cluster keeps its last row in a k-means step. An empty cluster takes the row of the batch that is
+  farthest from all centres.
+- The rows of a k-means step are all assigned to the centres that held before it; in the paper the
+  centre moves after each row. ``updates="row"`` does so too.
+- A descent visits every row once per pass, in random order; the paper draws each batch from all
+  rows, as ``updates="row"`` and fronts do.
+- The paper says that each swap raises the balance, which fails when the target cluster is not
+  better off than the bottleneck. Here a target must stay strictly above the bottleneck's balance,
+  so that a swap never lowers the balance. If there is no such target for the two extreme groups of
+  the bottleneck (J > 2), other pairs of groups are tried; if there is none, no swap is made.
+- The global target (4) maximises one ratio only, that of the group which the bottleneck needs to
+  the one it has in excess; with both ratios (4) may name the bottleneck itself.
+- A bottleneck that is as balanced as its size allows (an empty cluster, or counts 3 and 2) wins one
+  row of a group it has least of, without exchange. All other swaps keep the sizes of the clusters.
+- Candidates are compared by the exact difference of their squared distances to the two centres.
+- The labels at the start of a descent are those of the closest starting centres, not random ones.
+
+``Swap.paper()`` undoes what can be undone of this; ``swap_front.py`` says what else changes there.
+
+=================  ================================================================
+Symbol             Here
+=================  ================================================================
+n_a, n_b           ``n_kmeans_steps`` (rows per k-means step), ``n_swap_steps``
+K, J, N            ``n_clusters``, ``n_groups``, number of rows
+C_l, C_h           bottleneck and target cluster
+f_1, f_2           cost and balance
+=================  ================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.papers.safairkm.swap_front import PAIRS, swap_front
+from skfair.papers.safairkm.swap_sample import (
+    MAX_CANDIDATES,
+    TARGETS,
+    BestLabels,
+    SwapSample,
+    check_pairs,
+    checked_labels,
+    new_log,
+)
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    Front,
+    FrontPoint,
+    RulesOf,
+    Starts,
+    for_each,
+    of_labels,
+    register,
+)
+from skfair.utils.history import History, go_on
+
+# Random numbers made at a time, which bounds their memory.
+_MAX_DRAWS = 1 << 17
+# Candidates per row when a labelling is repaired.
+_REPAIR_CANDIDATES = 32
+# Swaps planned at a time in a repair: the first time, and later.
+_FIRST_SWAPS, _MORE_SWAPS = 64, 2048
+
+
+@register
+@dataclass
+class Swap(ClusteringSolver):
+    r"""Alternating k-means steps and swaps between clusters (Algorithms 2 and 3 of safairkm).
+
+    Minimises, in alternation, the first and maximises the second of
+
+    .. math::
+
+        f_1 = \frac{1}{n} \sum_k \sum_{i \in C_k} \|x_i - c_k\|^2, \qquad
+        f_2 = \min_k \min_{j \ne j'} \frac{|C_k \cap V_j|}{|C_k \cap V_{j'}|}.
+
+    Under ``min_balance`` swaps are made only while the balance is below it, and each pass ends with
+    as many as it takes; without it, the two numbers of steps alone decide.
+
+    Parameters
+    ----------
+    n_kmeans_steps : int, default=20
+        Rows per k-means step, n_a. The larger, the more weight the cost has.
+    n_swap_steps : int, default=4
+        Swaps that follow each k-means step, n_b. The larger, the more weight the balance has.
+    swap_target : {"local", "global"}, default="local"
+        The cluster that the bottleneck exchanges rows with, among those that can afford it: the
+        closest one (5), or the one with the largest ratio of the two groups (4). The local target
+        costs less distance and a little more time.
+    swap_candidates : "auto" or int, default="auto"
+        Number of rows taken from a cell, of which the cheapest is swapped. "auto" is 2 in the first
+        pass and doubles with each pass, up to 64 (on a front: 1, and one more every 16 iterations).
+        More candidates cost more time and less distance.
+    pairs : sequence of (int, int), default=((25, 0), (20, 4), (15, 3), (5, 2))
+        On a front, numbers of rows in the k-means step and of swaps, one child per pair, in place
+        of the two numbers above. The default is what the paper's experiments on real data use.
+    n_starts : int, default=30
+        On a front, labellings at the start.
+    max_points : int, default=200
+        Length of a front, at least 2.
+    updates : {"batch", "row"}, default="batch"
+        Whether the centres move after each k-means step, or after each row of it, as in the paper;
+        rows are then drawn with replacement. "row" takes more time for the same number of rows.
+    starts : {"mixed", "random"} or array-like of shape (n_starts, n_samples), default="mixed"
+        On a front, the labellings at the start: one half from k-means++ seeds and the other half
+        random; all random, as in the paper; or labellings of your own, clusters from 0 to
+        ``n_clusters - 1`` in the order of the rows of X, in place of ``n_starts``.
+
+    See Also
+    --------
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
+
+    Notes
+    -----
+    An iteration takes O(n_a K d + n_b (m d + K (J + d))) for m candidates, whatever n is; a pass
+    adds O(n d). Memory is O(n) integers. Guaranteed: swaps never lower the balance, so with
+    ``min_balance`` every pass ends feasible or where no swap helps. For two groups no swap helps
+    only if no labelling with these cluster sizes reaches ``min_balance``; for more groups it is a
+    local search. The cost need not fall from pass to pass, as swaps raise it.
+
+    References
+    ----------
+    S. Liu, L. N. Vicente, "A stochastic alternating balance k-means algorithm for fair clustering".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.papers import Swap
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) + 4 * np.repeat([[0], [1]], 100, axis=0)
+    >>> sex = X[:, 1] + rng.normal(size=200) > 2
+    >>> model = FairKMeans(2, solver=Swap(n_swap_steps=8), tol=0.01, random_state=0)
+    >>> bool(model.fit(X, sensitive_features=sex).balance_ >= 0.7)
+    True
+    """
+
+    n_kmeans_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20
+    n_swap_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 4
+    swap_target: Annotated[str, StrOptions({"global", "local"})] = "local"
+    swap_candidates: Annotated[
+        str | int, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")
+    ] = "auto"
+    pairs: Annotated[tuple[tuple[int, int], ...], "array-like"] = PAIRS
+    n_starts: Annotated[int, Interval(Integral, 1, None, closed="left")] = 30
+    max_points: Annotated[int, Interval(Integral, 2, None, closed="left")] = 200
+    updates: Annotated[str, StrOptions({"batch", "row"})] = "batch"
+    starts: Annotated[Any, StrOptions({"mixed", "random"}), "array-like"] = "mixed"
+
+    name = "swap"
+    takes_weights = False
+    has_front = True
+    keeps_balance = True
+
+    @classmethod
+    def paper(cls) -> Swap:
+        """Return the solver with the updates, starts and values of the paper.
+
+        These are updates row by row, 30 random labellings, the four pairs of the experiments on
+        real data and local targets. Where the paper stops at 1500 points, a front goes on with the
+        1500 of largest hypervolume. Exact means, swaps that never lower the balance, and what else
+        the module lists as changed, stay.
+
+        Returns
+        -------
+        solver : Swap
+            The solver.
+        """
+        return cls(updates="row", starts="random", n_starts=30, max_points=1500)
+
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        balances = problem.rules.min_balances
+        best = self.descend(
+            problem.X,
+            problem.codes,
+            problem.n_clusters,
+            problem.n_groups,
+            labels=problem.distances(start).nearest(),
+            min_balance=None if balances is None else float(balances[0]),
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            callback=lambda labels: callback(problem.means(labels.astype(np.int64))[0]),
+        )
+        return of_labels(
+            problem, best.theta, n_iter=best.n_iter, status=best.status, history=best.history
+        )
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        rules_of: RulesOf,
+        targets: FloatArray,
+        starts: Starts,
+        *,
+        max_iter: int,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Front:
+        # Algorithm 3 has starts of its own, and asks for no targets.
+        no_rules = rules_of(0.0)
+        free = problem.with_rules(no_rules)
+        front = swap_front(
+            problem.X,
+            problem.codes,
+            problem.n_clusters,
+            problem.n_groups,
+            pairs=self.pairs,
+            starts=self.starts,
+            n_starts=self.n_starts,
+            updates=self.updates,
+            max_points=self.max_points,
+            swap_target=self.swap_target,
+            swap_candidates=self.swap_candidates,
+            max_iter=max_iter,
+            random_state=random_state,
+            callback=callback,
+        )
+
+        def point(labels: NDArray[Any]) -> FrontPoint:
+            return FrontPoint(0.0, no_rules, of_labels(free, labels))
+
+        course = {**front.history, "cost": front.history["cost"] * problem.n_samples}
+        return Front(for_each(point, list(front.labels), go_on), course)
+
+    def descend(
+        self,
+        X: NDArray[Any],
+        codes: IntArray,
+        n_clusters: int,
+        n_groups: int,
+        *,
+        labels: NDArray[Any],
+        min_balance: float | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        callback: Callback | None = None,
+    ) -> SolverResult:
+        """Improve a labelling by alternating k-means steps and swaps (Algorithm 2).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The data, float32 or float64; never copied.
+        codes : ndarray of int64 of shape (n_samples,)
+            Group of each row, 0 to ``n_groups - 1``; every group must occur.
+        n_clusters, n_groups : int
+            Number of clusters and of groups. With one group nothing is swapped, unless a cluster
+            is empty.
+        labels : ndarray of int of shape (n_samples,)
+            Cluster of each row at the start; not changed. Clusters may be empty.
+        min_balance : float, default=None
+            Smallest balance of the result, in [0, 1]; None for no limit.
+        max_iter : int, default=20
+            Number of passes. A pass visits every row once, or as many drawn ones: it has
+            n / n_kmeans_steps iterations of Algorithm 2 (n / (2 n_swap_steps) without k-means
+            steps).
+        tol : float, default=1e-4
+            The descent ends when a pass changes the cost by at most this share of it, and the
+            balance by at most this number.
+        random_state : int, RandomState instance or None, default=None
+            Order of the rows and choice of candidates.
+        callback : callable, default=None
+            ``callback(labels) -> stop``, called after each pass with the current labels, which it
+            must not change.
+
+        Returns
+        -------
+        result : SolverResult
+            ``theta`` holds the labels (int32): those after the last pass; with ``min_balance`` the
+            cheapest ones that reach it, or if none do, the most balanced ones (status
+            "infeasible"); the labels at the start compete too. The history has ``objective`` (mean
+            squared distance), ``balance``, ``max_violation`` (what is missing to ``min_balance``)
+            and ``n_swaps`` (those made at the end of the pass to reach it).
+        """
+        check_pairs([(self.n_kmeans_steps, self.n_swap_steps)])
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        sample = SwapSample(X, codes, n_clusters, n_groups)
+        descent = _Descent(self, sample, labels, min_balance, rng)
+        best = BestLabels(min_balance)
+        cost, balance = descent.measured()
+        best.offer(cost, balance, descent.labels)
+        history = History()
+        status: Status = "max_iter"
+        before = (math.inf, math.inf)
+        n_iter = 0
+        while n_iter < max_iter and status == "max_iter":
+            n_iter += 1
+            descent.visit_rows(n_iter)
+            n_swaps = 0 if min_balance is None else descent.repair()
+            descent.count()  # so that rounding errors do not build up
+            cost, balance = descent.measured()
+            best.offer(cost, balance, descent.labels)
+            history.record(
+                objective=cost,
+                max_violation=max(0.0, descent.enough - balance) if min_balance else 0.0,
+                balance=balance,
+                n_swaps=n_swaps,
+            )
+            if callback is not None and callback(descent.labels):
+                status = "stopped"
+            elif abs(cost - before[0]) <= tol * before[0] and abs(balance - before[1]) <= tol:
+                status = "converged"
+            before = (cost, balance)
+        if not best.is_feasible:
+            status = "infeasible"
+        return SolverResult(
+            best.labels.astype(np.int32), np.empty(0), n_iter, status, history.as_dict()
+        )
+
+
+class _Descent:
+    """A labelling that is being improved: counts, sums, rows sorted by cell, scratch space."""
+
+    def __init__(
+        self,
+        solver: Swap,
+        sample: SwapSample,
+        labels: NDArray[Any],
+        min_balance: float | None,
+        rng: np.random.Generator,
+    ) -> None:
+        from skfair._kernels import swap_rows
+
+        self._solver, self._sample, self._rng = solver, sample, rng
+        self.enough = 1.0 if min_balance is None else float(min_balance)
+        n_clusters, n_groups, _ = sample.shape
+        n = self._n_samples = sample.data[0].shape[0]
+        self._state = sample.state(checked_labels(labels, n, n_clusters))
+        starts = np.empty((n_groups, n_clusters + 1), np.int64)
+        self._cells = np.empty(n, np.int32), np.empty(n, np.int32), starts
+        self._work = sample.scratch(solver.n_kmeans_steps)
+        self._log = new_log((solver.n_kmeans_steps + 2 * solver.n_swap_steps + 2,))
+        self.count()
+        swap_rows.sort_cells(sample.data, self._state, self._cells, rng.permutation(n))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The current labels."""
+        return np.asarray(self._state[0])
+
+    def count(self) -> None:
+        """Compute counts and sums from the labels."""
+        from skfair._kernels import swap_rows
+
+        swap_rows.count_and_sum(self._sample.data, self._state)
+
+    def measured(self) -> tuple[float, float]:
+        """Return cost and balance."""
+        from skfair._kernels import swaps
+
+        balance = swaps.overall_balance(self._state[1], self._work[-1])
+        return self._sample.cost(self._state), balance
+
+    def visit_rows(self, n_pass: int) -> None:
+        """Make a pass: each row once in a k-means step (or as many drawn rows), and the swaps."""
+        from skfair._kernels import swaps
+
+        n = self._n_samples
+        n_rows, n_swaps = int(self._solver.n_kmeans_steps), int(self._solver.n_swap_steps)
+        rows, n_left = np.empty(0, np.int32), math.ceil(n / (n_rows or 2 * n_swaps))
+        is_by_row = self._solver.updates == "row"
+        if n_rows and is_by_row:
+            rows = self._rng.integers(n, size=n_rows * n_left, dtype=np.int32)
+        elif n_rows:
+            rows = self._rng.permutation(n).astype(np.int32)
+        step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
+        for first in range(0, n_left, step):
+            swaps.descend(
+                self._sample.data,
+                self._state,
+                self._cells,
+                rows[first * n_rows :],
+                (n_rows, 1 if is_by_row else max(n_rows, 1)),
+                self._rng.random((min(step, n_left - first), n_swaps, 2)),
+                _n_candidates(self._solver.swap_candidates, n_pass),
+                TARGETS[self._solver.swap_target],
+                self.enough,
+                self._work,
+                self._log,
+            )
+
+    def repair(self) -> int:
+        """Swap until the balance is enough or no swap helps; return the number of swaps."""
+        from skfair._kernels import swaps
+
+        n_swaps, n_planned = 0, _FIRST_SWAPS
+        while True:
+            n_made, is_stuck = swaps.raise_balance(
+                self._sample.data,
+                self._state,
+                self._cells,
+                self._rng.random((n_planned, 2)),
+                _REPAIR_CANDIDATES,
+                TARGETS[self._solver.swap_target],
+                self.enough,
+                self._work,
+                self._log,
+            )
+            n_swaps += int(n_made)
+            # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
+            if is_stuck or n_made < n_planned:
+                return n_swaps
+            n_planned = _MORE_SWAPS
+
+
+def _n_candidates(given: str | int, n_pass: int) -> int:
+    """Return how many candidates a pass compares."""
+    return min(2**n_pass, MAX_CANDIDATES) if isinstance(given, str) else given

@@ -1,0 +1,364 @@
+"""The front of cost against balance by a list of labellings (Algorithm 3 of safairkm).
+
+Each labelling of the list has a child per pair (n_a, n_b), one iteration of Algorithm 2
+(``swap.py``); the list keeps what no other labelling dominates. Changed against the paper: one half
+of the first labellings comes from k-means++ seeds instead of random labels (unless ``starts`` says
+otherwise); dominance is strict in one objective only and equal points count once, so the front has
+no weakly dominated points; a list that grows too long loses the points of least hypervolume, where
+the paper stops; a child is always one iteration (q = 1, as in the experiments of the paper); a
+batch is assigned to the centres held before (unless ``updates="row"``); the children of a labelling
+draw candidates for their swaps from the same places (fronts are as good, and at 100,000 rows a
+child takes a seventh less time). If they shared the rows of their k-means steps, too, the fairest
+end would need more iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+from sklearn.utils import check_random_state
+
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.papers.safairkm.swap_sample import (
+    CANCELLATION,
+    MAX_CANDIDATES,
+    TARGETS,
+    SwapSample,
+    check_pairs,
+    checked_labels,
+    new_log,
+)
+from skfair.utils.history import History
+from skfair.utils.threads import over_blocks
+
+# The four pairs (n_a, n_b) of the paper's experiments on real data.
+PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
+# k-means++ looks for the first seeds of a front among so many rows per cluster.
+_SEED_ROWS = 100
+# Rows whose closest seeds are found at a time.
+_BLOCK = 256
+# Labellings whose children one thread makes at a time.
+_PARENTS = 4
+# Candidates per row of a swap grow by one in so many iterations.
+_ITERATIONS_PER_CANDIDATE = 16
+
+
+class SwapFront(NamedTuple):
+    """What :func:`swap_front` returns."""
+
+    # (n_points,): mean squared distance to the centres of each labelling, ascending
+    costs: FloatArray
+    # (n_points,): balance of each labelling, ascending too: no point dominates another one
+    balances: FloatArray
+    # (n_points, n_samples): the labellings, in the smallest signed integers that hold the
+    # clusters
+    labels: NDArray[Any]
+    # Per iteration ``n_points``, ``n_children``, ``n_new`` (children that entered the list),
+    # ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of
+    # total variance and balance of the data that the front dominates) and ``seconds``
+    history: dict[str, NDArray[Any]]
+
+
+def swap_front(
+    # (n_samples, n_features): the data, float32 or float64; one copy of it is made, in its
+    # own precision
+    X: NDArray[Any],
+    # (n_samples,): group of each row, 0 to ``n_groups - 1``; every group must occur
+    codes: IntArray,
+    n_clusters: int,  # number of clusters
+    n_groups: int,  # number of groups
+    *,
+    # Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row
+    # with the closest), the other half is random with cluster probabilities that are the
+    # softmax of normal numbers. Above ``max_points``, the point that contributes least to the
+    # hypervolume is dropped, again and again; the cheapest and the most balanced one stay
+    pairs: Sequence[tuple[int, int]] = PAIRS,
+    # "mixed", "random", or labellings in the order of X in place of ``n_starts``
+    starts: Any = "mixed",
+    n_starts: int = 30,
+    updates: str = "batch",  # "row" moves the centres after each row, not after each batch
+    max_iter: int = 500,  # number of iterations; the paper runs 400 to 8000
+    max_points: int = 200,
+    swap_target: str = "local",
+    swap_candidates: str | int = "auto",
+    random_state: Seed = None,  # starts, batches and candidates
+    # ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
+    # would be returned if the search stopped there
+    callback: Callback | None = None,
+) -> SwapFront:
+    r"""Approximate the whole front of cost against balance by a list of labellings (Algorithm 3).
+
+    In each iteration every labelling of the list has one child per pair (n_a, n_b): one iteration
+    of Algorithm 2 with these numbers of rows and swaps. Parents and children that no other one
+    dominates form the next list.
+
+    Returns
+    -------
+    front : SwapFront
+        Costs, balances, labels and history.
+
+    See Also
+    --------
+    Swap : The same steps for one labelling.
+
+    Notes
+    -----
+    A child takes O(n_a K d + n_b (m d + K (J + d))) for m candidates; only children that enter the
+    list are copied, O(n). Memory is ``max_points`` times n small integers (1 byte up to 127
+    clusters). A member of a group and cluster is found by walking from a random row of the group,
+    whose rows are in random order, so a swap with a cluster that is nearly empty takes longer.
+
+    References
+    ----------
+    S. Liu, L. N. Vicente, "A stochastic alternating balance k-means algorithm for fair clustering".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.papers.safairkm.swap_front import swap_front
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) + 4 * np.repeat([[0], [1]], 100, axis=0)
+    >>> codes = (X[:, 1] + rng.normal(size=200) > 2).astype(np.int64)
+    >>> front = swap_front(X, codes, 2, 2, n_starts=10, max_iter=20, random_state=0)
+    >>> front.labels.dtype, bool((np.diff(front.costs) > 0).all())
+    (dtype('int8'), True)
+    """
+    check_pairs(pairs)
+    if max_points < 2 or n_starts < 1:
+        raise ValueError(
+            f"swap_front got max_points={max_points} and n_starts={n_starts}. Keep at least 2 "
+            "points (the two ends of the front) and begin with at least 1 labelling."
+        )
+    seeds = check_random_state(random_state)
+    rng = np.random.default_rng(seeds.randint(2**31 - 1))
+    # Rows in random order, one group after the other: a walk from anywhere meets random members.
+    shuffled = rng.permutation(X.shape[0])
+    rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    sample = SwapSample(X[rows], codes[rows], n_clusters, n_groups)
+    if isinstance(starts, str):
+        n_seeded = (n_starts + 1) // 2 if starts == "mixed" else 0
+        labels = _start_labels(sample, n_starts, n_seeded, seeds, rng)
+    else:
+        own = checked_labels(starts, X.shape[0], n_clusters)
+        if own.ndim != 2:
+            raise ValueError(
+                "Swap(starts=...) needs labellings of shape (n_starts, n_samples), got shape "
+                f"{own.shape}. Pass a list of labellings."
+            )
+        labels = np.ascontiguousarray(own[:, rows])
+    archive = SwapArchive(sample, rows, labels, max_points, is_by_row=updates == "row")
+    table = np.array(pairs, np.int64)
+    for t in range(max_iter):
+        n_candidates = (
+            min(1 + t // _ITERATIONS_PER_CANDIDATE, MAX_CANDIDATES)
+            if isinstance(swap_candidates, str)
+            else swap_candidates
+        )
+        archive.breed(table, TARGETS[swap_target], n_candidates, rng)
+        if callback is not None and callback(archive):
+            break
+    return archive.front()
+
+
+class SwapArchive:
+    """The list of Algorithm 3: labellings of which none dominates another, cheapest first.
+
+    Labels, counts and sums of all of them lie in slots of three large arrays. Children are made in
+    the slot of their parent and undone; what enters the list is written from the log of its moves.
+    """
+
+    def __init__(
+        self,
+        sample: SwapSample,  # the data, one group after the other
+        rows: IntArray,  # (n_samples,): place of each row of the sample in the data of the user
+        labels: NDArray[Any],  # (n_starts, n_samples): the first labellings
+        max_points: int,  # largest number of labellings after the first iteration
+        *,
+        is_by_row: bool = False,  # whether centres move after each row of a k-means step
+    ) -> None:
+        from skfair._kernels import swap_rows, swaps
+
+        self._sample, self._rows, self._max_points = sample, rows, max_points
+        self._is_by_row = is_by_row
+        n_clusters, n_groups, n_features = sample.shape
+        n_starts, n_slots = len(labels), max(len(labels), max_points)
+        self._labels = np.empty((n_slots, rows.size), labels.dtype)
+        self._labels[:n_starts] = labels
+        self._counts = np.empty((n_slots, n_clusters, n_groups), np.int64)
+        self._sums = np.empty((n_slots, n_clusters, n_features))
+        bounds = np.concatenate(([0], np.cumsum(sample.sizes)))
+        empty = np.empty(0, np.int32)
+        self._cells = (empty, empty, np.column_stack((bounds[:-1], bounds[1:])))
+        self._history = History()
+        costs, balances = np.empty(n_starts), np.empty(n_starts)
+        balance_of_clusters = np.empty(n_clusters)
+        for s in range(n_starts):
+            swap_rows.count_and_sum(sample.data, self._state(s))
+            costs[s] = swaps.mean_cost(self._state(s), sample.total)
+            balances[s] = swaps.overall_balance(self._counts[s], balance_of_clusters)
+        keep = self._select(costs, balances)
+        self._slots, self._costs, self._balances = keep, costs[keep], balances[keep]
+
+    def breed(
+        self, pairs: IntArray, rule: int, n_candidates: int, rng: np.random.Generator
+    ) -> None:
+        """Run one iteration: all children, the filter, and the slots of the survivors."""
+        from skfair._kernels import swaps
+
+        n_parents, n_pairs = self._slots.size, len(pairs)
+        n_rows, n_draws = pairs[:, 0].sum(), pairs[:, 1].max()
+        batches = rng.integers(self._rows.size, size=(n_parents, n_rows), dtype=np.int32)
+        draws = rng.random((n_parents, n_draws, 2))
+        shape = (n_parents, n_pairs)
+        costs, balances, lengths = np.empty(shape), np.empty(shape), np.empty(shape, np.int64)
+        log = new_log((*shape, int((pairs @ [1, 2]).max())))
+        n_clusters, n_groups, n_features = self._sample.shape
+        at_once = 1 if self._is_by_row else max(int(pairs[:, 0].max()), 1)
+
+        def of_parents(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            swaps.breed(
+                self._sample.data,
+                self._cells,
+                (self._labels, self._counts, self._sums),
+                self._slots[part],
+                self._sample.total,
+                pairs,
+                (batches[part], at_once, draws[part]),
+                n_candidates,
+                rule,
+                self._sample.scratch(int(pairs[:, 0].max())),
+                (np.empty((n_clusters, n_groups), np.int64), np.empty((n_clusters, n_features))),
+                tuple(moves[part] for moves in log),
+                (costs[part], balances[part], lengths[part]),
+            )
+
+        over_blocks(of_parents, n_parents, _PARENTS)
+        costs = np.concatenate((self._costs, costs.ravel()))
+        balances = np.concatenate((self._balances, balances.ravel()))
+        keep = self._select(costs, balances)
+        self._settle(keep, n_parents, n_pairs, log, lengths)
+        self._costs, self._balances = costs[keep], balances[keep]
+        self._history.record(
+            n_points=keep.size,
+            n_children=n_parents * n_pairs,
+            n_new=int((keep >= n_parents).sum()),
+            cost=self._sample.unscaled(self._costs[0]),
+            balance=self._balances[-1],
+            hypervolume=self._hypervolume(),
+        )
+
+    def front(self) -> SwapFront:
+        """Return the list as a front with labels in the order of the user's rows."""
+        costs = self._sample.unscaled(self._costs)
+        balances, slots = self._balances, self._slots
+        if self._costs[0] * self._rows.size < CANCELLATION * self._sample.total:
+            costs = np.array([self._sample.cost(self._state(s)) for s in slots])
+            keep = _front_order(costs, balances)
+            costs, balances, slots = costs[keep], balances[keep], slots[keep]
+        labels = np.empty((slots.size, self._rows.size), self._labels.dtype)
+        places = np.argsort(self._rows)
+        for out, s in zip(labels, slots, strict=True):
+            np.take(self._labels[s], places, out=out, mode="clip")
+        return SwapFront(costs.copy(), balances.copy(), labels, self._history.as_dict())
+
+    def _state(self, slot: int) -> Any:
+        """Return labels, counts and sums of one labelling."""
+        return self._labels[slot], self._counts[slot], self._sums[slot]
+
+    def _select(self, costs: FloatArray, balances: FloatArray) -> IntArray:
+        """Return the points that stay, cheapest first: nondominated, at most ``max_points``."""
+        from skfair._kernels.fronts import thin
+
+        keep = _front_order(costs, balances)
+        if keep.size > self._max_points:
+            stays = np.ones(keep.size, np.bool_)
+            thin(costs[keep], balances[keep], self._max_points, stays)
+            keep = keep[stays]
+        return keep
+
+    def _settle(
+        self, keep: IntArray, n_parents: int, n_pairs: int, log: Any, lengths: IntArray
+    ) -> None:
+        """Give every survivor a slot: parents keep theirs, children get free ones."""
+        from skfair._kernels import swaps
+
+        new = keep >= n_parents
+        parents = np.column_stack(np.divmod(keep[new] - n_parents, n_pairs))
+        is_dead = np.ones(n_parents, np.bool_)
+        is_dead[keep[~new]] = False
+        # The last child of a dead parent takes its slot; the others are copied before that.
+        heirs, last = np.unique(parents[::-1, 0], return_index=True)
+        last = last[is_dead[heirs]]
+        inherits = np.zeros(len(parents), np.bool_)
+        inherits[len(parents) - 1 - last] = True
+        has_heir = np.zeros(n_parents, np.bool_)
+        has_heir[parents[inherits, 0]] = True
+        is_free = np.ones(len(self._labels), np.bool_)
+        is_free[self._slots[~is_dead | has_heir]] = False
+        slots = np.empty(len(parents), np.int64)
+        slots[inherits] = self._slots[parents[inherits, 0]]
+        slots[~inherits] = np.flatnonzero(is_free)[: int((~inherits).sum())]
+        order = np.argsort(inherits, kind="stable")
+        swaps.settle(
+            self._sample.data,
+            self._cells,
+            (self._labels, self._counts, self._sums),
+            parents[order],
+            slots[order],
+            log,
+            lengths,
+            self._slots,
+        )
+        survivors = np.empty(keep.size, np.int64)
+        survivors[~new] = self._slots[keep[~new]]
+        survivors[new] = slots
+        self._slots = survivors
+
+    def _hypervolume(self) -> float:
+        """Return the share of the box (0 to total variance, 0 to balance of data) dominated."""
+        sizes = self._sample.sizes
+        worst = self._sample.total / self._rows.size
+        best = sizes.min() / sizes.max()
+        widths = np.diff(self._costs, append=worst)
+        box = worst * best
+        return float(widths @ self._balances) / box if box > 0 else 0.0
+
+
+def _start_labels(
+    sample: SwapSample,
+    n_starts: int,
+    n_seeded: int,
+    seeds: np.random.RandomState,
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    """Return some starts by k-means++ seeds, and the others by uneven probabilities."""
+    from skfair._kernels import swap_rows
+
+    X = sample.data[0]
+    n_samples, n_clusters = X.shape[0], sample.shape[0]
+    labels = np.empty((n_starts, n_samples), np.min_scalar_type(-n_clusters))
+    block, scores, lowest = sample.scratch(_BLOCK)[:3]
+    for s in range(n_seeded):
+        n_rows = min(n_samples, _SEED_ROWS * n_clusters)
+        rows = rng.choice(n_samples, n_rows, replace=False, shuffle=False)
+        _, chosen = kmeans_plusplus(X[rows], n_clusters, random_state=seeds)
+        swap_rows.nearest_rows(sample.data, rows[chosen], block, scores, lowest, labels[s])
+    for s in range(n_seeded, n_starts):
+        odds = np.exp(rng.normal(size=n_clusters))
+        bounds = np.cumsum(odds[:-1]) / odds.sum()
+        labels[s] = np.searchsorted(bounds, rng.random(n_samples), side="right")
+    return labels
+
+
+def _front_order(costs: FloatArray, balances: FloatArray) -> IntArray:
+    """Return the nondominated points in ascending order of cost; of equal ones the first."""
+    order = np.lexsort((-balances, costs))
+    ranked = balances[order]
+    is_better = np.ones(order.size, np.bool_)
+    is_better[1:] = ranked[1:] > np.maximum.accumulate(ranked)[:-1]
+    return order[is_better]

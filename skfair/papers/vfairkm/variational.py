@@ -1,0 +1,304 @@
+r"""Fair k-means by a Kullback-Leibler penalty on soft assignments (Ziko et al.).
+
+Problem (7) in Appendix C of the paper on stochastic alternating balance k-means (safairkm), which
+compares with this method: the k-means cost plus a penalty for clusters whose shares of the groups
+P_k differ from the target U. The appendix gives the problem only; everything below is derived here.
+
+With :math:`m_i` the share of row i in the total weight, :math:`n_{kj} = \sum_{i \in j} m_i s_{ik}`
+the mass of group j in cluster k and :math:`n_k = \sum_j n_{kj}`,
+
+.. math:: E(S, C) = \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
+    + \mu \sum_k \Big( \mathrm{const} + \log n_k - \sum_j u_j \log n_{kj} \Big).
+
+The first part is linear in S and :math:`\log n_k` is concave, so it lies below its tangent. The
+last part is convex. Its second derivative in a direction v is
+:math:`\sum_{kj} u_j (\sum_{i \in j} m_i v_{ik})^2 / n_{kj}^2`, and by Cauchy-Schwarz at most
+:math:`\sum_{kj} (u_j / n_{kj}) \sum_{i \in j} m_i v_{ik}^2 / s_{ik}`: relative to the entropy of
+the rows it is smooth, with the constant :math:`L_j = \max_k u_j / n_{kj}` for the rows of group j.
+As long as that constant holds on the way from S to S',
+
+.. math:: E(S') \le E(S) + \langle \nabla E(S), S' - S \rangle
+    + \mu \sum_j L_j \sum_{i \in j} m_i \, \mathrm{KL}(s'_i \| s_i),
+
+and the right-hand side is least at :math:`s'_{ik} \propto s_{ik} \exp(-(\|x_i - c_k\|^2 / V +
+\mu / n_k - \mu u_j / n_{kj}) / (\mu L_j))`. These are the bound updates; the centres are then the
+weighted means.
+
+What differs from the usual description. (1) It takes one constant L for all groups and times,
+although the logarithm has none: where :math:`n_{kj}` is small the bound then fails, which may be
+the numerical instability that the safairkm paper reports for large weights. Here L_j is computed in
+every update and the bound is checked, group by group, through the counts alone: it holds if
+:math:`\sum_k u_j (t_k - 1 - \log t_k) \le L_j \sum_{i \in j} m_i \mathrm{KL}(s'_i \| s_i)` with
+:math:`t_k = n'_{kj} / n_{kj}`. If not, L_j is doubled (by the log-sum inequality the factor 2.1
+suffices while no count falls below a tenth of itself); if so, it shrinks for the next update.
+Hence E never increases. (2) Only the penalty needs the entropy, so the cost is not divided by a
+constant of its own; with weight 0, or a single group, the updates are those of Lloyd's algorithm.
+(3) The cost is measured in units of the total variance V, so that a weight means the same in all
+units and for all numbers of rows; these are the units of the problem. (4) Assignments are kept as
+logarithms: none becomes exactly 0, so no count does, and a cluster that is left by everybody can
+fill again.
+
+Glossary: mu -> ``fairness_weight``, U -> ``target_shares``, S -> ``assignment``, L -> ``lipschitz``
+times the constant above, V -> total variance, t -> ratio of a count to the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval
+
+from skfair._typing import Callback, FloatArray, IntArray
+from skfair.papers.vfairkm.soft_assignment import SoftAssignment
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.base import Status
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    Front,
+    FrontPoint,
+    RulesOf,
+    Starts,
+    of_labels,
+    register,
+)
+from skfair.utils.history import History, go_on
+from skfair.utils.validation import check_numbers
+
+# Objectives settle before centres do: the share of ``tol`` that an iteration has to gain.
+_SHARE_OF_TOL = 0.1
+# From plain k-means to where the penalty is nearly all: what the authors' script tries, and 0.
+FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
+# The tolerance of the runs of a front.
+_FRONT_TOL = 1e-4
+
+
+class SoftClustering(NamedTuple):
+    """What the variational method finds, in the units of the problem."""
+
+    labels: IntArray  # (n_samples,): the cluster of the largest assignment of each row
+    # (n_clusters, n_features): the means of the rows weighted by their soft assignments
+    centers: FloatArray
+    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
+    # distance: the derivative of the penalty. New rows of known group belong to the cluster
+    # where the sum is least
+    offsets: FloatArray
+    assignment: FloatArray  # (n_samples, n_clusters): the soft assignments; each row sums to 1
+    n_iter: int  # number of iterations (updates of the centres)
+    status: Status  # why the method ended
+    # ``objective`` E, its parts ``cost`` (in units of the total variance) and
+    # ``fairness_error`` (the sum of the Kullback-Leibler divergences), ``n_updates`` and
+    # ``seconds``, one row per iteration
+    history: dict[str, NDArray[Any]]
+
+
+@register
+@dataclass
+class Variational(ClusteringSolver):
+    r"""k-means with a penalty on the divergence between the groups' shares and a target.
+
+    .. math:: \min_{S, C} \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
+        + \mu \sum_k \mathrm{KL}(U \| P_k)
+
+    over soft assignments S, whose rows are distributions, and centres C, with :math:`P_k` the
+    shares of the groups in cluster k. The best of several runs has the least value of this.
+
+    Parameters
+    ----------
+    fairness_weight : float, default=1.0
+        The weight of the penalty, relative to a cost of the total variance of X. A larger one
+        brings the shares of the groups closer to the target. 0 is k-means.
+    target_shares : array-like of shape (n_groups,), default=None
+        The wanted share of each group; they are divided by their sum. None: those of the data.
+    n_updates : int, default=10
+        Largest number of updates of the assignments between two updates of the centres.
+    lipschitz : float, default=1.0
+        Multiple of the constant of the bound with which the updates start. Larger ones make smaller
+        steps; it is adapted in every update.
+    front_weights : sequence of float, default=(0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1, 3, 10)
+        On a front, the weights that are tried in place of ``fairness_weight``, each from the same
+        starts.
+
+    See Also
+    --------
+    skfair.cluster.FairKMeans, skfair.cluster.ParetoFairKMeans : Take it as ``solver``.
+
+    Notes
+    -----
+    A run ends when an iteration lowers the objective by at most a tenth of ``tol``, as a share of
+    it. An iteration costs O(n K d) for the distances and O(n K) per update; three n x K matrices of
+    float64 are kept. The objective never increases. It is not convex: the limit depends on the
+    starting centres. Labels are the largest soft assignments; their shares differ a little from
+    those that were penalised, and nothing bounds them: a weight is no guarantee.
+
+    A row of weight 0, and a group that has no others, get labels but change nothing.
+
+    References
+    ----------
+    Ziko, I. M., Yuan, J., Granger, E. and Ben Ayed, I. "Variational fair clustering".
+
+    Liu, S. and Vicente, L. N. "A stochastic alternating balance k-means algorithm for fair
+    clustering", Appendix C.
+
+    Examples
+    --------
+    The groups lie to the left and to the right, mixed in the middle.
+
+    >>> import numpy as np
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.papers import Variational
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> groups = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    >>> balances = []
+    >>> for weight in (0, 1, 10):
+    ...     model = FairKMeans(
+    ...         2, min_balance=None, solver=Variational(fairness_weight=weight), random_state=0
+    ...     )
+    ...     balances.append(model.fit(X, sensitive_features=groups).balance_)
+    >>> balances == sorted(balances)
+    True
+    """
+
+    fairness_weight: Annotated[float, Interval(Real, 0, np.inf, closed="left")] = 1.0
+    target_shares: Annotated[ArrayLike | None, "array-like", None] = None
+    n_updates: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
+    lipschitz: Annotated[float, Interval(Real, 0, np.inf, closed="neither")] = 1.0
+    front_weights: Annotated[Sequence[float], "array-like"] = FRONT_WEIGHTS
+
+    name = "variational"
+    has_front = True
+    trades_by = "fairness_weight"
+
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        soft = self.soft_clustering(
+            problem,
+            start,
+            max_iter=max_iter,
+            tol=_SHARE_OF_TOL * tol,
+            callback=lambda state: callback(state[0]),
+        )
+        return of_labels(
+            problem,
+            soft.labels,
+            n_iter=soft.n_iter,
+            status=soft.status,
+            history=soft.history,
+            prices=soft.offsets,
+            objective=float(soft.history["objective"][-1]),
+        )
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        rules_of: RulesOf,
+        targets: FloatArray,
+        starts: Starts,
+        *,
+        max_iter: int,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Front:
+        # It keeps no balance that could be asked for: weights lead it.
+        weights = check_numbers(self.front_weights, "front_weights")
+        if not (weights.size and (weights >= 0).all()):
+            raise ValueError(
+                f"front_weights must be at least 0, got {self.front_weights!r}. Pass at least one."
+            )
+        no_rules = rules_of(0.0)
+        free = problem.with_rules(no_rules)
+        points: list[FrontPoint] = []
+        for start in starts(random_state):
+            for weight in weights:
+                found = replace(self, fairness_weight=float(weight)).run(
+                    free,
+                    start,
+                    max_iter=max_iter,
+                    tol=_FRONT_TOL,
+                    random_state=random_state,
+                    callback=go_on,
+                )
+                points.append(FrontPoint(0.0, no_rules, found))
+                if callback(found.centers):
+                    return Front(points, {})
+        return Front(points, {})
+
+    def soft_clustering(
+        self,
+        problem: RepresentationProblem,
+        centers: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
+    ) -> SoftClustering:
+        """Minimise the penalised cost.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            The points; rules are not used.
+        centers : ndarray of shape (n_clusters, n_features)
+            Scaled starting centres.
+        max_iter : int
+            Largest number of iterations.
+        tol : float
+            Ends when an iteration lowers the objective by at most this share of it.
+        callback : callable
+            ``callback((centers, offsets)) -> stop``, called after each iteration.
+
+        Returns
+        -------
+        clustering : SoftClustering
+            Soft assignments, centres and offsets.
+        """
+        soft = SoftAssignment(
+            problem,
+            weight=self.fairness_weight,
+            target_shares=self.target_shares,
+            lipschitz=self.lipschitz,
+        )
+        soft.measure(centers)
+        soft.start()
+        history = History()
+        status: Status = "max_iter"
+        n_iter, objective = 0, np.inf
+        while n_iter < max_iter and status == "max_iter":
+            n_iter += 1
+            n_done = soft.update(self.n_updates, tol)
+            centers = soft.means(centers)
+            soft.measure(centers)
+            before, objective = objective, soft.objective()
+            history.record(
+                objective=objective,
+                cost=soft.cost,
+                fairness_error=soft.fairness_error(),
+                n_updates=n_done,
+            )
+            if callback((centers, soft.slopes().T)):
+                status = "stopped"
+            elif before - objective <= tol * abs(objective):
+                status = "converged"
+        return SoftClustering(
+            labels=soft.logs.argmax(axis=1),
+            centers=centers,
+            offsets=soft.slopes().T,
+            assignment=np.exp(soft.logs, out=soft.logs),
+            n_iter=n_iter,
+            status=status,
+            history=history.as_dict(),
+        )

@@ -1,1 +1,0 @@
-"""Solvers of problems whose parts are differences of convex functions."""

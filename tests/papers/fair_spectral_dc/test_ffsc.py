@@ -1,0 +1,88 @@
+"""FFSC: the moves of a twin that recomputes the objective, and what its term for groups does."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from skfair.cluster import FairSpectralClustering
+from skfair.groups.encoding import encode_groups
+from skfair.metrics import balance_score
+from skfair.papers import FFSC
+from skfair.problems.cut.group_cut import GroupCut
+from tests.eigen_problems import random_weights, weights_of
+from tests.naive import spectral
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_the_twin(seed, is_sparse):
+    rng = np.random.default_rng(seed)
+    n, k, weight = 40, 3, 0.3 + seed
+    W, groups = random_weights(rng, n) + np.diag(rng.random(n)), rng.integers(0, 3, n)
+    labels, path = spectral.ffsc(W, groups, k, weight, np.random.RandomState(seed))
+    problem = GroupCut(weights_of(W, is_sparse), encode_groups(groups))
+    solver = FFSC(fairness_weight=weight)
+    result = solver.solve(problem, k, rng=np.random.RandomState(seed))
+    assert result.n_iter == len(path)
+    assert_allclose(result.history["objective"], path, rtol=1e-10)
+    # Clusters are numbered by how much of their weights stay inside.
+    assert_array_equal(result.labels[:, None] == result.labels, labels[:, None] == labels)
+    cut = spectral.normalised_cut(W, labels)
+    assert k - result.values.sum() == pytest.approx(cut)
+    assert k - result.history["trace"][-1] == pytest.approx(cut)
+
+
+def test_columns_are_the_indicators_of_the_labels():
+    rng = np.random.default_rng(0)
+    W, groups = random_weights(rng, 60), rng.integers(0, 2, 60)
+    problem = GroupCut(weights_of(W), encode_groups(groups))
+    result = FFSC().solve(problem, 4, rng=np.random.RandomState(0))
+    assert_allclose(result.vectors, spectral.indicators(W, result.labels), atol=1e-12)
+
+
+def test_a_larger_weight_brings_balance_and_costs_cut():
+    rng, truth = np.random.default_rng(0), np.arange(120) % 3
+    W = random_weights(rng, 120) * np.where(truth[:, None] == truth, 1.0, 0.05)
+    groups = np.where(rng.random(120) < 0.8, truth, rng.integers(0, 3, 120))
+    models = [
+        FairSpectralClustering(
+            3,
+            affinity="precomputed",
+            solver=FFSC(fairness_weight=weight),
+            assign_labels="kmeans",
+            random_state=0,
+        )
+        for weight in (1e-3, 10.0)
+    ]
+    for model in models:
+        with pytest.warns(UserWarning, match="misses the group constraint"):
+            model.fit(sparse.csr_array(W), sensitive_features=groups)
+    free, fair = models
+    assert fair.average_balance_ > free.average_balance_ + 0.1
+    assert fair.ncut_ > free.ncut_
+    assert fair.balance_ == balance_score(fair.labels_, sensitive_features=groups)
+
+
+def test_labels_of_the_solver_stay_and_fair_labels_keep_the_limit():
+    rng = np.random.default_rng(1)
+    W, groups = random_weights(rng, 90), rng.integers(0, 2, 90)
+    problem = GroupCut(weights_of(W.astype(np.float32)), encode_groups(groups))
+    params = {"affinity": "precomputed", "solver": "ffsc", "random_state": 3}
+    plain = FairSpectralClustering(3, assign_labels="kmeans", **params)
+    with pytest.warns(UserWarning, match="misses the group constraint"):
+        plain.fit(W, sensitive_features=groups)
+    found = FFSC().solve(problem, 3, rng=np.random.RandomState(3))
+    assert_array_equal(plain.labels_, found.labels)
+    fair = FairSpectralClustering(3, min_balance=0.95, **params)
+    with pytest.warns(UserWarning, match="misses the group constraint"):
+        fair.fit(W, sensitive_features=groups)
+    assert fair.relative_balance_ >= 0.95 - 1e-12
+
+
+def test_factors_are_multiplied_out():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    model = FairSpectralClustering(3, affinity="nystroem", n_landmarks=40, solver="ffsc")
+    with pytest.warns(UserWarning, match="misses the group constraint"):
+        model.fit(X, sensitive_features=np.arange(80) % 2)
+    assert len(np.unique(model.labels_)) == 3

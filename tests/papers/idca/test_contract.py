@@ -1,0 +1,133 @@
+"""The algorithms of the interval rules keep the contract of all solvers, on convex problems."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from skfair.constraints.partial import Surrogate
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.problems.partial.ranking import PartialPairwiseLoss
+from skfair.solvers import DC_SOLVERS, SOLVERS
+from skfair.solvers.base import check_needs
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from tests.papers.idca.test_dc_solvers import ALPHA, problem_of, start_of
+from tests.small_problems import optimum
+from tests.solvers import contract
+from tests.solvers.contract import Answer, Case, Run, Subject
+
+# Subgradient methods end within their eps of the answer; with steps of a fixed length, around it.
+TOLERANCE = 0.02
+OPTIONS = {
+    "idca": {"n_inner": 600, "eps": 4e-3},
+    "dc_ssg": {"eps": 4e-3},
+    "dc_penalty": {"weight": 8.0, "step": 1e-2},
+    "idca_stochastic": {"n_inner": 400},
+}
+# Each of their steps is a whole convex problem.
+STEPS = {"idca": 3, "idca_stochastic": 6}
+
+
+def two_sided():
+    """A ramp so wide that all rates are linear."""
+    return problem_of(surrogate=Surrogate("ramp", 6.0), tolerance=0.02)
+
+
+def lower_only():
+    return problem_of("demographic_parity", "above", 0.02, Surrogate("ramp", 6.0))
+
+
+def upper_only():
+    return problem_of("group_auc_quadratic", tolerance=0.12)
+
+
+def no_rules():
+    problem = problem_of()
+    return PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
+
+
+PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_rules)}
+
+
+ON_ROWS = {"two_sided", "no_rules"}  # problems that batches say something of
+
+
+def answer_of(problem, theta):
+    at = problem.evaluate(theta)
+    return Answer(at.theta, at.objective, problem.violation(at))
+
+
+@cache
+def case_of(name):
+    problem = PROBLEMS[name]()
+    start = start_of(problem) if problem.n_constraints else np.zeros(problem.n_parameters)
+    inside = problem.bounded(problem.lower + 1e-3, problem.upper - 1e-3)
+    return Case(
+        problem,
+        *(
+            answer_of(problem, theta)
+            for theta in (optimum(problem, start).x, start, optimum(inside, start).x)
+        ),
+    )
+
+
+@cache
+def subject_of(name):
+    solver = DC_SOLVERS[name](**OPTIONS.get(name, {}))
+    known = {}  # several checks look at the same run
+
+    def run(case, start, *, max_iter=None, **given):
+        max_iter = STEPS.get(name, 2500) if max_iter is None else max_iter
+        if given:  # two runs of one seed are two runs
+            return run_anew(case, start, max_iter, **given)
+        key = id(case.problem), start.tobytes(), max_iter  # cases are kept
+        if key not in known:
+            known[key] = run_anew(case, start, max_iter)
+        return known[key]
+
+    def run_anew(case, start, max_iter, *, seed=0, callback=None):
+        result = solver.solve(
+            case.problem, start, max_iter=max_iter, random_state=seed, callback=callback
+        )
+        assert result.multipliers.shape == (case.problem.n_constraints,)
+        return Run(result, answer_of(case.problem, result.theta))
+
+    return Subject(name, run, case_of, TOLERANCE, few=STEPS.get(name, 20))
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize("name", list(DC_SOLVERS))
+def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
+    subject = subject_of(name)
+    if "on_rows" in DC_SOLVERS[name].needs and case not in ON_ROWS:
+        with pytest.raises(TypeError, match="has no 'on_rows'"):
+            check_needs(DC_SOLVERS[name](), subject.case(case).problem)
+        return
+    check(subject, subject.case(case))
+
+
+def test_a_name_means_one_algorithm():
+    names = [*SOLVERS, *DC_SOLVERS, *EIGEN_SOLVERS]
+    assert len(names) == len(set(names))
+    assert np.all([name.isidentifier() for name in names])
+
+
+ALL = {
+    **{name: SOLVERS[name] for name in SOLVERS},
+    **{name: DC_SOLVERS[name] for name in DC_SOLVERS},
+}
+FITTING = [name for name in ALL if not {"hessian", "draw", "on_rows"} & set(ALL[name].needs)]
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_no_solver_ends_below_a_feasible_start_of_an_objective_with_kinks(name):
+    easy = problem_of("group_auc", surrogate=Surrogate("smoothstep", 0.3))
+    given = easy.objective
+    harder = PartialPairwiseLoss(given.targets, given.weights, np.array([[0.1, 0.5]]))
+    problem = easy.with_objective(harder)
+    first = problem.evaluate(problem.start(np.zeros(problem.model.n_parameters)))
+    assert problem.violation(first) == 0  # constant scores keep the rule
+    enough = 15 if name in STEPS else 60  # a step of idca is a whole convex problem
+    found = problem.evaluate(ALL[name]().solve(problem, first.theta, max_iter=enough).theta)
+    assert found.objective <= first.objective + 1e-3

@@ -1,0 +1,269 @@
+"""PLADA against scipy, the algorithm box of its paper and closed forms."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skfair.papers.plada.plada import Plada
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.solvers import ALNewton
+from tests.small_problems import build, people, raw, twin
+
+# rules, levels of the attributes, bound
+CASES = [
+    (["demographic_parity"], (2,), 0.03),
+    (["equalized_odds"], (2,), 0.03),
+    (["demographic_parity"], (4,), 0.05),  # with a centre
+    (["bounded_group_loss"], (4,), 0.45),  # without lower bounds
+    (["demographic_parity", "equal_opportunity"], (2,), 0.03),
+]
+each_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def problem_of(case, **options):
+    rules, levels, bound = case
+    return build(people(11, n_levels=levels), rules, bound, alpha=0.1, **options)
+
+
+def without_rules(problem):
+    """The same problem, unconstrained."""
+    return ConstrainedERM(problem.model, problem.loss, problem.targets, [], alpha=problem.alpha)
+
+
+def start(problem):
+    return problem.start(np.random.RandomState(0))
+
+
+def solve(problem, solver=None, theta0=None, **options):
+    solver = Plada() if solver is None else solver
+    result = solver.solve(problem, start(problem) if theta0 is None else theta0, **options)
+    return result, problem.evaluate(result.theta)
+
+
+def residual(problem, at, multipliers):
+    return max(problem.kkt_residual(at, multipliers).values())
+
+
+@each_case
+def test_reaches_the_optimum_of_slsqp(case):
+    rules, levels, bound = case
+    problem = problem_of(case)
+    risk = twin(people(11, n_levels=levels), rules, bound, alpha=0.1)
+    expected = risk.slsqp()
+    result, at = solve(problem, tol=1e-6)
+    assert result.status == "converged"
+    assert at.objective == pytest.approx(expected.fun, abs=5e-6)
+    assert risk.excess(raw(problem, result.theta)).max() <= 3e-6
+    assert np.abs(result.multipliers).max() > 0.01  # the bound costs something
+    assert residual(problem, at, result.multipliers) <= 1e-6
+
+
+@each_case
+def test_multipliers_are_those_of_newton(case):
+    problem = problem_of(case)
+    result, _ = solve(problem, tol=1e-6)
+    newton = ALNewton().solve(problem, start(problem), tol=1e-9)
+    assert result.multipliers == pytest.approx(newton.multipliers, abs=2e-4)
+
+
+@each_case
+def test_the_default_tolerance_is_kept(case):
+    result, at = solve(problem_of(case))
+    assert result.status == "converged"
+    assert residual(problem_of(case), at, result.multipliers) <= 1e-4
+
+
+def algorithm_1(problem, solver, multipliers0, n_steps):
+    """The box of the paper, line by line, with the Jacobian of G written out.
+
+    Slacks start where they minimise the Lagrangian, which the paper leaves open.
+    """
+    alpha, beta, eta, tau = solver.alpha, solver.beta, solver.eta, solver.tau
+    rho = alpha / (1 + alpha * beta)
+
+    def G(at):
+        return np.append(at.constraints - problem.upper, problem.lower - at.constraints)
+
+    at = problem.evaluate(start(problem))
+    mu = np.maximum(np.append(multipliers0, -multipliers0), 0)
+    u = np.clip(-G(at) - mu / rho, 0, solver.u_max)
+    lam = mu + rho * (G(at) + u)
+    z = (lam - mu) / alpha
+    for k in range(n_steps):
+        J = at.jacobian()
+        gradient = at.gradient() + np.vstack([J, -J]).T @ lam
+        u = np.clip(u - tau * lam, 0, solver.u_max)
+        delta = solver.kappa / (k + 1)
+        gamma = min(solver.gamma0, rho * delta / (np.sum((lam - mu) ** 2) + 1))
+        mu = mu + gamma * (z + beta * (lam - mu))
+        at = problem.evaluate(at.theta - eta * gradient)
+        lam = mu + rho * (G(at) + u)
+        z = (lam - mu) / alpha
+    return at.theta, lam
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        Plada.paper(),
+        Plada.paper(network=True),
+        Plada(3.0, 0.2, gamma0=0.9, kappa=0.5, eta=0.5, tau=0.3, u_max=0.05),
+    ],
+    ids=str,
+)
+def test_iterates_are_those_of_the_paper(solver):
+    problem = problem_of(CASES[1])
+    multipliers0 = np.array([0.02, -0.01])
+    result, _ = solve(problem, solver, multipliers0=multipliers0, tol=0.0, max_iter=30)
+    theta, lam = algorithm_1(problem, solver, multipliers0, 30)
+    assert np.abs(theta).max() > 1e-3
+    assert result.theta == pytest.approx(theta, abs=1e-12)
+    upper, lower = np.split(np.maximum(lam, 0), 2)
+    assert result.multipliers == pytest.approx(upper - lower, abs=1e-12)
+
+
+def test_the_step_of_the_slacks_is_the_limit_of_the_paper():
+    problem = problem_of(CASES[1])
+    given, left = [
+        solve(problem, Plada(3.0, 0.2, eta=0.5, tau=tau), max_iter=30)[0]
+        for tau in (1.6 / 9, None)  # 1 / (3 rho) with rho = 3 / 1.6
+    ]
+    assert left.theta == pytest.approx(given.theta, abs=1e-12)
+
+
+def test_paper_returns_table_2():
+    assert (Plada.paper().alpha, Plada.paper().beta) == (10, 0.1)
+    assert (Plada.paper().eta, Plada.paper().tau, Plada.paper().gamma0) == (0.001, 0.1, 0.1)
+    network = Plada.paper(network=True)
+    assert (network.eta, network.tau, network.beta) == (0.1, 0.01, 0.5)
+
+
+def test_paper_is_far_from_the_optimum_and_the_default_is_not():
+    """What the docstring of ``paper`` warns of."""
+    problem = problem_of(CASES[0])
+    best = ALNewton().solve(problem, start(problem), tol=1e-9)
+    objective = problem.evaluate(best.theta).objective
+    result, at = solve(problem, Plada.paper(), max_iter=300)
+    assert result.status == "max_iter"
+    assert result.n_iter == 300
+    assert at.objective > objective + 0.01
+    _, at = solve(problem, max_iter=300)
+    assert at.objective == pytest.approx(objective, abs=1e-4)
+
+
+def test_average_is_that_of_the_iterates():
+    problem, iterates = problem_of(CASES[0]), []
+    result, at = solve(
+        problem, Plada(output="average"), max_iter=50, callback=lambda x: iterates.append(x)
+    )
+    assert len(iterates) == 50
+    assert result.theta == pytest.approx(np.mean(iterates, axis=0), abs=1e-14)
+    _, at_last = solve(problem, max_iter=50)
+    assert problem.violation(at_last) < problem.violation(at)
+
+
+def test_without_rules_it_is_logistic_regression():
+    who = people(11)
+    problem = without_rules(build(who, "demographic_parity", alpha=0.05))
+    result, _ = solve(problem, tol=1e-8)
+    model = LogisticRegression(C=1 / (0.05 * 80), tol=1e-10).fit(who.X, who.signs)
+    expected = np.append(model.coef_, model.intercept_)
+    assert result.status == "converged"
+    assert raw(problem, result.theta) == pytest.approx(expected, abs=1e-6)
+    assert result.multipliers.shape == (0,)
+
+
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_a_loose_bound_costs_nothing(is_bounded):
+    who = people(11, n_levels=(4,))
+    problem = build(who, "demographic_parity", 0.9)
+    if not is_bounded:
+        problem.lower[:], problem.upper[:] = -np.inf, np.inf
+    _, free = solve(without_rules(problem), tol=1e-7)
+    result, at = solve(problem, tol=1e-7)
+    assert at.objective == pytest.approx(free.objective, abs=1e-9)
+    assert result.multipliers == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_an_infeasible_start_ends_at_a_kkt_point(case, scale):
+    problem = problem_of(case)
+    theta0 = scale * np.linspace(-1, 1, problem.n_parameters)
+    theta0[0] = 2 * scale
+    assert problem.violation(problem.evaluate(theta0)) > 0.02
+    result, at = solve(problem, theta0=theta0)
+    assert result.status == "converged"
+    assert residual(problem, at, result.multipliers) <= 1e-4
+
+
+@each_case
+def test_a_warm_start_ends_at_once(case):
+    problem = problem_of(case)
+    first, _ = solve(problem, tol=1e-6)
+    again = Plada().solve(problem, first.theta, first.multipliers, tol=1e-5)
+    assert again.status == "converged"
+    assert again.n_iter == 0
+    assert again.theta == pytest.approx(first.theta, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_other_losses(loss):
+    """Where the constants at the start say little: the smoothed hinge is flat there."""
+    problem = problem_of(CASES[0], loss=loss)
+    result, at = solve(problem)
+    assert result.status == "converged"
+    newton = ALNewton().solve(problem, start(problem), tol=1e-8)
+    assert at.objective == pytest.approx(problem.evaluate(newton.theta).objective, abs=1e-3)
+
+
+def test_steep_rates_end_at_a_first_order_point():
+    problem = problem_of(CASES[0])
+    problem.temperature = 8.0
+    result, at = solve(problem)
+    assert result.status == "converged"
+    assert residual(problem, at, result.multipliers) <= 1e-4
+
+
+def test_same_start_same_bits():
+    problem = problem_of(CASES[2])
+    first, _ = solve(problem, max_iter=100, random_state=0)
+    second, _ = solve(problem, max_iter=100, random_state=1)
+    assert np.array_equal(first.theta, second.theta)
+    assert np.array_equal(first.multipliers, second.multipliers)
+
+
+def test_callback_stops_and_sees_each_iterate():
+    problem, seen = problem_of(CASES[0]), []
+    result, _ = solve(problem, callback=lambda x: seen.append(x) or len(seen) == 7)
+    assert (result.status, result.n_iter, len(seen)) == ("stopped", 7, 7)
+    assert np.array_equal(result.theta, seen[-1])
+
+
+def test_history_is_that_of_the_iterates():
+    problem = problem_of(CASES[0])
+    iterates = [start(problem)]
+    result, _ = solve(problem, max_iter=20, callback=lambda x: iterates.append(x))
+    points = [problem.evaluate(x) for x in iterates]
+    assert result.history["objective"] == pytest.approx([p.objective for p in points])
+    assert result.history["max_violation"] == pytest.approx([problem.violation(p) for p in points])
+    assert np.all(np.diff(result.history["seconds"]) >= 0)
+
+
+def test_start_is_not_changed_and_may_be_the_result():
+    problem = problem_of(CASES[0])
+    theta0 = np.ones(problem.n_parameters)
+    for max_iter in (0, 5):
+        result, _ = solve(problem, theta0=theta0, max_iter=max_iter)
+        assert result.n_iter == max_iter
+        assert np.array_equal(theta0, np.ones(problem.n_parameters))
+
+
+def test_needs_no_second_derivatives():
+    """A problem of any model will do."""
+    problem = problem_of(CASES[0])
+    rules, loss = problem.rules, problem.loss
+    plain = ConstrainedERM(problem.model, loss, problem.targets, rules, alpha=0.1)
+    assert "hessian" not in plain.offers
+    result, _ = solve(plain)
+    assert np.array_equal(result.theta, solve(problem)[0].theta)

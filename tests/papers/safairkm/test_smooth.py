@@ -1,0 +1,275 @@
+"""Smooth fair k-means: objectives and gradients, trade-off, edge cases, invariances."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+from skfair.datasets import make_grouped_blobs
+from skfair.metrics import balance_score, kmeans_cost
+from skfair.papers.safairkm.smooth import Smooth
+from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
+from skfair.solvers.clustering.base import clustering_solver
+from tests.clustering_problems import free_problem, soft_run
+from tests.naive import soft as naive_soft
+
+
+def sample(n=200, n_groups=3, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.sort(rng.integers(0, n_groups, n))
+    X = rng.normal(size=(n, 2)) + codes[:, None] * [1.0, 0.5]
+    return X, codes, X[rng.choice(n, 4, replace=False)]
+
+
+def run(
+    X,
+    codes,
+    centers,
+    n_groups=3,
+    n_a=3,
+    n_b=2,
+    weights=None,
+    max_iter=10,
+    tol=0.01,
+    random_state=0,
+    callback=None,
+    batch_size=60,
+    **fields,
+):
+    solver = clustering_solver(Smooth(n_a, n_b, batch_size=batch_size, **fields))
+    problem = free_problem(X, codes, len(centers), n_groups, weights)
+    options = {"max_iter": max_iter, "tol": tol, "random_state": random_state}
+    return soft_run(solver.smooth_clustering, problem, centers, callback, **options)
+
+
+class TestObjectives:
+    @pytest.fixture(params=[0.05, 0.7])
+    def point(self, request):
+        rng = np.random.default_rng(1)
+        X, codes, centers = sample(n=25)
+        masses = rng.uniform(0.1, 1, 25)
+        masses /= masses.sum()
+        return X, codes, masses, centers, 0.3 * rng.normal(size=(4, 3)), request.param
+
+    def test_values(self, point):
+        X, codes, masses, centers, offsets, temperature = point
+        assigned = naive_soft.softmax_assignment(X, codes, centers, offsets, temperature)
+        cost = naive_soft.soft_cost(X, assigned, centers, masses)
+        assert soft_cost(*point)[0] == pytest.approx(cost)
+        counts = naive_soft.soft_counts(assigned, codes, 3, masses)
+        for sharpness in (1.0, 10.0):
+            balance = naive_soft.soft_balance(counts, sharpness)
+            assert soft_balance(*point, sharpness)[0] == pytest.approx(balance)
+
+    def test_gradients(self, point):
+        X, codes, masses, centers, offsets, temperature = point
+
+        def cost(c, w):
+            assigned = naive_soft.softmax_assignment(X, codes, c, w, temperature)
+            return naive_soft.soft_cost(X, assigned, c, masses)
+
+        def balance(c, w):
+            assigned = naive_soft.softmax_assignment(X, codes, c, w, temperature)
+            return naive_soft.soft_balance(naive_soft.soft_counts(assigned, codes, 3, masses), 5.0)
+
+        for ours, function in ((soft_cost(*point), cost), (soft_balance(*point, 5.0), balance)):
+            by_centers = naive_soft.finite_differences(lambda c, f=function: f(c, offsets), centers)
+            by_offsets = naive_soft.finite_differences(lambda w, f=function: f(centers, w), offsets)
+            assert np.allclose(ours[1], by_centers, rtol=1e-5, atol=1e-6)
+            assert np.allclose(ours[2], by_offsets, rtol=1e-5, atol=1e-6)
+
+    def test_a_cluster_without_a_group_still_has_a_slope(self):
+        """Where assignments are 0 in floating point, logarithms are not."""
+        X = np.array([[0.0], [0.1], [100.0], [100.1]])
+        codes = np.array([0, 0, 1, 1])
+        value, _, by_offsets = soft_balance(
+            X, codes, np.full(4, 0.25), X[[0, 3]], np.zeros((2, 2)), 1e-3, 10.0
+        )
+        assert value < -1e6
+        assert np.abs(by_offsets).min() > 1
+
+    def test_one_group(self):
+        X, codes, centers = sample()
+        value, by_centers, by_offsets = soft_balance(
+            X, 0 * codes, np.full(200, 1 / 200), centers, np.zeros((4, 1)), 0.1, 10.0
+        )
+        assert value == 0
+        assert not by_centers.any()
+        assert not by_offsets.any()
+
+
+def test_more_steps_on_the_balance_are_fairer_and_dearer():
+    rng = np.random.default_rng(0)
+    blob = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 2)) + np.array([[0, 0], [2.5, 0], [0, 2.5]])[blob]
+    codes = (rng.random(900) < np.array([0.2, 0.5, 0.7])[blob]).astype(np.int64)
+    centers = KMeans(3, n_init=1, random_state=0).fit(X).cluster_centers_
+    costs, balances = [], []
+    for n_a in (10, 8, 5, 2):
+        found = run(X, codes, centers, 2, n_a, 10 - n_a, max_iter=60, batch_size=600)
+        costs.append(kmeans_cost(X, found.labels))
+        balances.append(balance_score(found.labels, sensitive_features=codes, relative=True))
+    assert costs == sorted(costs)
+    assert balances == sorted(balances)
+    assert balances[0] < 0.5
+    assert balances[-1] > 0.9
+    assert costs[-1] < 1.5 * costs[0]
+
+
+def test_separated_groups_mix():
+    """The cheapest two clusters are the two groups, and soft assignments are 0 or 1."""
+    X, codes = make_grouped_blobs("two_unequal")
+    centers = np.array([[1.0, 1.0], [2.1, 3.5]])
+    balances = []
+    for n_a in (10, 5, 1):
+        found = run(X, codes, centers, 2, n_a, 10 - n_a, max_iter=60, batch_size=None)
+        assert np.bincount(found.labels).min() > 20
+        balances.append(balance_score(found.labels, sensitive_features=codes, relative=True))
+    assert balances[0] == 0
+    assert balances == sorted(balances)
+    assert balances[-1] > 0.05
+
+
+@pytest.mark.parametrize("one_group", [False, True])
+def test_soft_k_means_without_steps_on_the_balance_or_groups(one_group):
+    rng = np.random.default_rng(0)
+    blob = np.arange(300) % 3
+    X = rng.normal(size=(300, 2)) + np.array([[0, 0], [8, 0], [0, 8]])[blob]
+    codes = np.zeros(300, np.int64) if one_group else rng.integers(0, 2, 300)
+    found = run(
+        X, codes, X[:3], 2, 3, 2 if one_group else 0, max_iter=80, batch_size=None, tol=1e-6
+    )
+    expected = KMeans(3, init=X[:3], n_init=1).fit(X)
+    assert found.status == "converged"
+    assert np.array_equal(found.labels, expected.labels_)
+    assert np.allclose(found.centers, expected.cluster_centers_, atol=0.1)
+    assert np.abs(found.offsets).max() < 0.5  # squared distances are about 64 between the blobs
+
+
+def test_labels_offsets_and_history():
+    X, codes, centers = sample()
+    found = run(X, codes, centers)
+    prices = ((X[:, None] - found.centers) ** 2).sum(axis=2) + found.offsets[:, codes].T
+    assert np.array_equal(found.labels, prices.argmin(axis=1))
+    assert found.n_iter == 10
+    assert set(found.history) == {"temperature", "step", "gradient_norm", "seconds"}
+    assert {len(column) for column in found.history.values()} == {10}
+    falling = found.history["temperature"]
+    assert falling[0] == 0.3
+    assert (np.diff(falling)[:7] < 0).all()
+    assert np.allclose(falling[7:], falling[-1])
+
+
+@pytest.mark.parametrize(
+    ("temperature", "first", "last"), [(0.2, 0.2, 0.2), ((0.5, 0.01), 0.5, 0.01)]
+)
+def test_given_temperatures(temperature, first, last):
+    found = run(*sample(), temperature=temperature)
+    assert found.history["temperature"][[0, -1]] == pytest.approx([first, last])
+
+
+def test_chance_comes_from_the_seed_alone():
+    X, codes, centers = sample()
+    one, same, other = (run(X, codes, centers, random_state=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.centers, same.centers)
+    assert np.array_equal(one.labels, same.labels)
+    assert not np.array_equal(one.centers, other.centers)
+
+
+@pytest.mark.parametrize("batch_size", [None, 60])
+def test_names_of_groups_do_not_matter(batch_size):
+    X, codes, centers = sample()
+    found = run(X, codes, centers, batch_size=batch_size)
+    renamed = run(X, np.array([2, 0, 1])[codes], centers, batch_size=batch_size)
+    assert np.array_equal(renamed.labels, found.labels)
+    assert np.array_equal(renamed.offsets[:, [2, 0, 1]], found.offsets)
+
+
+def test_weight_two_is_a_row_twice():
+    X, codes, centers = sample()
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    options = {"batch_size": None}
+    weighted = run(X, codes, centers, weights=times.astype(float), **options)
+    repeated = run(np.repeat(X, times, axis=0), np.repeat(codes, times), centers, **options)
+    assert np.allclose(weighted.centers, repeated.centers)
+    assert np.allclose(weighted.offsets, repeated.offsets)
+    assert np.array_equal(np.repeat(weighted.labels, times), repeated.labels)
+
+
+def test_rows_are_drawn_in_proportion_to_their_weight():
+    """Rows without weight are not drawn, wherever they lie; heavy ones are drawn often."""
+    X, codes, centers = sample()
+    heavy = X[:, 0] < 1
+    weights = np.where(heavy, 1.0, 1e-9)
+    found = run(X, codes, centers[:1], n_b=0, weights=weights, max_iter=50, batch_size=300)
+    assert np.allclose(found.centers, X[heavy].mean(axis=0), atol=0.1)
+    far = np.vstack([X, [[1e250, 0.0]]])
+    more = np.append(codes, 3)  # group 3 has no weight
+    found = run(far, more, centers, 4, weights=np.append(np.ones(len(X)), 0.0))
+    assert np.array_equal(found.labels[:-1], run(X, codes, centers).labels)
+    assert not found.offsets[:, 3].any()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1e200])
+def test_units_do_not_matter(scale):
+    X, codes, centers = sample()
+    found = run(X, codes, centers)
+    scaled = run(scale * X, codes, scale * centers)
+    assert np.array_equal(scaled.labels, found.labels)
+    assert np.allclose(scaled.centers / scale, found.centers)
+    assert np.isfinite(scaled.offsets).all()
+
+
+def test_float32():
+    X, codes, centers = sample()
+    found = run(X.astype(np.float32), codes, centers)
+    assert (found.labels == run(X, codes, centers).labels).mean() > 0.98
+
+
+@pytest.mark.parametrize("n_clusters", [1, 3])
+def test_awkward_data(n_clusters):
+    """Constant data and columns, duplicates, far outliers, centres that nobody wants."""
+    X, codes, _ = sample()
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    X[:30] = X[0]
+    X[-1] = 1e8
+    for points in (X, np.ones_like(X)):
+        for centers in (points[:n_clusters], points[:n_clusters] + np.array([1e9, 0, 0])):
+            found = run(points, codes, centers)
+            assert np.isfinite(found.centers).all()
+            assert np.isfinite(found.offsets).all()
+            assert np.isfinite(found.history["gradient_norm"]).all()
+
+
+def test_the_callback_sees_each_iteration_and_can_stop():
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        return len(seen) == 3
+
+    found = run(*sample(), callback=callback)
+    assert found.status == "stopped"
+    assert found.n_iter == len(seen) == len(found.history["temperature"]) == 3
+    assert np.array_equal(seen[-1][0], found.centers)
+    assert np.array_equal(seen[-1][1], found.offsets)
+
+
+def test_movement_in_the_last_tenth_decides_the_status():
+    assert run(*sample(), tol=0.0).status == "max_iter"
+    assert run(*sample(), tol=10.0).status == "converged"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": "hot"}, "'temperature' .*'auto'.* Got 'hot'"),
+        ({"temperature": 0.0}, "Got 0.0"),
+        ({"temperature": (1.0, 0.1, 0.01)}, "a pair of them"),
+        ({"sharpness": 0.0}, r"'sharpness' .* in the range \(0.0, inf\)"),
+        ({"batch_size": 0}, r"'batch_size' .* in the range \[1, inf\) or None. Got 0"),
+        ({"n_a": 0, "n_b": 0}, "must not both be 0"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        run(*sample(), **options)

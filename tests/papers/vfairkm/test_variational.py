@@ -1,0 +1,313 @@
+"""The variational method: the objective never rises, edge cases, invariances."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from skfair.metrics import balance_score, kl_fairness_error, kmeans_cost
+from skfair.papers.vfairkm import soft_assignment
+from skfair.papers.vfairkm.variational import Variational
+from skfair.solvers.clustering.base import clustering_solver
+from tests.clustering_problems import free_problem, soft_run
+from tests.naive import soft as naive_soft
+
+
+def sample(n=60, n_groups=3, seed=0):
+    """Groups that lie apart a little, in numbers 1 : 2 : 3 and so on."""
+    rng = np.random.default_rng(seed)
+    shares = np.arange(1, n_groups + 1) / np.arange(1, n_groups + 1).sum()
+    codes = np.sort(rng.choice(n_groups, n, p=shares))
+    codes[:n_groups] = range(n_groups)
+    X = rng.normal(size=(n, 2)) + codes[:, None] * [1.0, 0.5]
+    return X, codes, X[rng.choice(n, 4, replace=False)]
+
+
+def run(
+    X,
+    codes,
+    centers,
+    n_groups=3,
+    weight=0.5,
+    weights=None,
+    max_iter=100,
+    tol=1e-5,
+    callback=None,
+    **fields,
+):
+    solver = clustering_solver(Variational(weight, **fields))
+    problem = free_problem(X, codes, len(centers), n_groups, weights)
+    options = {"max_iter": max_iter, "tol": tol, "callback": callback}
+    return soft_run(solver.soft_clustering, problem, centers, **options)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.01, 0.3, 30.0])
+@pytest.mark.parametrize("lipschitz", [1e-3, 1.0])
+@pytest.mark.parametrize("target", [None, [0.3, 0.3, 0.4], [0.0, 0.5, 0.5]])
+def test_the_objective_never_rises(weight, lipschitz, target):
+    """Measured by loops at the soft assignment, after every number of iterations and updates."""
+    X, codes, centers = sample()
+    values = []
+    for max_iter, n_updates in [(1, 1), (1, 2), (1, 3), (1, 6)]:
+        found = run(
+            X,
+            codes,
+            centers,
+            weight=weight,
+            lipschitz=lipschitz,
+            target_shares=target,
+            max_iter=max_iter,
+            n_updates=n_updates,
+            tol=0.0,
+        )
+        # At the starting centres, which the updates of the assignment know.
+        values.append(
+            naive_soft.penalised(X, codes, 3, found.assignment, centers, weight, target=target)
+        )
+    assert (np.diff(values) <= 1e-12).all()
+    long = run(X, codes, centers, weight=weight, lipschitz=lipschitz, target_shares=target, tol=0.0)
+    course = long.history["objective"]
+    assert (np.diff(course) <= 1e-12 * max(1, weight)).all()
+    assert course[-1] == pytest.approx(
+        naive_soft.penalised(X, codes, 3, long.assignment, long.centers, weight, target=target),
+        rel=1e-9,
+    )
+    assert np.allclose(long.assignment.sum(axis=1), 1)
+    assert np.array_equal(long.labels, long.assignment.argmax(axis=1))
+
+
+def test_twice_the_constant_is_enough_while_counts_do_not_collapse():
+    """What the module's documentation says of the bound, on random assignments."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        masses = naive_soft.masses(rng.uniform(0.1, 1, 8), 8)
+        old, new = rng.dirichlet(np.full(3, 0.5), size=(2, 8))
+        n_old, n_new = masses @ old, masses @ new
+        if (n_new < 0.1 * n_old).any():
+            continue
+        ratios = n_new / n_old
+        apart = masses @ np.sum(new * np.log((new + 1e-300) / (old + 1e-300)), axis=1)
+        assert np.sum(ratios - 1 - np.log(ratios)) <= 2.1 * (1 / n_old).max() * apart + 1e-12
+
+
+def test_the_history_adds_up():
+    X, codes, centers = sample()
+    found = run(X, codes, centers, max_iter=5, tol=0.0)
+    history = found.history
+    assert len(history["objective"]) == found.n_iter == 5
+    assert found.status == "max_iter"
+    assert np.allclose(history["objective"], history["cost"] + 0.5 * history["fairness_error"])
+    cost = naive_soft.soft_cost(X, found.assignment, found.centers)
+    assert history["cost"][-1] == pytest.approx(cost / naive_soft.total_variance(X))
+    assert (history["n_updates"] == 10).all()
+
+
+@pytest.mark.parametrize("weight", [0.0, 7.0])
+def test_k_means_without_penalty_or_groups(weight):
+    """Weight 0, or a single group, is Lloyd's algorithm."""
+    X, codes, centers = sample()
+    codes = codes if weight == 0 else np.zeros_like(codes)
+    found = run(X, codes, centers, weight=weight, tol=0.0)
+    labels, expected = naive_soft.lloyd(X, centers, 50)
+    assert found.status == "converged"
+    assert np.array_equal(found.labels, labels)
+    assert np.allclose(found.centers, expected)
+    assert not found.offsets.any()
+
+
+def test_offsets_are_the_derivative_of_the_penalty():
+    X, codes, centers = sample()
+    found = run(X, codes, centers, max_iter=3)
+    counts = naive_soft.soft_counts(found.assignment, codes, 3)
+    shares = counts.sum(axis=0)
+    slopes = naive_soft.finite_differences(lambda n: naive_soft.divergence(n, shares), counts)
+    scale = 0.5 * naive_soft.total_variance(X)
+    assert np.allclose(found.offsets, scale * slopes, rtol=1e-5, atol=1e-7)
+    converged = run(X, codes, centers, max_iter=500, tol=1e-12)
+    prices = ((X[:, None] - converged.centers) ** 2).sum(axis=2) + converged.offsets[:, codes].T
+    sure = converged.assignment.max(axis=1) > 0.999
+    assert sure.mean() > 0.7
+    assert np.array_equal(prices.argmin(axis=1)[sure], converged.labels[sure])
+
+
+def test_more_weight_is_fairer_and_dearer():
+    X, codes, centers = sample(n=600)
+    errors, costs, balances = [], [], []
+    for weight in (0.0, 0.03, 0.3, 3.0):
+        labels = run(X, codes, centers, weight=weight, max_iter=300).labels
+        errors.append(kl_fairness_error(labels, sensitive_features=codes))
+        balances.append(balance_score(labels, sensitive_features=codes, relative=True))
+        costs.append(kmeans_cost(X, labels))
+    assert errors == sorted(errors, reverse=True)
+    assert costs == sorted(costs)
+    assert balances == sorted(balances)
+    assert balances[-1] > 0.85
+
+
+def test_target_shares_are_approached():
+    X, codes, centers = sample(n=600, n_groups=2)
+    for target in ([0.5, 0.5], [0.2, 0.8]):
+        found = run(X, codes, centers, n_groups=2, weight=3.0, target_shares=target)
+        # No clustering changes the shares of the sample; most clusters can come near the target.
+        error = naive_soft.divergence(
+            naive_soft.soft_counts(found.assignment, codes, 2), np.array(target)
+        )
+        other = run(X, codes, centers, n_groups=2, weight=0.0)
+        before = naive_soft.divergence(
+            naive_soft.soft_counts(other.assignment, codes, 2), np.array(target)
+        )
+        assert error < 0.5 * before
+    same = run(X, codes, centers, n_groups=2, target_shares=np.bincount(codes))  # counts will do
+    assert np.array_equal(same.labels, run(X, codes, centers, n_groups=2).labels)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+def test_weight_two_is_a_row_twice(weight):
+    X, codes, centers = sample()
+    times = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = run(X, codes, centers, weight=weight, weights=times.astype(float))
+    repeated = run(np.repeat(X, times, axis=0), np.repeat(codes, times), centers, weight=weight)
+    assert np.allclose(weighted.centers, repeated.centers)
+    assert np.array_equal(np.repeat(weighted.labels, times), repeated.labels)
+    assert np.allclose(weighted.offsets, repeated.offsets)
+    same = run(X, codes, centers, weight=weight, weights=np.full(len(X), 1e300))
+    assert np.array_equal(same.labels, run(X, codes, centers, weight=weight).labels)
+
+
+def test_order_of_rows_and_names_of_groups_do_not_matter():
+    X, codes, centers = sample()
+    found = run(X, codes, centers)
+    order = np.random.default_rng(3).permutation(len(X))
+    permuted = run(np.ascontiguousarray(X[order]), codes[order], centers)
+    assert np.allclose(permuted.assignment, found.assignment[order], atol=1e-8)
+    assert np.array_equal(permuted.labels, found.labels[order])
+    relabelled = run(X, np.array([2, 0, 1])[codes], centers)
+    assert np.array_equal(relabelled.labels, found.labels)
+    assert np.allclose(relabelled.offsets[:, [2, 0, 1]], found.offsets)
+    again = run(X, codes, centers)
+    assert np.array_equal(again.assignment, found.assignment)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1e200])
+def test_units_do_not_matter(scale):
+    X, codes, centers = sample()
+    found = run(X, codes, centers)
+    scaled = run(scale * X, codes, scale * centers)
+    assert np.array_equal(scaled.labels, found.labels)
+    assert np.allclose(scaled.centers / scale, found.centers)
+    assert np.isfinite(scaled.offsets).all()
+    moved = run(X + 1e5, codes, centers + 1e5)
+    assert np.array_equal(moved.labels, found.labels)
+
+
+def test_float32_is_read_without_a_copy_of_another_type():
+    X, codes, centers = sample()
+    found = run(X.astype(np.float32), codes, centers)
+    assert np.array_equal(found.labels, run(X, codes, centers).labels)
+    X32 = X.astype(np.float32)
+    assert free_problem(X32, codes, 4, 3).X is X32
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    X, codes, centers = sample()
+    found = run(X, codes, centers)
+    monkeypatch.setattr("skfair.papers.vfairkm.soft_assignment._CHUNK", 28)
+    assert np.allclose(run(X, codes, centers).assignment, found.assignment, atol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-12, 0.5, 1e300])
+def test_awkward_data(weight):
+    """Constant columns, one cluster, duplicates, far outliers, clusters that nobody wants."""
+    X, codes, _ = sample()
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    X[:30] = X[0]
+    X[-1] = 1e8
+    for centers in (X[[5]], X[[0, 0, 40]], np.vstack([X[[0, 50]], np.full((1, 3), -1e9)])):
+        found = run(X, codes, centers, weight=weight, max_iter=30)
+        assert np.isfinite(found.centers).all()
+        assert np.isfinite(found.offsets).all()
+        assert np.isfinite(found.history["objective"]).all()
+        assert np.allclose(found.assignment.sum(axis=1), 1)
+    constant = run(np.ones((6, 2)), codes[-6:], np.ones((2, 2)), weight=weight)
+    assert np.allclose(constant.centers, 1)
+    assert np.isfinite(constant.offsets).all()
+
+
+def test_an_empty_cluster_keeps_its_centre():
+    X, codes, centers = sample()
+    centers[0] = 1e6
+    found = run(X, codes, centers, weight=0.0)
+    assert not (found.labels == 0).any()
+    assert np.allclose(found.centers[0], 1e6)
+
+
+def test_one_cluster():
+    X, codes, _ = sample()
+    found = run(X, codes, X[:1])
+    assert not found.labels.any()
+    assert np.allclose(found.centers, X.mean(axis=0))
+    assert np.allclose(found.offsets, 0, atol=1e-12)
+
+
+def test_rows_without_weight_change_nothing():
+    X, codes, centers = sample()
+    far = np.vstack([X, [[1e250, 0], [0, 0]]])
+    more = np.append(codes, [3, 0])  # group 3 has no weight at all
+    weights = np.append(np.ones(len(X)), [0.0, 0.0])
+    found = run(far, more, centers, n_groups=4, weights=weights)
+    assert np.array_equal(found.labels[:-2], run(X, codes, centers).labels)
+    assert np.isfinite(found.assignment).all()
+
+
+def test_the_callback_sees_each_iteration_and_can_stop():
+    X, codes, centers = sample()
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        return len(seen) == 3
+
+    found = run(X, codes, centers, tol=0.0, callback=callback)
+    assert found.status == "stopped"
+    assert found.n_iter == len(seen) == 3
+    assert np.array_equal(seen[-1][0], found.centers)
+    assert np.array_equal(seen[-1][1], found.offsets)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": -1.0}, r"'fairness_weight' .* in the range \[0.0, inf\). Got -1.0"),
+        ({"weight": np.nan}, "Got nan"),
+        ({"weight": np.inf}, "Got inf"),
+        ({"target_shares": [0.5, 0.5]}, "must be 3 numbers"),
+        ({"target_shares": [-1, 1, 1]}, "at least 0 and not all 0"),
+        ({"target_shares": [0, 0, 0]}, "at least 0 and not all 0"),
+        ({"n_groups": 4, "target_shares": [1, 1, 1, 1]}, "share of group 3, which has no rows"),
+        ({"lipschitz": 0.0}, r"'lipschitz' .* in the range \(0.0, inf\)"),
+        ({"n_updates": 0}, r"'n_updates' .* in the range \[1, inf\)"),
+    ],
+)
+def test_bad_parameters(options, message):
+    X, codes, centers = sample()
+    with pytest.raises(ValueError, match=message):
+        run(X, codes, centers, **options)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 24, 50])
+def test_tiny_groups_do_not_stall_an_update(monkeypatch, seed):
+    """A step may be so small that its divergence is lost in rounding; the bound must still hold."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 1))
+    codes = np.r_[np.arange(20), rng.integers(0, 20, 40)]
+    n_steps = itertools.count()
+    step = soft_assignment.SoftAssignment._step
+
+    def counted(*arguments):
+        assert next(n_steps) < 3000, "an update goes on for ever"
+        step(*arguments)
+
+    monkeypatch.setattr(soft_assignment.SoftAssignment, "_step", counted)
+    centers = X[rng.permutation(60)[:4]]
+    found = run(X, codes, centers, n_groups=20, weight=1.0)
+    assert (np.diff(found.history["objective"]) <= 1e-12).all()
