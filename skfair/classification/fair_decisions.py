@@ -72,7 +72,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
-        The folds; splitters of :mod:`skfair.model_selection` get the groups. "auto" means 5, or 10
+        The folds; splitters of :mod:`skfair.model_selection` get the groups. ``fit`` makes a
+        generator of folds a list, since copies and files cannot hold one. "auto" means 5, or 10
         with ``confidence`` and fewer than 3000 rows: of few rows the more accurate decisions.
         "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
@@ -255,8 +256,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         keep_folds(self)
-        self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
-        check_aligned(X=X, y=y)
+        self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight, groups)
+        check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others: dict[str, Any] = {
             "sensitive_features": sensitive_features,

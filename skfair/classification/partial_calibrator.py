@@ -43,6 +43,7 @@ from skfair.estimators.inner_scores import (
     fitted,
     keep_folds,
     known_folds,
+    refuse_folds_of_rows,
     scores_of,
 )
 from skfair.estimators.partial_prediction import PartialPrediction
@@ -243,11 +244,12 @@ class PartialParityCalibrator(
         keep_folds(self)
         self._check_rule()
         self._forget("status_")
-        if is_lazy(X, y, sample_weight, sensitive_features):
+        if is_lazy(X, y, sample_weight, sensitive_features, groups):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
+            refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
-        check_aligned(X=X, y=y)
+        check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -255,7 +257,9 @@ class PartialParityCalibrator(
         }
         data = self._read(X, y, skip_check_array=True, **given)
         self._read_targets(data.y, data.groups)
+        folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
+            refuse_folds_of_rows(self.cv, groups, "confidence= draws halves of the rows at random")
             self.__dict__.update(certified_interval(self, data, X, given, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
@@ -272,7 +276,7 @@ class PartialParityCalibrator(
                 data.X,
                 data.y,
                 row_params,
-                cv=known_folds(self.cv, X, data.y, data.groups, groups),
+                cv=folds,
                 n_jobs=self.n_jobs,
                 response_method=self.response_method,
                 pos_label=self.classes_[1],

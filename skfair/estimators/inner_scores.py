@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from inspect import signature
 from typing import Any, Protocol
 
@@ -89,20 +89,31 @@ def known_folds(
     own columns of X, the rows as passed; one of scikit-learn gets ``groups``: rows of the same
     group are then in one fold.
     """
+    takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     if groups is not None:
-        if not hasattr(cv, "split") or isinstance(cv, type):
+        if takes_groups or not hasattr(cv, "split") or isinstance(cv, type):
             raise ValueError(
                 f"groups= says which rows belong together, and cv={cv!r} does not ask for that. "
                 "Pass a splitter, such as cv=GroupKFold(5)."
             )
         check_consistent_length(X, groups)
         return list(cv.split(X, y, groups))
-    takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
         return cv
     reads_columns = getattr(cv, "sensitive", None) is not None
     names = None if reads_columns else np.transpose(sensitive.codes).astype(str)
     return list(cv.split(X, y, sensitive_features=names))
+
+
+def refuse_folds_of_rows(cv: Any, groups: ColumnLike | None, reason: str) -> None:
+    """Raise if rows are to be in the folds that the user says, where these are not read."""
+    if groups is not None:
+        raise ValueError(f"groups= is not read here, because {reason}. Leave it out.")
+    if isinstance(cv, Iterable):
+        raise ValueError(
+            f"cv= got row numbers, which are not read here, because {reason}. Pass a number of "
+            "folds or a splitter."
+        )
 
 
 def cross_fitted_scores(

@@ -626,8 +626,35 @@ def test_folds_that_can_be_read_once_are_kept(outer):
     for other in (again, by_groups):
         given = {"sensitive_features": groups} if len(rows) > 1 else {}
         assert np.array_equal(other.predict(X, **given), first.predict(X, **given))
-    with pytest.raises(ValueError, match=r"Pass a splitter, such as cv=GroupKFold\(5\)"):
-        outer(LogisticRegression(), cv=5).fit(X, y, sensitive_features=groups, groups=person)
+
+
+@pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator])
+def test_rows_that_belong_together_are_so_or_it_is_said(outer):
+    X, y, groups = people(300)
+    person = pd.Series(np.arange(300) // 3)
+    given = {"sensitive_features": groups, "groups": person}
+    for cv in (5, StratifiedSensitiveKFold(5)):
+        with pytest.raises(ValueError, match=r"Pass a splitter, such as cv=GroupKFold\(5\)"):
+            outer(LogisticRegression(), cv=cv).fit(X, y, **given)
+    with pytest.raises(ValueError, match="does not ask for that"):
+        outer(FrozenEstimator(LogisticRegression().fit(X, y)), cv=None).fit(X, y, **given)
+    given["groups"] = person[::-1]
+    with pytest.raises(ValueError, match="groups and the data have the same index"):
+        outer(LogisticRegression(), cv=GroupKFold(5)).fit(pd.DataFrame(X), y, **given)
+
+
+@pytest.mark.parametrize("by_numbers", [False, True])
+def test_halves_of_a_certificate_keep_no_folds_of_rows(by_numbers):
+    X, y, groups = people(300)
+    person, given = np.arange(300) // 3, {"sensitive_features": groups}
+    cv = GroupKFold(5)
+    if by_numbers:
+        cv = list(cv.split(X, y, groups=person))
+    else:
+        given["groups"] = person
+    calibrator = PartialParityCalibrator(LogisticRegression(), confidence=0.9, cv=cv)
+    with pytest.raises(ValueError, match=r"not read here, because confidence= draws halves"):
+        calibrator.fit(X, y, **given)
 
 
 def test_limits_that_contradict_each_other_have_finite_prices():

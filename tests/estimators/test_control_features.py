@@ -68,9 +68,7 @@ def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
         sensitive=Sensitive("male", keep=True, within=["law"]),
     ).fit(table, y)
     assert by_name.train_disparity_ == pytest.approx(given.train_disparity_, abs=1e-12)
-    with pytest.raises(
-        ValueError, match="control_features was passed to fit although sensitive= of"
-    ):
+    with pytest.raises(ValueError, match="control_features was passed to fit although"):
         by_column.fit(X, y, sensitive_features=sex, control_features=faculty)
     with pytest.raises(ValueError, match="within has the position 9"):
         ConstrainedERMClassifier(RULE, sensitive=Sensitive(within=9)).fit(

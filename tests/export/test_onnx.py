@@ -101,6 +101,9 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
     model, targets = MODELS[name]
     model.fit(X, targets[y.astype(int)], sensitive_features=groups)
+    decisions = getattr(model, "decisions_", model)
+    assert getattr(decisions, "prices_", np.ones(1)).any() or isinstance(model, FairKMeans)
+    assert model.get_params().get("confidence") is None or model.status_ == "certified"
     new = np.vstack([np.round(4 * people(seed=1)[0]) / 4, X]).astype(dtype)
     found = run(to_onnx(model, X), new)
     numbers = found.popitem()[1]
