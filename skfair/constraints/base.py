@@ -176,7 +176,7 @@ class Constraint(ABC, BaseEstimator):
         bound : BoundConstraint
             Cells, moments and bounds.
         """
-        limit = max_disparity if self.max_disparity is None else self.max_disparity
+        limit = max_disparity if self.own_limit is None else self.own_limit
         return bind(self, make_given(self.given), rows, limit, type(self).__name__)
 
 
@@ -226,8 +226,10 @@ Rule = TypeVar("Rule", bound=type[Constraint])
 _with_parameters = documenter(
     {
         "comparison": """comparison : {"difference", "ratio"}, default="difference"
-    What the bound is on: the difference of two rates, or 1 minus the smaller over the larger, so
-    that 0.2 asks for a ratio of at least 0.8, the 80 % rule.""",
+    What the limit is on: the difference of two rates, or 1 minus the smaller over the larger.""",
+        "min_ratio": """min_ratio : float, default=None
+    The smallest ratio of two rates that is allowed: 0.8 is the four-fifths rule. It is the limit of
+    this constraint, in place of ``comparison`` and ``max_disparity``.""",
     }
 )
 

@@ -69,7 +69,7 @@ class ConditionalOn(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit of the rule within strata, or else of the rule; None if neither has one."""
-        of_rule = getattr(self._rule(), "max_disparity", None)  # what is no rule is refused later
+        of_rule = getattr(self._rule(), "own_limit", None)  # what is no rule is refused later
         return of_rule if self.max_disparity is None else self.max_disparity
 
     @property
@@ -99,7 +99,7 @@ class ConditionalOn(Constraint):
         if len(rules) > 1:
             raise self._refused()
         [rule] = rules
-        own = [self.max_disparity, rule.max_disparity, max_disparity]
+        own = [self.max_disparity, rule.own_limit, max_disparity]
         limit = next(one for one in own if one is not None)
         name = f"{type(rule).__name__} within strata"
         return bind(rule, WithinStrata(make_given(rule.given)), rows, limit, name)

@@ -11,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.comparisons import Comparison, make_comparison
 from skfair.constraints.moments import Moment, Rate
 from skfair.losses import Loss
+from skfair.utils.validation import check_number
 
 
 class _RateRule(Constraint):
@@ -35,8 +37,10 @@ class RateParity(_RateRule):
     reference : {"pairwise", "overall"}, default="pairwise"
         What a group is compared with: the other groups of its attribute, or all rows.
     comparison : {"difference", "ratio"}, default="difference"
-        What the bound is on: the difference of two rates, or 1 minus the smaller over the larger,
-        so that 0.2 asks for a ratio of at least 0.8, the 80 % rule.
+        What the limit is on: the difference of two rates, or 1 minus the smaller over the larger.
+    min_ratio : float, default=None
+        The smallest ratio of two rates that is allowed: 0.8 is the four-fifths rule. It is the
+        limit of this constraint, in place of ``comparison`` and ``max_disparity``.
 
     Attributes
     ----------
@@ -48,8 +52,8 @@ class RateParity(_RateRule):
     >>> from skfair.constraints import RateParity
     >>> class SpecificityParity(RateParity):
     ...     given = "negative"
-    >>> SpecificityParity(max_disparity=0.2, comparison="ratio")
-    SpecificityParity(comparison='ratio', max_disparity=0.2)
+    >>> SpecificityParity(min_ratio=0.8)
+    SpecificityParity(min_ratio=0.8)
     """
 
     parity: str | None = None
@@ -59,9 +63,35 @@ class RateParity(_RateRule):
         max_disparity: float | None = None,
         reference: Literal["pairwise", "overall"] = "pairwise",
         comparison: Literal["difference", "ratio"] = "difference",
+        min_ratio: float | None = None,
     ) -> None:
         super().__init__(max_disparity, reference)
         self.comparison = comparison
+        self.min_ratio = min_ratio
+
+    @property
+    def own_limit(self) -> Any:
+        """Limit of the rule, which goes before that of the estimator; None if it has none."""
+        if self.min_ratio is None:
+            return self.max_disparity
+        check_number(self.min_ratio, "min_ratio", 0, 1)
+        if self.max_disparity is not None:
+            raise ValueError(
+                f"{type(self).__name__} got min_ratio={self.min_ratio!r} and max_disparity="
+                f"{self.max_disparity!r}, which say the same. Pass one of them."
+            )
+        return 1.0 - float(self.min_ratio)
+
+    def compared(self) -> Comparison:
+        """Return how the rates of groups become one number.
+
+        Returns
+        -------
+        comparison : Comparison
+            An object that says so.
+        """
+        kind = self.comparison if self.min_ratio is None else "ratio"
+        return make_comparison(kind, self.reference)
 
     @property
     def metric(self) -> str | None:

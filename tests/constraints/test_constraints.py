@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 import skfair.constraints
 import skfair.metrics
-from skfair.constraints import CONSTRAINTS, Constraint
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from skfair.constraints import CONSTRAINTS, ConditionalOn, Constraint, DemographicParity
 from skfair.constraints.moments import Rate
+from skfair.metrics import demographic_parity_ratio
 from skfair.solvers import ALNewton
 from tests.naive import erm as naive
 from tests.small_problems import build, make_rule, people, references_of
@@ -312,3 +314,32 @@ def test_a_rule_of_ones_own_works_end_to_end(who, reference):
     assert found == pytest.approx((table @ (scores <= 0)).max(), abs=1e-12)
     smooth = table @ (1 / (1 + np.exp(scores)))
     assert smooth.max() == pytest.approx(bound, abs=1e-7)  # the rule is what holds the solution
+
+
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
+@pytest.mark.parametrize("wrap", [lambda rule: rule, ConditionalOn])
+def test_the_four_fifths_rule_is_written_as_people_say_it(model, wrap):
+    rng = np.random.default_rng(0)
+    sex, job = rng.choice(["f", "m"], 900), rng.choice(["x", "y"], 900)
+    X = rng.normal(size=(900, 2)) + (sex == "m")[:, None]
+    y = (X[:, 0] + rng.normal(size=900) > 0.5).astype(int)
+    given = {"sensitive_features": sex}
+    given |= {"control_features": job} if wrap is ConditionalOn else {}
+    said, meant = DemographicParity(min_ratio=0.8), DemographicParity(0.2, comparison="ratio")
+    found = [model(constraint=wrap(one)).fit(X, y, **given) for one in (said, meant)]
+    decided = [
+        one.train_predictions_ if hasattr(one, "prices_") else one.predict(X) for one in found
+    ]
+    assert np.array_equal(*decided)
+    assert demographic_parity_ratio(y, decided[0], **given) >= 0.8 - 1e-9
+    assert found[0].train_disparity_ <= 0.2 + 1e-9
+
+
+def test_a_ratio_that_cannot_be_is_named():
+    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    for rule, said in (
+        (DemographicParity(min_ratio=1.2), "min_ratio must be"),
+        (DemographicParity(0.1, min_ratio=0.8), "say the same"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ConstrainedERMClassifier(rule).fit(X, y, sensitive_features=list("abab"))
