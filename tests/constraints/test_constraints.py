@@ -336,10 +336,10 @@ def test_the_four_fifths_rule_is_written_as_people_say_it(model, wrap):
 
 
 def test_a_ratio_that_cannot_be_is_named():
-    X, y = np.zeros((4, 1)), [0, 1, 0, 1]
+    X, y = np.zeros((80, 1)), [0, 1] * 40
     for rule, said in (
         (DemographicParity(min_ratio=1.2), "min_ratio must be"),
         (DemographicParity(0.1, min_ratio=0.8), "say the same"),
     ):
         with pytest.raises(ValueError, match=said):
-            ConstrainedERMClassifier(rule).fit(X, y, sensitive_features=list("abab"))
+            ConstrainedERMClassifier(rule).fit(X, y, sensitive_features=list("aabb") * 20)
