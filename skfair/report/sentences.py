@@ -9,6 +9,7 @@ import pandas as pd
 
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables
+from skfair.report.rules import RULES
 from skfair.report.words import metric_words
 
 # The gaps that the summary speaks about, in this order; of those that were measured, so many.
@@ -71,7 +72,7 @@ def gap_sentence(gap: Any, confidence: float) -> str:
 def findings_of(tables: AuditTables) -> list[str]:
     """Return the summary of an audit, one sentence each."""
     gaps = tables.gaps
-    found: list[str] = []
+    found = impact_sentences(tables)
     if len(gaps):
         now = gaps[(gaps["model"] == "now") & ~gaps["is_conditional"]]
         known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
@@ -85,6 +86,41 @@ def findings_of(tables: AuditTables) -> list[str]:
             "with the rest are beyond what the most extreme subgroup shows by chance."
         )
     return found + change_sentences(tables)
+
+
+def impact_sentences(tables: AuditTables) -> list[str]:
+    """Name the lowest ratio of each view by the rule of a preset, and who has none."""
+    found = []
+    for view in dict.fromkeys(tables.impact["view"]) if len(tables.impact) else ():
+        rows = tables.impact[tables.impact["view"] == view]
+        if "impact_ratio" in rows and rows["impact_ratio"][rows["status"] == "compared"].any():
+            ratios = rows["impact_ratio"].where(rows["status"] == "compared")
+            lowest = next(rows.loc[[ratios.idxmin()]].itertuples())
+            against = rows.set_index("group").loc[lowest.compared_with]
+            found.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
+        for status, why in (("unknown", "unknown"), ("small", "less than 2% of the people")):
+            apart = rows[rows["status"] == status]
+            if len(apart):
+                named = ", ".join(f"{row.group} ({row.n:,.0f})" for row in apart.itertuples())
+                found.append(f"{view}: no impact ratio, because {why}: {named}.")
+    return found
+
+
+def _impact_sentence(row: Any, rate: float, preset: str) -> str:
+    """Say who has the lowest impact ratio, against whom, and what the rule makes of it."""
+    text = (
+        f"{row.view}: the lowest impact ratio is {number(row.impact_ratio)}: the "
+        f"{row.measure.replace('_', ' ')} of {row.group} is {100 * row.rate:.1f}%, that of "
+        f"{row.compared_with} {100 * rate:.1f}%"
+    )
+    if "is_below_four_fifths" not in RULES[preset].columns:
+        return f"{text}."
+    flag = "below four fifths" if row.is_below_four_fifths else "not below four fifths"
+    turns = ", which one person would turn" if row.is_fragile else ""
+    return (
+        f"{text}; {flag}{turns}; {abs(row.z):.2f} standard deviations, Fisher's p = "
+        f"{number(row.fisher_p)}."
+    )
 
 
 def change_sentences(tables: AuditTables) -> list[str]:

@@ -12,22 +12,12 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.compared_groups import ComparedGroups, checked_rows
 from skfair.report.calibration import ScoreTables
 from skfair.report.gaps import Gap, measure_gaps
+from skfair.report.options import Options
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE, Task
 
 # A crossing with more groups than this is not listed; the search of subgroups covers it.
 MOST_CROSSED = 100
-
-
-class Options(NamedTuple):
-    """How an audit computes what it reports."""
-
-    metrics: list[str] | None
-    confidence: float
-    depth: int
-    min_size: float
-    n_simulations: int
-    rng: np.random.RandomState
 
 
 class View(NamedTuple):
