@@ -92,7 +92,7 @@ def run_audit(given: argparse.Namespace) -> int:
     if are_there and os.path.samefile(given.out, given.file):
         raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
     check_probability(given.confidence, "--confidence")
-    for name in ("depth", "min_size", "block_rows"):
+    for name in ("depth", "min_size", "min_group_size", "block_rows"):
         check_number(getattr(given, name), "--" + name.replace("_", "-"), low=1)
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
@@ -148,6 +148,7 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
         reference=_reference(given.reference, table.columns.groups),
         median=median,
         unknown=_unknown(given.unknown, given.missing),
+        min_group_size=given.min_group_size,
     )
     return audit_tally(tally, task, options, given.title or f"Fairness audit of {table.path.name}")
 

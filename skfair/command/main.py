@@ -135,7 +135,11 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
         metavar="COLUMN=EDGE,EDGE",
         help="make groups of a number: age=25,45,65; may be repeated",
     )
-    reading.add_argument("--missing", help="name of a group for rows without an attribute")
+    reading.add_argument("--missing", help="name of the group of rows without an attribute")
+    reading.add_argument(
+        "--unknown",
+        help="levels that mean not known, which are listed and not compared, as that of --missing",
+    )
     reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
     reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
     result = audit.add_argument_group("result")
@@ -144,6 +148,12 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     result.add_argument("--metrics", help="names of gaps to report, separated by commas")
     result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")
     result.add_argument("--min-size", type=int, default=30, help="smallest subgroup searched")
+    result.add_argument(
+        "--min-group-size",
+        type=int,
+        default=1,
+        help="smaller groups are listed, and not compared, nor by --fail-if; default 1",
+    )
     result.add_argument("--confidence", type=float, default=0.95, help="coverage of intervals")
     legal = audit.add_argument_group("tables of rules of law (no advice)")
     legal.add_argument(
@@ -154,9 +164,6 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     )
     legal.add_argument(
         "--reference", help='reference group: male; of several attributes "sex=male,race=White"'
-    )
-    legal.add_argument(
-        "--unknown", help="levels that mean not known, besides that of --missing: declined,other"
     )
     result.add_argument(
         "--fail-if",

@@ -39,7 +39,7 @@ from skfair.report.shown import ShownAudit
 from skfair.report.subgroups import search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
-from skfair.report.views import gaps_table, rates_table, score_report, views_of
+from skfair.report.views import apart_column, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response
 from skfair.utils.text import check_text
@@ -68,12 +68,14 @@ class Audit(ShownAudit):
     confidence : float
         Coverage of all intervals.
     rates : DataFrame
-        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``.
+        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
+        ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
         Measures of the earlier model begin with ``before:``.
     gaps : DataFrame
         One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval,
         ``noise_mean`` and ``noise_upper`` (what chance alone shows), the two groups that are
-        furthest apart, and groups left out for want of rows. ``is_conditional`` marks comparisons
+        furthest apart, and groups left out for want of rows. ``is_beyond_chance`` is the verdict;
+        a ratio has that of the difference of the same rates. ``is_conditional`` marks comparisons
         within levels of ``conditional_on``.
     subgroups : DataFrame
         The most extreme subgroups by measure, with p-values that cover the whole search.
@@ -266,6 +268,7 @@ def audit(
     preset: Preset | None = None,
     reference: ClassLabel | Mapping[str, Any] = None,
     unknown: ClassLabel | Sequence[Any] = None,
+    min_group_size: float = 1,
     title: str = "Fairness audit",
     random_state: Seed = 0,
 ) -> Audit:
@@ -319,8 +322,9 @@ def audit(
         The group that others are compared with, such as ``"male"``; of several attributes
         ``{"sex": "male", "race": "White"}``.
     unknown : level or list of levels, default=None
-        Levels that stand for an attribute that is not known. The table of a preset lists them
-        without a ratio.
+        Levels that stand for an attribute that is not known. They are listed and not compared.
+    min_group_size : int, default=1
+        Smaller groups are listed with their numbers, and left out of gaps and verdicts.
     title : str, default="Fairness audit"
         Title of the report.
     random_state : int, RandomState instance or None, default=0
@@ -360,6 +364,7 @@ def audit(
         preset=preset,
         reference=reference,
         unknown=unknown,
+        min_group_size=min_group_size,
     )
     given = Given(y_true, y_pred, y_score, before, sample_weight)
     if preset == "ll144" and y_pred is None and y_score is not None and threshold is None:
@@ -384,7 +389,8 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     """Compute all tables of an audit from the sums of its rows."""
     views = views_of(tally)
     scores = score_report(tally, views, task, options.confidence)
-    rates = [rates_table(tally, views, options.confidence), scores.rates]
+    parts = [rates_table(tally, views, options.confidence), scores.rates]
+    rates = pd.concat([one for one in parts if len(one)], ignore_index=True)
     search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     return Audit(
         title=str(title),
@@ -393,7 +399,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         attributes=list(tally.sensitive),
         conditional_on=list(tally.control),
         confidence=options.confidence,
-        rates=pd.concat([one for one in rates if len(one)], ignore_index=True),
+        rates=rates.assign(apart=apart_column(rates, tally, views, options)),
         gaps=gaps_table(tally, views, task, options),
         subgroups=search.table,
         n_subgroups=search.n_subgroups,

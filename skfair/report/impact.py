@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -12,9 +10,9 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.resampling import wilson
 from skfair.metrics.selection import Counts, mantel_haenszel, ratios_to, tests_of
 from skfair.report.options import Options, read_reference
+from skfair.report.roles import View, reference_group, unknown_groups
 from skfair.report.rules import RULES
 from skfair.report.tally import Tally
-from skfair.report.views import View
 
 COMPARED, REFERENCE, SMALL, UNKNOWN = "compared", "reference", "small", "unknown"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
@@ -155,28 +153,3 @@ def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None
         table["standardized_difference"] = np.where(
             is_out, np.nan, (means - means[stated]) / spread
         )
-
-
-def reference_group(tally: Tally, view: View, reference: dict[str, str]) -> int | None:
-    """Return the group of a view that has the reference level of each of its attributes."""
-    if not set(view.attributes) <= set(reference):
-        return None
-    is_there = np.ones(tally.n_rows.size, bool)
-    for name in view.attributes:
-        is_there &= _has_level(tally, name, {reference[name]})
-    places = view.codes[is_there]
-    return int(places[0]) if places.size else None
-
-
-def unknown_groups(tally: Tally, view: View, unknown: frozenset[str]) -> BoolArray:
-    """Return which groups of a view are unknown in one of its attributes."""
-    found = np.zeros(len(view.names), bool)
-    for name in view.attributes:
-        found[view.codes[_has_level(tally, name, unknown)]] = True
-    return found
-
-
-def _has_level(tally: Tally, name: str, levels: Any) -> BoolArray:
-    """Return which cells have one of some levels of an attribute."""
-    is_one = np.array([str(level) in levels for level in tally.levels[name]], bool)
-    return is_one[tally.codes[:, list(tally.levels).index(name)]]

@@ -27,6 +27,7 @@ class Options(NamedTuple):
     preset: str | None = None
     reference: Any = None  # a level, or a level by attribute
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
+    min_group_size: float = 1  # smaller groups are not compared
     median: float | None = None  # scores above it count as selected
 
     def checked(self) -> Options:
@@ -35,6 +36,7 @@ class Options(NamedTuple):
         check_number(self.depth, "depth", low=1, kind=Integral)
         check_number(self.min_size, "min_size", low=1)
         check_number(self.n_simulations, "n_simulations", low=1, kind=Integral)
+        check_number(self.min_group_size, "min_group_size", low=1)
         if self.preset is not None and self.preset not in RULES:
             raise ValueError(f"preset must be {listed(list(RULES))} or None, got {self.preset!r}.")
         if self.preset == "ecoa" and self.reference is None:

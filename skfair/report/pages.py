@@ -16,7 +16,7 @@ from skfair.report.escaping import as_markdown
 from skfair.report.pictures import calibration_picture, density_picture
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
-from skfair.report.sentences import findings_of, is_beyond_chance, number
+from skfair.report.sentences import findings_of, number
 from skfair.report.tasks import BEFORE
 from skfair.report.words import LIMITS, measure_words, metric_words
 from skfair.utils.files import replacing
@@ -120,7 +120,7 @@ def _view(tables: AuditTables, name: str) -> dict[str, Any]:
         "measures": measures,
         "groups": table,
         "pictures": [_whiskers(rates, m, overall, m in before) for m in PICTURED if m in measures],
-        "gaps": [(gap, is_beyond_chance(gap)) for gap in _gap_rows(gaps)],
+        "gaps": _gap_rows(gaps),
         "scores": _score_pictures(tables, name),
     }
 

@@ -56,6 +56,8 @@ class AuditTables:
         value : float
             Of a difference the largest, of a ratio the smallest one.
         """
+        if not len(self.gaps):
+            raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = self.gaps[(self.gaps["model"] == "now") & ~self.gaps["is_conditional"]]
         rows = now[now["metric"] == metric]
         if not len(rows):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.gaps import is_beyond_chance
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
 from skfair.report.words import metric_words
@@ -25,13 +26,6 @@ N_HEADLINES = 3
 # What is left of a 0 by rounding.
 _DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
-
-
-def is_beyond_chance(gap: Any) -> bool:
-    """Whether a gap is further from parity than chance alone would show."""
-    if not np.isfinite([gap.value, gap.noise_upper]).all():
-        return False
-    return bool(gap.value < gap.noise_upper if gap.is_ratio else gap.value > gap.noise_upper)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -61,11 +55,12 @@ def gap_sentence(gap: Any, confidence: float) -> str:
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
     )
     ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
-    verdict = "beyond" if is_beyond_chance(gap) else "within"
+    verdict = "beyond" if gap.is_beyond_chance else "within"
+    noise = f" ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
+    own = is_beyond_chance(gap.value, gap.noise_upper, is_ratio=gap.is_ratio)
     return (
         f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
-        f"{verdict} what chance shows ({'down' if gap.is_ratio else 'up'} to "
-        f"{number(gap.noise_upper)})."
+        f"{verdict} what chance shows{noise if own == gap.is_beyond_chance else ''}."
     )
 
 
@@ -78,14 +73,39 @@ def findings_of(tables: AuditTables) -> list[str]:
         known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
         known = known or list(dict.fromkeys(now["metric"]))[:N_HEADLINES]
         for view in dict.fromkeys(now["view"]):
-            rows = now[(now["view"] == view) & now["metric"].isin(known)]
+            of_view = now[now["view"] == view]
+            is_told = of_view["metric"].isin(known)
+            beyond = of_view["value"].where(of_view["is_beyond_chance"] & ~of_view["is_ratio"])
+            if beyond.notna().any():  # the largest difference beyond chance, whichever it is
+                is_told |= of_view.index == beyond.idxmax()
+            rows = of_view[is_told]
             found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
+    found += apart_sentences(tables.rates)
     if tables.n_subgroups:
         found.append(
             f"Of {tables.n_subgroups:,} subgroups searched, {tables.n_beyond_chance:,} comparisons "
             "with the rest are beyond what the most extreme subgroup shows by chance."
         )
     return found + change_sentences(tables)
+
+
+def apart_sentences(rates: pd.DataFrame) -> list[str]:
+    """Name the groups that are not compared, with their numbers of rows, and say why."""
+    found = []
+    for view in dict.fromkeys(rates["view"]):
+        own = rates[rates["view"] == view].drop_duplicates("group")
+        for apart, why in (("small", "have few rows"), ("unknown", "are unknown")):
+            rows = own[own["apart"] == apart]
+            if len(rows):
+                found.append(f"{view}: not compared, because they {why}: {_named(rows)}.")
+        if own["apart"].ne("").any() and own["apart"].eq("").sum() < 2:
+            found.append(f"{view}: fewer than two groups are left, so nothing is compared.")
+    return found
+
+
+def _named(rows: pd.DataFrame) -> str:
+    """List groups with their numbers of rows."""
+    return ", ".join(f"{row.group} ({row.n:,.0f})" for row in rows.itertuples())
 
 
 def impact_sentences(tables: AuditTables) -> list[str]:
@@ -98,11 +118,11 @@ def impact_sentences(tables: AuditTables) -> list[str]:
             lowest = next(rows.loc[[ratios.idxmin()]].itertuples())
             against = rows.set_index("group").loc[lowest.compared_with]
             found.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
-        for status, why in (("unknown", "unknown"), ("small", "less than 2% of the people")):
-            apart = rows[rows["status"] == status]
-            if len(apart):
-                named = ", ".join(f"{row.group} ({row.n:,.0f})" for row in apart.itertuples())
-                found.append(f"{view}: no impact ratio, because {why}: {named}.")
+        small = rows[rows["status"] == "small"]
+        if len(small):
+            found.append(
+                f"{view}: no impact ratio for less than 2% of the people: {_named(small)}."
+            )
     return found
 
 
@@ -145,7 +165,9 @@ def levelling_down(rates: pd.DataFrame) -> list[str]:
     """Name the attributes whose groups came closer while none is selected more often."""
     found = []
     for view in dict.fromkeys(rates["view"]):
-        own = rates[rates["view"] == view].pivot(index="group", columns="measure", values="value")
+        own = rates[(rates["view"] == view) & (rates["apart"] == "")].pivot(
+            index="group", columns="measure", values="value"
+        )
         if not view or not {"selection_rate", "before:selection_rate"} <= set(own.columns):
             continue
         now, then = own["selection_rate"], own["before:selection_rate"]

@@ -179,6 +179,7 @@ ARGUMENTS = {
     "impact_ratios.reference": ([None, 0, 1], [2, -1, "a", 0.5]),
     "depth": COUNT,
     "min_size": COUNT,
+    "min_group_size": COUNT,
     "n_simulations": COUNT,
     "title": WORD,
     "make_fairness_scorer.metric": (

@@ -4,7 +4,6 @@ import json
 import re
 from functools import partial
 from itertools import permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,8 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
 from skfair.report import Audit, audit, tally
-from skfair.report.sentences import is_beyond_chance, number
+from skfair.report.gaps import is_beyond_chance
+from skfair.report.sentences import number
 from tests.report.schema import breaches
 
 FEW = partial(audit, n_simulations=50)
@@ -247,8 +247,7 @@ def test_one_group_has_nothing_to_compare_with():
     ],
 )
 def test_what_is_beyond_chance(value, limit, is_ratio, said):
-    gap = SimpleNamespace(value=value, noise_upper=limit, is_ratio=is_ratio)
-    assert is_beyond_chance(gap) == said
+    assert is_beyond_chance(value, limit, is_ratio=is_ratio) == said
 
 
 def test_numbers_without_true_ones_have_no_residuals():

@@ -45,7 +45,7 @@ def test_a_table_of_the_guidelines():
     tests = selection_tests([153], [300], [480], [800]).loc[0]
     for name in ("z", "p_value", "fisher_p", "fisher_mid_p", "odds_ratio", "shortfall"):
         assert table.loc["Black", name] == tests[name]
-    assert "no impact ratio, because less than 2% of the people: Native (20)" in repr(found)
+    assert "race: no impact ratio for less than 2% of the people: Native (20)." in repr(found)
     assert "lowest impact ratio is 0.800: the selection rate of Hispanic is 48.0%" in repr(found)
     assert "not below four fifths" in repr(found)
 
@@ -108,7 +108,7 @@ def test_unknown_people_are_counted_and_left_out():
     assert table["impact_ratio"].to_dict() == pytest.approx(
         {"f": 0.75, "m": 1.0, "unknown": np.nan}, nan_ok=True
     )
-    assert "sex: no impact ratio, because unknown: unknown (40)." in repr(found)
+    assert "sex: not compared, because they are unknown: unknown (40)." in repr(found)
     crossed = found.impact[found.impact["view"] == "sex x age"]
     assert crossed["group"].str.contains("unknown").equals(crossed["status"] == "unknown")
     assert crossed["status"].value_counts().to_dict() == {
@@ -216,4 +216,4 @@ def test_from_a_shell(tmp_path, capsys, column):
     found = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
     pd.testing.assert_frame_equal(found.impact, expected.impact, check_dtype=False)
     assert found.rule == expected.rule
-    assert "because unknown: unknown (27)" in capsys.readouterr().out
+    assert "because they are unknown: unknown (27)" in capsys.readouterr().out
