@@ -36,6 +36,7 @@ from skfair.report.reading import (
     read_rows,
 )
 from skfair.report.shown import ShownAudit
+from skfair.report.signed import signed_table
 from skfair.report.subgroups import search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
@@ -92,6 +93,9 @@ class Audit(ShownAudit):
         The table of that rule, one row per view and group: ``status`` ("compared", "reference",
         "small" for less than 2%, "unknown"), numbers and rates, ``impact_ratio``, and tests as of
         :func:`skfair.metrics.selection_tests`; empty without a preset.
+    signed : DataFrame
+        With a reference group, each measure of each other group minus that of the reference group:
+        ``difference`` with its interval; below 0 the group is lower. Empty without one.
 
     See Also
     --------
@@ -320,7 +324,7 @@ def audit(
         With "ll144", scores without predictions are compared by their median.
     reference : level or dict, default=None
         The group that others are compared with, such as ``"male"``; of several attributes
-        ``{"sex": "male", "race": "White"}``.
+        ``{"sex": "male", "race": "White"}``. Adds the signed differences from it.
     unknown : level or list of levels, default=None
         Levels that stand for an attribute that is not known. They are listed and not compared.
     min_group_size : int, default=1
@@ -410,6 +414,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         preset=options.preset or "",
         rule=rule_text(options),
         impact=impact_table(tally, views, options),
+        signed=signed_table(tally, views, options),
     )
 
 

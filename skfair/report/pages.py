@@ -122,6 +122,7 @@ def _view(tables: AuditTables, name: str) -> dict[str, Any]:
         "pictures": [_whiskers(rates, m, overall, m in before) for m in PICTURED if m in measures],
         "gaps": _gap_rows(gaps),
         "scores": _score_pictures(tables, name),
+        "signed": _rows(tables.signed, tables.signed["view"] == name) if len(tables.signed) else [],
     }
 
 

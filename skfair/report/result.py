@@ -36,6 +36,7 @@ class AuditTables:
     preset: str = ""
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)
+    signed: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def fields(self) -> dict[str, Any]:
         """Return all tables by name."""

@@ -11,7 +11,7 @@ from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import is_beyond_chance
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
-from skfair.report.words import metric_words
+from skfair.report.words import measure_words, metric_words
 
 # The gaps that the summary speaks about, in this order; of those that were measured, so many.
 HEADLINES = (
@@ -23,6 +23,8 @@ HEADLINES = (
     "accuracy_parity_difference",
 )
 N_HEADLINES = 3
+# The measures by which groups are compared with the reference group in the summary.
+SIGNED = ("selection_rate", "true_positive_rate", "mean_residual", "mean_prediction", "accuracy")
 # What is left of a 0 by rounding.
 _DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
@@ -67,7 +69,7 @@ def gap_sentence(gap: Any, confidence: float) -> str:
 def findings_of(tables: AuditTables) -> list[str]:
     """Return the summary of an audit, one sentence each."""
     gaps = tables.gaps
-    found = impact_sentences(tables)
+    found = [*impact_sentences(tables), *signed_sentences(tables)]
     if len(gaps):
         now = gaps[(gaps["model"] == "now") & ~gaps["is_conditional"]]
         known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
@@ -87,6 +89,32 @@ def findings_of(tables: AuditTables) -> list[str]:
             "with the rest are beyond what the most extreme subgroup shows by chance."
         )
     return found + change_sentences(tables)
+
+
+def signed_sentences(tables: AuditTables) -> list[str]:
+    """Say of each attribute which group is furthest from the reference group, and by how much."""
+    found = []
+    for view in dict.fromkeys(tables.signed["view"]) if len(tables.signed) else ():
+        rows = tables.signed[(tables.signed["view"] == view) & tables.signed["difference"].notna()]
+        known = [name for name in SIGNED if (rows["measure"] == name).any()][:N_HEADLINES]
+        for measure in known or list(dict.fromkeys(rows["measure"]))[:1]:
+            own = rows[rows["measure"] == measure]
+            furthest = own.loc[[own["difference"].abs().idxmax()]]
+            found += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
+    return found
+
+
+def _signed_sentence(row: Any, confidence: float) -> str:
+    """Say who is lower, by how much, and against whom."""
+    what = measure_words(row.measure).name.lower()
+    way = "lower than" if row.difference < 0 else "higher than"
+    apart = f"{number(abs(row.difference))} {way}" if row.difference else "equal to"
+    ends = f"{number(row.difference_low)} to {number(row.difference_high)}"
+    return (
+        f"{row.view}: the {what} of {row.group} is {number(row.value)}, {apart} the "
+        f"{number(row.reference_value)} of {row.reference} ({100 * confidence:g} % interval of the "
+        f"difference {ends})."
+    )
 
 
 def apart_sentences(rates: pd.DataFrame) -> list[str]:
