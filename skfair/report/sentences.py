@@ -23,8 +23,8 @@ HEADLINES = (
     "accuracy_parity_difference",
 )
 N_HEADLINES = 3
-# The measures by which groups are compared with the reference group in the summary.
-SIGNED = ("selection_rate", "true_positive_rate", "mean_residual", "mean_prediction", "accuracy")
+# The first of them that there is compares groups with the reference group in the summary.
+SIGNED = ("selection_rate", "mean_residual", "mean_prediction", "accuracy")
 # What is left of a 0 by rounding.
 _DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
@@ -96,11 +96,11 @@ def signed_sentences(tables: AuditTables) -> list[str]:
     found = []
     for view in dict.fromkeys(tables.signed["view"]) if len(tables.signed) else ():
         rows = tables.signed[(tables.signed["view"] == view) & tables.signed["difference"].notna()]
-        known = [name for name in SIGNED if (rows["measure"] == name).any()][:N_HEADLINES]
-        for measure in known or list(dict.fromkeys(rows["measure"]))[:1]:
-            own = rows[rows["measure"] == measure]
-            furthest = own.loc[[own["difference"].abs().idxmax()]]
-            found += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
+        measures = dict.fromkeys(rows["measure"])
+        first = next((name for name in (*SIGNED, *measures) if name in measures), None)
+        own = rows.loc[rows["measure"] == first, "difference"].abs()
+        furthest = rows.loc[own.index[own == own.max()][:1]]
+        found += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
     return found
 
 

@@ -269,6 +269,18 @@ def test_scores_are_counted_as_a_histogram_counts_them(score_range):
     assert bins.edges == pytest.approx(edges)
 
 
+def test_scores_and_a_threshold_need_no_outcomes():
+    A, _, _, score = people(300)
+    found = FEW(None, y_score=score, threshold=0.5, sensitive_features=A)
+    same = FEW(None, (score > 0.5).astype(int), sensitive_features=A)
+    name = "demographic_parity_difference"
+    assert gap_of(found, "sex", name)["value"] == gap_of(same, "sex", name)["value"]
+    with pytest.raises(ValueError, match="y_true, or a threshold"):
+        FEW(None, y_score=score, sensitive_features=A)
+    with pytest.raises(ValueError, match="Leave out task"):
+        FEW(None, y_score=score, threshold=0.5, sensitive_features=A, task="classes")
+
+
 def test_calibration_is_plain_averaging():
     A, y, p, score = people()
     table = FEW(y, p, score, sensitive_features=A).calibration
