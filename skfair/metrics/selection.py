@@ -148,10 +148,10 @@ def selection_tests(
             f"reference_selected has {second[0].size} groups, but selected has {first[0].size}. "
             "Pass one reference group, or one for each group."
         )
-    return tests_of(Counts(*np.broadcast_arrays(*first, *second)))
+    return compare_counts(Counts(*np.broadcast_arrays(*first, *second)))
 
 
-def tests_of(counts: Counts) -> pd.DataFrame:
+def compare_counts(counts: Counts) -> pd.DataFrame:
     """Return all tests of counts that were checked."""
     z = counts.z
     exact, mid = fisher_tests(counts)

@@ -371,10 +371,11 @@ def audit(
         min_group_size=min_group_size,
     )
     given = Given(y_true, y_pred, y_score, before, sample_weight)
-    if preset == "ll144" and y_pred is None and y_score is not None and threshold is None:
+    is_scoring = preset == "ll144" and y_pred is None and threshold is None
+    check_given(given, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
+    if is_scoring:
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
-    check_given(given, sensitive_features, conditional_on, threshold)
     like = check_aligned(**given.named())
     found = find_task(given, task, pos_label)
     rows = read_rows(given, found, threshold)

@@ -8,7 +8,7 @@ import pandas as pd
 from skfair._typing import BoolArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.metrics.resampling import wilson
-from skfair.metrics.selection import Counts, mantel_haenszel, ratios_to, tests_of
+from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options, read_reference
 from skfair.report.roles import View, reference_group, unknown_groups
 from skfair.report.rules import RULES
@@ -108,7 +108,7 @@ def _with_rates(
     places = np.flatnonzero(is_kept & (np.arange(len(table)) != against))
     sides = selected[places], n_rows[places], selected[against], n_rows[against]
     counts = Counts(*np.broadcast_arrays(*sides))
-    tests = tests_of(counts)
+    tests = compare_counts(counts)
     if tally.control:
         tests = tests.assign(**_within_strata(tally, view, places, against))
     table = table.join(tests.set_index(places))

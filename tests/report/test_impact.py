@@ -189,6 +189,8 @@ def test_errors(change, message):
 
 
 def test_a_table_needs_decisions():
+    with pytest.raises(ValueError, match="needs y_pred, y_score or both"):
+        audit(np.arange(90) % 2, sensitive_features=np.arange(90) % 2, preset="ll144")
     with pytest.raises(ValueError, match="compares selection rates"):
         audit(None, np.arange(90) % 3, sensitive_features=np.arange(90) % 2, preset="ugesp")
 
