@@ -1,7 +1,8 @@
 """Look at audits in a real browser: part of ``make doc-look``.
 
-Audits of decisions, scores, several classes, numbers, a path of models and a front of clusterings
-are written as people would write them, and opened dark and light, narrow and wide. Faults are:
+Audits of decisions, scores, a rule of law, several classes, numbers, a path of models and a front
+of clusterings are written as people would write them, and opened dark and light, narrow and wide.
+Faults are:
 
 - a message on the console, or a page that asks the network for something;
 - a page that can be scrolled sideways;
@@ -57,6 +58,8 @@ def audits() -> Iterator[tuple[str, Audit]]:
         "scores",
         audit(y, None, scores, sensitive_features=groups, threshold=0.5, before=before),
     )
+    named = {"reference": {name: str(groups[name].iloc[0]) for name in groups}}
+    yield "law", audit(y, before, sensitive_features=groups, preset="ugesp", **named)
     classes = np.digitize(scores, [0.4, 0.7])
     yield "classes", audit((classes + y) % 3, classes, sensitive_features=groups)
     numbers = LinearRegression().fit(X, scores).predict(X)

@@ -18,16 +18,23 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
 
 from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
 from skfair.report.audit import Audit, audit_tally
-from skfair.report.reading import Given, TaskName, check_given, range_of_scores, read_rows, task_of
+from skfair.report.options import read_options
+from skfair.report.reading import (
+    Given,
+    TaskName,
+    check_given,
+    range_of_scores,
+    read_rows,
+    task_of,
+    task_of_scores,
+)
 from skfair.report.tally import Tally, merge_tallies, tally_rows
 from skfair.report.tasks import Numbers, Task, look_like_scores
-from skfair.report.views import Options
 from skfair.utils.factorize import Factorized
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
@@ -85,7 +92,7 @@ def run_audit(given: argparse.Namespace) -> int:
     if are_there and os.path.samefile(given.out, given.file):
         raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
     check_probability(given.confidence, "--confidence")
-    for name in ("depth", "min_size", "block_rows"):
+    for name in ("depth", "min_size", "min_group_size", "block_rows"):
         check_number(getattr(given, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
@@ -117,7 +124,11 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
         survey = _survey(table)
     assert survey is not None
     task = _task(survey, given.task, given.positive)
-    tallies = [_tally(table, block, task, survey, given.threshold) for block in table.blocks()]
+    threshold, median = given.threshold, None
+    has_scores = table.columns.score is not None and table.columns.prediction is None
+    if given.preset == "ll144" and has_scores and threshold is None:
+        threshold = median = _median_score(table)
+    tallies = [_tally(table, block, task, survey, threshold) for block in table.blocks()]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
@@ -126,9 +137,43 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
     if metrics:
         usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
-    rng = check_random_state(0)
-    options = Options(asked, given.confidence, given.depth, given.min_size, 500, rng)
+    options = read_options(
+        asked,
+        given.confidence,
+        given.depth,
+        given.min_size,
+        500,
+        0,
+        preset=given.preset,
+        reference=_reference(given.reference, table.columns.groups),
+        median=median,
+        unknown=_unknown(given.unknown, given.missing),
+        min_group_size=given.min_group_size,
+    )
     return audit_tally(tally, task, options, given.title or f"Fairness audit of {table.path.name}")
+
+
+def _median_score(table: Table) -> float:
+    """Return the median of all scores; they are held in memory for it."""
+    name = table.columns.score
+    assert name is not None
+    scores = [check_scores(block[name], name) for block in table.blocks()]
+    return float(np.median(np.concatenate(scores)))
+
+
+def _reference(text: str | None, groups: list[str]) -> str | dict[str, str] | None:
+    """Read ``male``, or ``sex=male,race=White``."""
+    if text is None:
+        return None
+    parts = [one.partition("=") for one in _names(text)]
+    if not all(is_there and name.strip() in groups for name, is_there, _ in parts):
+        return text
+    return {name.strip(): level.strip() for name, _, level in parts}
+
+
+def _unknown(text: str | None, missing: str | None) -> list[str]:
+    """Return the levels that stand for "not known"; rows without an attribute are among them."""
+    return [*_names(text or ""), *([] if missing is None else [missing])]
 
 
 def read_condition(text: str) -> Condition:
@@ -234,6 +279,8 @@ def _task(survey: Survey, name: TaskName, positive: str) -> Task:
             f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
             "scores as --score, and --task numbers if numbers are predicted."
         )
+    if not survey.levels:
+        return task_of_scores(name)
     nothing = np.zeros(0, np.int64)
     found = {one: Factorized(nothing, list(of_one)) for one, of_one in survey.levels.items()}
     every = {level for of_one in survey.levels.values() for level in of_one}
@@ -276,7 +323,7 @@ def _tally(
             )
         )
     )
-    check_given(given, None, None)
+    check_given(given, None, None, threshold)
     rows = read_rows(given, task, threshold, are_all=False)
     within = block[columns.within] if columns.within else None
     return tally_rows(rows, task, block[columns.groups], within, survey.score_range)

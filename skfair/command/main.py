@@ -16,6 +16,7 @@ _AUDIT_EXAMPLES = """examples:
   python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 --groups sex
   python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
       --groups sex --out report.json --fail-if "demographic_parity_difference > 0.1"
+  python -m skfair audit applicants.csv --prediction hired --groups sex,race --preset ugesp
 
 Exit code 0: audited. 1: a --fail-if condition holds. 2: the audit could not be made.
 """
@@ -139,7 +140,11 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
         metavar="COLUMN=EDGE,EDGE",
         help="make groups of a number: age=25,45,65; may be repeated",
     )
-    reading.add_argument("--missing", help="name of a group for rows without an attribute")
+    reading.add_argument("--missing", help="name of the group of rows without an attribute")
+    reading.add_argument(
+        "--unknown",
+        help="levels that mean not known, which are listed and not compared, as that of --missing",
+    )
     reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
     reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
     result = audit.add_argument_group("result")
@@ -148,7 +153,23 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     result.add_argument("--metrics", help="names of gaps to report, separated by commas")
     result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")
     result.add_argument("--min-size", type=int, default=30, help="smallest subgroup searched")
+    result.add_argument(
+        "--min-group-size",
+        type=int,
+        default=1,
+        help="smaller groups are listed, and not compared, nor by --fail-if; default 1",
+    )
     result.add_argument("--confidence", type=float, default=0.95, help="coverage of intervals")
+    legal = audit.add_argument_group("tables of rules of law (no advice)")
+    legal.add_argument(
+        "--preset",
+        choices=["ll144", "ugesp", "ecoa"],
+        help="ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
+        "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
+    )
+    legal.add_argument(
+        "--reference", help='reference group: male; of several attributes "sex=male,race=White"'
+    )
     result.add_argument(
         "--fail-if",
         action="append",

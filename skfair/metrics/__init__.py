@@ -63,6 +63,9 @@ __all__ = [
     "noise_floor",
     "NoiseFloor",
     "suggest_interval",
+    # adverse impact, from counts
+    "impact_ratios",
+    "selection_tests",
     # do limits hold for new people?
     "disparity_test",
     "DisparityTest",

@@ -73,6 +73,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
+from skfair.metrics.selection import impact_ratios, selection_tests
 
 __all__ = [
     # labels
@@ -119,6 +120,9 @@ __all__ = [
     "noise_floor",
     "NoiseFloor",
     "suggest_interval",
+    # adverse impact, from counts
+    "impact_ratios",
+    "selection_tests",
     # do limits hold for new people?
     "disparity_test",
     "DisparityTest",

@@ -6,20 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
-from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
-from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.inspection._inputs import SCORE_METHODS
-from skfair.report.pages import render, written
+from skfair.report.impact import impact_table, rule_text
+from skfair.report.options import Options, read_options
 from skfair.report.paths import (
     FittedFront,
     FittedPath,
@@ -36,20 +35,22 @@ from skfair.report.reading import (
     range_of_scores,
     read_rows,
 )
-from skfair.report.result import AuditTables
-from skfair.report.sentences import findings_of
+from skfair.report.shown import ShownAudit
+from skfair.report.signed import signed_table
 from skfair.report.subgroups import search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
-from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
+from skfair.report.views import apart_column, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response
-from skfair.utils.text import check_text, visible
-from skfair.utils.validation import check_names, check_number, check_probability
+from skfair.utils.text import check_text
+from skfair.utils.validation import check_number, check_scores
+
+Preset = Literal["ll144", "ugesp", "ecoa"]
 
 
 @documented
-class Audit(AuditTables):
+class Audit(ShownAudit):
     """What predictions do to groups; made by :func:`audit`.
 
     All tables are plain DataFrames. ``view`` is an attribute, or several crossed
@@ -68,12 +69,14 @@ class Audit(AuditTables):
     confidence : float
         Coverage of all intervals.
     rates : DataFrame
-        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``.
+        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
+        ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
         Measures of the earlier model begin with ``before:``.
     gaps : DataFrame
         One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval,
         ``noise_mean`` and ``noise_upper`` (what chance alone shows), the two groups that are
-        furthest apart, and groups left out for want of rows. ``is_conditional`` marks comparisons
+        furthest apart, and groups left out for want of rows. ``is_beyond_chance`` is the verdict;
+        a ratio has that of the difference of the same rates. ``is_conditional`` marks comparisons
         within levels of ``conditional_on``.
     subgroups : DataFrame
         The most extreme subgroups by measure, with p-values that cover the whole search.
@@ -84,6 +87,15 @@ class Audit(AuditTables):
     path : DataFrame
         Rates of each group under each limit of a fitted path; empty without one. If the models have
         a limit for each attribute, "limit" is what multiplies them, and "limits" names them.
+    preset, rule : str
+        The rule of law whose table was asked for, and what it says; empty without one.
+    impact : DataFrame
+        The table of that rule, one row per view and group: ``status`` ("compared", "reference",
+        "small" for less than 2%, "unknown"), numbers and rates, ``impact_ratio``, and tests as of
+        :func:`skfair.metrics.selection_tests`; empty without a preset.
+    signed : DataFrame
+        With a reference group, each measure of each other group minus that of the reference group:
+        ``difference`` with its interval; below 0 the group is lower. Empty without one.
 
     See Also
     --------
@@ -239,43 +251,6 @@ class Audit(AuditTables):
         steps = steps_of_front(front, sensitive_features, options.get("sample_weight"))
         return cls(**{**found.fields(), "path": steps})
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as one self-contained page: no network, no other files.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The page.
-        """
-        return written(render(self, "page.html.j2"), path)
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as Markdown, for a model card.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The section of a model card.
-        """
-        return written(render(self, "card.md.j2"), path)
-
-    def _repr_html_(self) -> str:
-        return render(self, "cell.html.j2")
-
-    def __repr__(self) -> str:
-        lines = [f"{self.title}: {self.n_rows:,} rows", *findings_of(self)]
-        return "\n".join(map(visible, lines))
-
 
 def audit(
     y_true: ColumnLike | None,
@@ -294,6 +269,10 @@ def audit(
     depth: int = 3,
     min_size: int = 30,
     n_simulations: int = 500,
+    preset: Preset | None = None,
+    reference: ClassLabel | Mapping[str, Any] = None,
+    unknown: ClassLabel | Sequence[Any] = None,
+    min_group_size: float = 1,
     title: str = "Fairness audit",
     random_state: Seed = 0,
 ) -> Audit:
@@ -338,6 +317,18 @@ def audit(
     n_simulations : int, default=500
         Number of simulated samples behind intervals, noise and p-values. More make smaller
         p-values possible; the smallest is the number of measures divided by this number plus 1.
+    preset : {"ll144", "ugesp", "ecoa"}, default=None
+        Adds the table of a rule of law, as ``impact``: impact ratios (New York City Local Law 144),
+        adverse impact by the four-fifths rule with z and Fisher's exact test (Uniform Guidelines on
+        Employee Selection Procedures), or ratios to a control group (Equal Credit Opportunity Act).
+        With "ll144", scores without predictions are compared by their median.
+    reference : level or dict, default=None
+        The group that others are compared with, such as ``"male"``; of several attributes
+        ``{"sex": "male", "race": "White"}``. Adds the signed differences from it.
+    unknown : level or list of levels, default=None
+        Levels that stand for an attribute that is not known. They are listed and not compared.
+    min_group_size : int, default=1
+        Smaller groups are listed with their numbers, and left out of gaps and verdicts.
     title : str, default="Fairness audit"
         Title of the report.
     random_state : int, RandomState instance or None, default=0
@@ -366,11 +357,25 @@ def audit(
     >>> found.gaps.loc[0, ["view", "metric"]].tolist()
     ['group', 'demographic_parity_difference']
     """
-    names = None if metrics is None else check_names(metrics, "metrics")
     check_text([title], "The title")
-    options = _checked_options(names, confidence, depth, min_size, n_simulations, random_state)
+    options = read_options(
+        metrics,
+        confidence,
+        depth,
+        min_size,
+        n_simulations,
+        random_state,
+        preset=preset,
+        reference=reference,
+        unknown=unknown,
+        min_group_size=min_group_size,
+    )
     given = Given(y_true, y_pred, y_score, before, sample_weight)
-    check_given(given, sensitive_features, conditional_on)
+    is_scoring = preset == "ll144" and y_pred is None and threshold is None
+    check_given(given, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
+    if is_scoring:
+        threshold = float(np.median(check_scores(y_score)))
+        options = options._replace(median=threshold)
     like = check_aligned(**given.named())
     found = find_task(given, task, pos_label)
     rows = read_rows(given, found, threshold)
@@ -389,7 +394,8 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     """Compute all tables of an audit from the sums of its rows."""
     views = views_of(tally)
     scores = score_report(tally, views, task, options.confidence)
-    rates = [rates_table(tally, views, options.confidence), scores.rates]
+    parts = [rates_table(tally, views, options.confidence), scores.rates]
+    rates = pd.concat([one for one in parts if len(one)], ignore_index=True)
     search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     return Audit(
         title=str(title),
@@ -398,7 +404,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         attributes=list(tally.sensitive),
         conditional_on=list(tally.control),
         confidence=options.confidence,
-        rates=pd.concat([one for one in rates if len(one)], ignore_index=True),
+        rates=rates.assign(apart=apart_column(rates, tally, views, options)),
         gaps=gaps_table(tally, views, task, options),
         subgroups=search.table,
         n_subgroups=search.n_subgroups,
@@ -406,6 +412,10 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         calibration=scores.calibration,
         densities=scores.densities,
         path=pd.DataFrame(),
+        preset=options.preset or "",
+        rule=rule_text(options),
+        impact=impact_table(tally, views, options),
+        signed=signed_table(tally, views, options),
     )
 
 
@@ -415,20 +425,3 @@ def _positive_class(model: object, pos_label: ClassLabel) -> Any:
     if pos_label is not None or len(classes) != 2:
         return 1 if pos_label is None else pos_label
     return np.asarray(classes).tolist()[1]
-
-
-def _checked_options(
-    metrics: list[str] | None,
-    confidence: float,
-    depth: int,
-    min_size: int,
-    n_simulations: int,
-    random_state: Seed,
-) -> Options:
-    """Raise unless the options of an audit make sense."""
-    check_probability(confidence, "confidence")
-    check_number(depth, "depth", low=1, kind=Integral)
-    check_number(min_size, "min_size", low=1)
-    check_number(n_simulations, "n_simulations", low=1, kind=Integral)
-    rng = check_random_state(random_state)
-    return Options(metrics, confidence, depth, min_size, n_simulations, rng)

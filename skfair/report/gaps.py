@@ -18,6 +18,10 @@ from skfair._typing import FloatArray, IntArray
 from skfair.metrics.compared_groups import ComparedGroups
 from skfair.report.moments import Moments
 
+# Shares of few rows are often exactly as far apart as those that chance shows.
+_ROUNDING = 1e-12
+# Each is 1 minus the other, so one drawing serves both, and they have one verdict.
+_HITS, _MISSES = "true_positive_rate", "false_negative_rate"
 # Turns means of both sides of each pair, shape (n_measures, n_draws, n_pairs), into how far they
 # are apart, shape (n_draws, n_pairs or more).
 Comparison = Callable[[FloatArray, FloatArray], FloatArray]
@@ -77,6 +81,15 @@ class MeasuredGap(NamedTuple):
     first_group: str
     second_group: str
     left_out: str  # groups without rows to compute their mean from
+    is_beyond_chance: bool  # of a ratio that of the difference of the same means
+
+
+def is_beyond_chance(value: float, noise_upper: float, *, is_ratio: bool) -> bool:
+    """Whether a gap is further from parity than chance alone would show."""
+    if not np.isfinite([value, noise_upper]).all():
+        return False
+    further = noise_upper - value if is_ratio else value - noise_upper
+    return bool(further > _ROUNDING)
 
 
 class _Drawn(NamedTuple):
@@ -98,21 +111,40 @@ def measure_gaps(
     rng: np.random.RandomState,
 ) -> dict[str, MeasuredGap]:
     """Measure every gap between the cells that may be compared."""
-    drawn = {}
-    for name in dict.fromkeys(measure for gap in gaps for measure in gap.measures):
-        one = moments[name]
-        overall = one.with_sums(map(groups.block_sums, one[:4]))
-        centre = one.smoothed_means
-        if one.is_share:
-            variances = centre * (1 - centre)
-        else:  # of a single row none is known, which is not one of 0: that of all rows is taken
-            variances = np.where(np.isnan(one.variances), overall.variances, one.variances)
-        drawn[name] = _Drawn(
-            centre,
-            one.drawn(rng, n_draws, centre, variances),
-            one.drawn(rng, n_draws, overall.means, overall.variances),
-        )
-    return {gap.name: _measured(gap, moments, drawn, groups, names, confidence) for gap in gaps}
+    names_of_measures = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
+    drawn = {
+        name: _drawn(moments[name], groups, n_draws, rng)
+        for name in names_of_measures
+        if not (name == _MISSES and _HITS in names_of_measures)
+    }
+    if _MISSES in names_of_measures and _HITS in names_of_measures:
+        drawn[_MISSES] = _Drawn(*(1 - one for one in drawn[_HITS]))
+    found = {}
+    for gap in gaps:
+        one = _measured(gap, moments, drawn, groups, names, confidence)
+        if gap.is_ratio:  # both say whether the same means differ, so they have one verdict
+            other = gap._replace(comparison=differences)
+            verdict = _measured(other, moments, drawn, groups, names, confidence).is_beyond_chance
+            one = one._replace(is_beyond_chance=verdict)
+        found[gap.name] = one
+    return found
+
+
+def _drawn(
+    one: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
+) -> _Drawn:
+    """Simulate the means of one measure, as they are and as if they were equal."""
+    overall = one.with_sums(map(groups.block_sums, one[:4]))
+    centre = one.smoothed_means
+    if one.is_share:
+        variances = centre * (1 - centre)
+    else:  # of a single row none is known, which is not one of 0: that of all rows is taken
+        variances = np.where(np.isnan(one.variances), overall.variances, one.variances)
+    return _Drawn(
+        centre,
+        one.drawn(rng, n_draws, centre, variances),
+        one.drawn(rng, n_draws, overall.means, overall.variances),
+    )
 
 
 def _measured(
@@ -142,7 +174,8 @@ def _measured(
     first, second = _worst_pair(gap, means, pairs, names)
     undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
     left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-    return MeasuredGap(value, low, high, mean, upper, first, second, left_out)
+    is_beyond = is_beyond_chance(value, upper, is_ratio=gap.is_ratio)
+    return MeasuredGap(value, low, high, mean, upper, first, second, left_out, is_beyond)
 
 
 def _interval(

@@ -15,7 +15,8 @@ from skfair._version import __version__
 from skfair.report.escaping import as_markdown
 from skfair.report.pictures import calibration_picture, density_picture
 from skfair.report.result import AuditTables
-from skfair.report.sentences import findings_of, is_beyond_chance, number
+from skfair.report.rules import RULES
+from skfair.report.sentences import findings_of, number
 from skfair.report.tasks import BEFORE
 from skfair.report.words import LIMITS, measure_words, metric_words
 from skfair.utils.files import replacing
@@ -51,6 +52,8 @@ def render(tables: AuditTables, template: str) -> str:
             views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
             subgroups=_subgroups(tables),
             steps=_steps(tables.path),
+            impact=_impact(tables),
+            impact_title=RULES[tables.preset].title if tables.preset else "",
             words=_glossary(tables),
             limits=LIMITS,
         )
@@ -117,9 +120,51 @@ def _view(tables: AuditTables, name: str) -> dict[str, Any]:
         "measures": measures,
         "groups": table,
         "pictures": [_whiskers(rates, m, overall, m in before) for m in PICTURED if m in measures],
-        "gaps": [(gap, is_beyond_chance(gap)) for gap in _gap_rows(gaps)],
+        "gaps": _gap_rows(gaps),
         "scores": _score_pictures(tables, name),
+        "signed": _rows(tables.signed, tables.signed["view"] == name) if len(tables.signed) else [],
     }
+
+
+_STATUS = {
+    "compared": "",
+    "reference": " (compared with)",
+    "small": " (less than 2%)",
+    "unknown": " (unknown)",
+}
+
+
+def _impact(tables: AuditTables) -> list[dict[str, Any]]:
+    """Return the tables of a preset, by view: their heads and their cells as text."""
+    found: list[dict[str, Any]] = []
+    for view in dict.fromkeys(tables.impact["view"]) if len(tables.impact) else ():
+        rows = tables.impact[tables.impact["view"] == view]
+        columns = {
+            name: head
+            for name, head in RULES[tables.preset].columns.items()
+            if name in rows and rows[name].notna().any()
+        }
+        cells = [
+            (row.group + _STATUS[row.status], row.n, [_impact_cell(row, name) for name in columns])
+            for row in rows.itertuples()
+        ]
+        found.append({"name": view, "heads": list(columns.values()), "rows": cells})
+    return found
+
+
+def _impact_cell(row: Any, name: str) -> str:
+    """Write one value of the table of a preset."""
+    value = getattr(row, name)
+    if name == "is_below_four_fifths":
+        if row.status != "compared":
+            return "-"
+        flag = "below" if value else "not below"
+        return f"{flag} (one person turns it)" if row.is_fragile else flag
+    if pd.isna(value):
+        return "-"
+    if name == "selected" or name.startswith("shortfall"):
+        return f"{value:,.0f}"
+    return f"{100 * value:.1f}%" if name == "rate" else number(value)
 
 
 def _gap_rows(gaps: pd.DataFrame) -> list[Any]:

@@ -43,13 +43,19 @@ class Given(NamedTuple):
 
 
 def check_given(
-    given: Given, sensitive_features: ColumnsLike | None, conditional_on: ColumnsLike | None
+    given: Given,
+    sensitive_features: ColumnsLike | None,
+    conditional_on: ColumnsLike | None,
+    threshold: float | None = None,
 ) -> int:
     """Raise unless there is something to audit; return the number of rows."""
     if given.y_pred is None and given.y_score is None:
         raise ValueError("audit needs y_pred, y_score or both; got neither.")
-    if given.y_true is None and given.y_pred is None:
-        raise ValueError("audit needs y_true to judge y_score. Pass y_true, or y_pred.")
+    if given.y_true is None and given.y_pred is None and threshold is None:
+        raise ValueError(
+            "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
+            "are positive decisions."
+        )
     if is_lazy(*given, sensitive_features, conditional_on):
         raise TypeError(
             "audit reads rows in memory, got a Dask collection. Pass collection.compute(), or "
@@ -74,7 +80,9 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
         for argument in ("y_true", "y_pred", "before")
         if (one := given.named().get(argument)) is not None
     }
-    reference = next(iter(labels.values()))
+    if not labels and name != "numbers":
+        return task_of_scores(name)
+    reference = next(iter(labels.values()), None)
     if name == "numbers" or (name == "auto" and look_like_scores(reference)):
         if given.y_pred is None:
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
@@ -88,6 +96,13 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
             )
     found = {argument: check_labels(one, argument) for argument, one in labels.items()}
     return task_of(found, name, pos_label)
+
+
+def task_of_scores(name: TaskName) -> Task:
+    """Return the task of scores alone, of which a threshold makes decisions."""
+    if name not in ("auto", "binary"):
+        raise ValueError("Scores and a threshold are decisions. Leave out task, or pass labels.")
+    return Binary((0, 1), 1)
 
 
 def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:

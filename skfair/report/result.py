@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 # Raised when a key is renamed or removed; new keys raise the second number.
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,14 @@ class AuditTables:
     calibration: pd.DataFrame
     densities: pd.DataFrame
     path: pd.DataFrame
+    preset: str = ""
+    rule: str = ""
+    impact: pd.DataFrame = field(default_factory=pd.DataFrame)
+    signed: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def fields(self) -> dict[str, Any]:
         """Return all tables by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a gap of the present model: the worst over all views, or that of one view.
@@ -53,6 +57,8 @@ class AuditTables:
         value : float
             Of a difference the largest, of a ratio the smallest one.
         """
+        if not len(self.gaps):
+            raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = self.gaps[(self.gaps["model"] == "now") & ~self.gaps["is_conditional"]]
         rows = now[now["metric"] == metric]
         if not len(rows):
@@ -99,7 +105,7 @@ class AuditTables:
                 f"{SCHEMA_VERSION}. Read it with the release that wrote it."
             )
         kinds = cls.schema()["properties"]
-        found: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        found: dict[str, Any] = {one.name: plain[one.name] for one in fields(cls)}
         for name, values in found.items():
             if kinds[name].get("x-table"):
                 found[name] = _table(values)

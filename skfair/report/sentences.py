@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.gaps import is_beyond_chance
 from skfair.report.result import AuditTables
-from skfair.report.words import metric_words
+from skfair.report.rules import RULES
+from skfair.report.words import measure_words, metric_words
 
 # The gaps that the summary speaks about, in this order; of those that were measured, so many.
 HEADLINES = (
@@ -21,16 +23,11 @@ HEADLINES = (
     "accuracy_parity_difference",
 )
 N_HEADLINES = 3
+# The first of them that there is compares groups with the reference group in the summary.
+SIGNED = ("selection_rate", "mean_residual", "mean_prediction", "accuracy")
 # What is left of a 0 by rounding.
 _DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
-
-
-def is_beyond_chance(gap: Any) -> bool:
-    """Whether a gap is further from parity than chance alone would show."""
-    if not np.isfinite([gap.value, gap.noise_upper]).all():
-        return False
-    return bool(gap.value < gap.noise_upper if gap.is_ratio else gap.value > gap.noise_upper)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -60,31 +57,118 @@ def gap_sentence(gap: Any, confidence: float) -> str:
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
     )
     ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
-    verdict = "beyond" if is_beyond_chance(gap) else "within"
+    verdict = "beyond" if gap.is_beyond_chance else "within"
+    noise = f" ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
+    own = is_beyond_chance(gap.value, gap.noise_upper, is_ratio=gap.is_ratio)
     return (
         f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
-        f"{verdict} what chance shows ({'down' if gap.is_ratio else 'up'} to "
-        f"{number(gap.noise_upper)})."
+        f"{verdict} what chance shows{noise if own == gap.is_beyond_chance else ''}."
     )
 
 
 def findings_of(tables: AuditTables) -> list[str]:
     """Return the summary of an audit, one sentence each."""
     gaps = tables.gaps
-    found: list[str] = []
+    found = [*impact_sentences(tables), *signed_sentences(tables)]
     if len(gaps):
         now = gaps[(gaps["model"] == "now") & ~gaps["is_conditional"]]
         known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
         known = known or list(dict.fromkeys(now["metric"]))[:N_HEADLINES]
         for view in dict.fromkeys(now["view"]):
-            rows = now[(now["view"] == view) & now["metric"].isin(known)]
+            of_view = now[now["view"] == view]
+            is_told = of_view["metric"].isin(known)
+            beyond = of_view["value"].where(of_view["is_beyond_chance"] & ~of_view["is_ratio"])
+            if beyond.notna().any():  # the largest difference beyond chance, whichever it is
+                is_told |= of_view.index == beyond.idxmax()
+            rows = of_view[is_told]
             found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
+    found += apart_sentences(tables.rates)
     if tables.n_subgroups:
         found.append(
             f"Of {tables.n_subgroups:,} subgroups searched, {tables.n_beyond_chance:,} comparisons "
             "with the rest are beyond what the most extreme subgroup shows by chance."
         )
     return found + change_sentences(tables)
+
+
+def signed_sentences(tables: AuditTables) -> list[str]:
+    """Say of each attribute which group is furthest from the reference group, and by how much."""
+    found = []
+    for view in dict.fromkeys(tables.signed["view"]) if len(tables.signed) else ():
+        rows = tables.signed[(tables.signed["view"] == view) & tables.signed["difference"].notna()]
+        measures = dict.fromkeys(rows["measure"])
+        first = next((name for name in (*SIGNED, *measures) if name in measures), None)
+        own = rows.loc[rows["measure"] == first, "difference"].abs()
+        furthest = rows.loc[own.index[own == own.max()][:1]]
+        found += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
+    return found
+
+
+def _signed_sentence(row: Any, confidence: float) -> str:
+    """Say who is lower, by how much, and against whom."""
+    what = measure_words(row.measure).name.lower()
+    way = "lower than" if row.difference < 0 else "higher than"
+    apart = f"{number(abs(row.difference))} {way}" if row.difference else "equal to"
+    ends = f"{number(row.difference_low)} to {number(row.difference_high)}"
+    return (
+        f"{row.view}: the {what} of {row.group} is {number(row.value)}, {apart} the "
+        f"{number(row.reference_value)} of {row.reference} ({100 * confidence:g} % interval of the "
+        f"difference {ends})."
+    )
+
+
+def apart_sentences(rates: pd.DataFrame) -> list[str]:
+    """Name the groups that are not compared, with their numbers of rows, and say why."""
+    found = []
+    for view in dict.fromkeys(rates["view"]):
+        own = rates[rates["view"] == view].drop_duplicates("group")
+        for apart, why in (("small", "have few rows"), ("unknown", "are unknown")):
+            rows = own[own["apart"] == apart]
+            if len(rows):
+                found.append(f"{view}: not compared, because they {why}: {_named(rows)}.")
+        if own["apart"].ne("").any() and own["apart"].eq("").sum() < 2:
+            found.append(f"{view}: fewer than two groups are left, so nothing is compared.")
+    return found
+
+
+def _named(rows: pd.DataFrame) -> str:
+    """List groups with their numbers of rows."""
+    return ", ".join(f"{row.group} ({row.n:,.0f})" for row in rows.itertuples())
+
+
+def impact_sentences(tables: AuditTables) -> list[str]:
+    """Name the lowest ratio of each view by the rule of a preset, and who has none."""
+    found = []
+    for view in dict.fromkeys(tables.impact["view"]) if len(tables.impact) else ():
+        rows = tables.impact[tables.impact["view"] == view]
+        if "impact_ratio" in rows and rows["impact_ratio"][rows["status"] == "compared"].any():
+            ratios = rows["impact_ratio"].where(rows["status"] == "compared")
+            lowest = next(rows.loc[[ratios.idxmin()]].itertuples())
+            against = rows.set_index("group").loc[lowest.compared_with]
+            found.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
+        small = rows[rows["status"] == "small"]
+        if len(small):
+            found.append(
+                f"{view}: no impact ratio for less than 2% of the people: {_named(small)}."
+            )
+    return found
+
+
+def _impact_sentence(row: Any, rate: float, preset: str) -> str:
+    """Say who has the lowest impact ratio, against whom, and what the rule makes of it."""
+    text = (
+        f"{row.view}: the lowest impact ratio is {number(row.impact_ratio)}: the "
+        f"{row.measure.replace('_', ' ')} of {row.group} is {100 * row.rate:.1f}%, that of "
+        f"{row.compared_with} {100 * rate:.1f}%"
+    )
+    if "is_below_four_fifths" not in RULES[preset].columns:
+        return f"{text}."
+    flag = "below four fifths" if row.is_below_four_fifths else "not below four fifths"
+    turns = ", which one person would turn" if row.is_fragile else ""
+    return (
+        f"{text}; {flag}{turns}; {abs(row.z):.2f} standard deviations, Fisher's p = "
+        f"{number(row.fisher_p)}."
+    )
 
 
 def change_sentences(tables: AuditTables) -> list[str]:
@@ -109,7 +193,9 @@ def levelling_down(rates: pd.DataFrame) -> list[str]:
     """Name the attributes whose groups came closer while none is selected more often."""
     found = []
     for view in dict.fromkeys(rates["view"]):
-        own = rates[rates["view"] == view].pivot(index="group", columns="measure", values="value")
+        own = rates[(rates["view"] == view) & (rates["apart"] == "")].pivot(
+            index="group", columns="measure", values="value"
+        )
         if not view or not {"selection_rate", "before:selection_rate"} <= set(own.columns):
             continue
         now, then = own["selection_rate"], own["before:selection_rate"]

@@ -20,8 +20,8 @@ from scipy import sparse
 from skfair._typing import FloatArray
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.report.moments import Moments
+from skfair.report.options import Options
 from skfair.report.tally import Tally
-from skfair.report.views import Options
 
 # More subgroups than this are not searched at once; a smaller depth is asked for.
 MOST_SUBGROUPS = 200_000

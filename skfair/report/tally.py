@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skfair._typing import ColumnsLike, FloatArray, IntArray
+from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
@@ -63,6 +63,15 @@ class Tally(NamedTuple):
             )
             for name in names
         }
+
+    def only(self, is_kept: BoolArray) -> Tally:
+        """Return the sums of some of the cells; without scores."""
+        moments = {
+            name: one.with_sums(sums[is_kept] for sums in one[:4])
+            for name, one in self.moments.items()
+        }
+        codes, n_rows = self.codes[is_kept], self.n_rows[is_kept]
+        return self._replace(codes=codes, n_rows=n_rows, moments=moments, scores=None)
 
 
 def tally_rows(

@@ -7,36 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skfair._typing import IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.metrics.compared_groups import ComparedGroups, checked_rows
 from skfair.report.calibration import ScoreTables
 from skfair.report.gaps import Gap, measure_gaps
+from skfair.report.options import Options
+from skfair.report.roles import View, set_apart
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE, Task
 
 # A crossing with more groups than this is not listed; the search of subgroups covers it.
 MOST_CROSSED = 100
-
-
-class Options(NamedTuple):
-    """How an audit computes what it reports."""
-
-    metrics: list[str] | None
-    confidence: float
-    depth: int
-    min_size: float
-    n_simulations: int
-    rng: np.random.RandomState
-
-
-class View(NamedTuple):
-    """Groups by one attribute, or by several crossed."""
-
-    name: str
-    attributes: list[str]
-    names: list[str]
-    codes: IntArray  # group of each cell of the tally
 
 
 def views_of(tally: Tally) -> list[View]:
@@ -69,15 +50,29 @@ def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
+def apart_column(rates: pd.DataFrame, tally: Tally, views: list[View], options: Options) -> Any:
+    """Return for each row of a table of rates why its group is not compared; "" if it is."""
+    apart = {
+        (view.name, group): why
+        for view in views
+        for group, why in zip(view.names, set_apart(tally, view, options), strict=True)
+    }
+    return [apart.get(key, "") for key in zip(rates["view"], rates["group"], strict=True)]
+
+
 def gaps_table(tally: Tally, views: list[View], task: Task, options: Options) -> pd.DataFrame:
     """Return every gap of every view: of both models, and within strata as well."""
     gaps = task.gaps(options.metrics, set(tally.moments))
     records: list[dict[str, Any]] = []
     for view in views:
+        is_kept = np.array(set_apart(tally, view, options)) == ""
+        if not is_kept.all() and is_kept.sum() < 2:
+            continue
+        cells = tally.only(is_kept[view.codes])
         for is_conditional in [False, True] if tally.control else [False]:
-            groups = _groups_of(tally, view, is_conditional=is_conditional)
+            groups = _groups_of(cells, view, is_conditional=is_conditional)
             for model, prefix in (("now", ""), ("before", BEFORE)):
-                found = _gaps_of(tally, gaps, groups, prefix, options)
+                found = _gaps_of(cells, gaps, groups, prefix, options)
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
                 records += [{**where, **record} for record in found]
     return pd.DataFrame(records)

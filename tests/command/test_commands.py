@@ -78,6 +78,10 @@ def test_help_shows_examples():
     result = run("audit", "--help")
     assert result.returncode == 0
     assert '--fail-if "demographic_parity_difference > 0.1"' in result.stdout
+    text = " ".join(result.stdout.split())
+    for words in ("four-fifths", "adverse impact", "impact ratio", "Local Law 144", "Fisher"):
+        assert words in text
+    assert "reference group" in text
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

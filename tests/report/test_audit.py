@@ -4,7 +4,6 @@ import json
 import re
 from functools import partial
 from itertools import permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,8 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
 from skfair.report import Audit, audit, tally
-from skfair.report.sentences import is_beyond_chance, number
+from skfair.report.gaps import is_beyond_chance
+from skfair.report.sentences import number
 from tests.report.schema import breaches
 
 FEW = partial(audit, n_simulations=50)
@@ -247,8 +247,7 @@ def test_one_group_has_nothing_to_compare_with():
     ],
 )
 def test_what_is_beyond_chance(value, limit, is_ratio, said):
-    gap = SimpleNamespace(value=value, noise_upper=limit, is_ratio=is_ratio)
-    assert is_beyond_chance(gap) == said
+    assert is_beyond_chance(value, limit, is_ratio=is_ratio) == said
 
 
 def test_numbers_without_true_ones_have_no_residuals():
@@ -268,6 +267,18 @@ def test_scores_are_counted_as_a_histogram_counts_them(score_range):
         expected, edges = np.histogram(score[cells == cell], tally.N_BINS, score_range)
         assert np.array_equal(bins.weight.toarray()[cell], expected)
     assert bins.edges == pytest.approx(edges)
+
+
+def test_scores_and_a_threshold_need_no_outcomes():
+    A, _, _, score = people(300)
+    found = FEW(None, y_score=score, threshold=0.5, sensitive_features=A)
+    same = FEW(None, (score > 0.5).astype(int), sensitive_features=A)
+    name = "demographic_parity_difference"
+    assert gap_of(found, "sex", name)["value"] == gap_of(same, "sex", name)["value"]
+    with pytest.raises(ValueError, match="y_true, or a threshold"):
+        FEW(None, y_score=score, sensitive_features=A)
+    with pytest.raises(ValueError, match="Leave out task"):
+        FEW(None, y_score=score, threshold=0.5, sensitive_features=A, task="classes")
 
 
 def test_calibration_is_plain_averaging():

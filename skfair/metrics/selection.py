@@ -1,0 +1,300 @@
+"""Adverse impact from counts: impact ratios, and whether chance explains a lower selection rate.
+
+Everything is a function of how many people a group has and how many of them were selected, so a
+published table can be checked without its rows. Flags and shortfalls are computed in whole
+numbers: 48 of 100 is exactly four fifths of 60 of 100, and therefore not below it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
+
+# Two tables are equally probable if their probabilities differ by less than this share.
+_TIE = 1e-9
+# Tables further from the mean than this many standard deviations have no probability left.
+_FAR = 40
+# The rule of two standard deviations.
+_TWO = 2.0
+
+
+class Counts(NamedTuple):
+    """A group and the one that it is compared with; the arrays have one entry per comparison."""
+
+    selected: IntArray
+    n_rows: IntArray
+    reference_selected: IntArray
+    reference_n_rows: IntArray
+
+    @property
+    def odds_ratio(self) -> FloatArray:
+        """The odds of being selected, divided by those of the reference group."""
+        first = self.selected * (self.reference_n_rows - self.reference_selected)
+        second = self.reference_selected * (self.n_rows - self.selected)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(first / second)
+
+    @property
+    def is_below_four_fifths(self) -> BoolArray:
+        """Whether the selection rate is below four fifths of that of the reference group."""
+        return np.asarray(
+            5 * self.selected * self.reference_n_rows < 4 * self.reference_selected * self.n_rows
+        )
+
+    @property
+    def z(self) -> FloatArray:
+        """The difference of the rates in standard deviations of the pooled rate."""
+        return z_statistic(*self)
+
+
+def impact_ratios(
+    selected: ColumnLike, n_rows: ColumnLike, *, reference: int | None = None
+) -> FloatArray:
+    """Divide the selection rate of each group by that of the most selected group.
+
+    These are the impact ratios of New York City Local Law 144, and what the four-fifths rule
+    (adverse impact) looks at.
+
+    Parameters
+    ----------
+    selected : array-like of shape (n_groups,)
+        The number of people of each group who were selected.
+    n_rows : array-like of shape (n_groups,)
+        The number of people of each group.
+    reference : int, default=None
+        Position of the group to compare with; None is the one with the highest rate.
+
+    Returns
+    -------
+    ratios : ndarray of shape (n_groups,)
+        1 for the group that is compared with; NaN if nobody was selected in that group.
+
+    See Also
+    --------
+    selection_tests : Whether chance explains the differences.
+    skfair.report.audit : The same from rows, with ``preset="ugesp"``.
+
+    Examples
+    --------
+    >>> from skfair.metrics import impact_ratios
+    >>> impact_ratios([60, 45, 48, 51], [100, 100, 100, 100]).round(2).tolist()
+    [1.0, 0.75, 0.8, 0.85]
+    """
+    chosen, sizes = _checked_counts(selected, n_rows, ("selected", "n_rows"))
+    place = int(np.argmax(chosen / sizes)) if reference is None else reference
+    if isinstance(place, bool) or not isinstance(place, (int, np.integer)):
+        raise TypeError(f"reference must be a position of a group or None, got {reference!r}.")
+    if not 0 <= place < chosen.size:
+        raise ValueError(f"reference must be from 0 to {chosen.size - 1}, got {reference!r}.")
+    return ratios_to(chosen, sizes, chosen[place], sizes[place])
+
+
+def selection_tests(
+    selected: ColumnLike,
+    n_rows: ColumnLike,
+    reference_selected: ColumnLike,
+    reference_n_rows: ColumnLike,
+) -> pd.DataFrame:
+    """Test whether groups are selected less often than a reference group by more than chance.
+
+    Parameters
+    ----------
+    selected : array-like of shape (n_groups,)
+        The number of people of each group who were selected.
+    n_rows : array-like of shape (n_groups,)
+        The number of people of each group.
+    reference_selected : array-like of shape (n_groups,) or int
+        The number of people of the reference group who were selected.
+    reference_n_rows : array-like of shape (n_groups,) or int
+        The number of people of the reference group.
+
+    Returns
+    -------
+    tests : DataFrame
+        One row per group: ``impact_ratio``; ``is_below_four_fifths``; ``is_fragile``, whether one
+        more person selected in the group and one fewer in the reference group would lift it to
+        four fifths; ``z``, the number of standard deviations, negative for a lower rate, with its
+        two-sided ``p_value``; ``fisher_p`` and ``fisher_mid_p`` of Fisher's exact test;
+        ``odds_ratio``; and how many more people of the group would have to be selected for equal
+        rates, for four fifths, and for less than two standard deviations
+        (``shortfall``, ``shortfall_four_fifths``, ``shortfall_two_deviations``).
+
+    See Also
+    --------
+    impact_ratios : The ratios alone, against the most selected group.
+    disparity_test : Whether a disparity is shown to be below a limit.
+
+    Notes
+    -----
+    Fisher's test takes O(sqrt(min(n_rows, reference_n_rows))) per group.
+
+    Examples
+    --------
+    >>> from skfair.metrics import selection_tests
+    >>> found = selection_tests([4], [21], [33], [1858])
+    >>> found["z"].round(2).tolist()
+    [5.66]
+    """
+    first = _checked_counts(selected, n_rows, ("selected", "n_rows"))
+    names = ("reference_selected", "reference_n_rows")
+    second = _checked_counts(reference_selected, reference_n_rows, names)
+    if second[0].size not in (1, first[0].size):
+        raise ValueError(
+            f"reference_selected has {second[0].size} groups, but selected has {first[0].size}. "
+            "Pass one reference group, or one for each group."
+        )
+    return compare_counts(Counts(*np.broadcast_arrays(*first, *second)))
+
+
+def compare_counts(counts: Counts) -> pd.DataFrame:
+    """Return all tests of counts that were checked."""
+    z = counts.z
+    exact, mid = fisher_tests(counts)
+    return pd.DataFrame(
+        {
+            "impact_ratio": ratios_to(*counts),
+            "is_below_four_fifths": counts.is_below_four_fifths,
+            "is_fragile": _is_fragile(counts),
+            "z": z,
+            "p_value": 2 * stats.norm.sf(np.abs(z)),
+            "fisher_p": exact,
+            "fisher_mid_p": mid,
+            "odds_ratio": counts.odds_ratio,
+            "shortfall": _more_for_share(counts, 1, 1),
+            "shortfall_four_fifths": _more_for_share(counts, 4, 5),
+            "shortfall_two_deviations": _more_for_two_deviations(counts),
+        }
+    )
+
+
+def ratios_to(
+    selected: IntArray, n_rows: IntArray, reference_selected: IntArray, reference_n_rows: IntArray
+) -> FloatArray:
+    """Return ratios of rates, rounded once; NaN if nobody of the reference group is selected."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = (selected * reference_n_rows) / (n_rows * reference_selected)
+    return np.asarray(np.where(reference_selected > 0, ratios, np.nan))
+
+
+def z_statistic(
+    selected: IntArray, n_rows: IntArray, reference_selected: IntArray, reference_n_rows: IntArray
+) -> FloatArray:
+    """Return the pooled z of two proportions; 0 if everybody or nobody was selected."""
+    pooled = (selected + reference_selected) / (n_rows + reference_n_rows)
+    spread = np.sqrt(pooled * (1 - pooled) * (1 / n_rows + 1 / reference_n_rows))
+    difference = selected / n_rows - reference_selected / reference_n_rows
+    return np.asarray(difference / np.where(spread > 0, spread, 1.0))
+
+
+def fisher_tests(counts: Counts) -> tuple[FloatArray, FloatArray]:
+    """Return two-sided p-values of Fisher's exact test, and the mid-p ones.
+
+    Tables that are at most as probable as the one that was seen are as extreme.
+    """
+    found = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
+    exact, mid = found.reshape(-1, 2).T
+    return exact, mid
+
+
+def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
+    """Return the p-values of one table, from the probabilities of those with its margins."""
+    n_selected = k1 + k0
+    total, at = n1 + n0, n1 * n_selected / (n1 + n0)
+    margin = _FAR * np.sqrt(at * (1 - at / n1) * n0 / total) + _FAR
+    first = max(0, n_selected - n0, int(at - margin))
+    last = min(n1, n_selected, int(at + margin))
+    if not first <= k1 <= last:
+        return 0.0, 0.0
+    counts = np.arange(first, last + 1, dtype=np.float64)
+    x = counts[:-1]
+    growth = (n1 - x) * (n_selected - x) / ((x + 1) * (n0 - n_selected + x + 1))
+    logs = np.concatenate(([0.0], np.cumsum(np.log(growth))))
+    chances = np.exp(logs - logs.max())
+    seen = chances[k1 - first]
+    exact = chances[chances <= seen * (1 + _TIE)].sum() / chances.sum()
+    return float(min(exact, 1.0)), float(exact - 0.5 * seen / chances.sum())
+
+
+class Stratified(NamedTuple):
+    """What the tables of several strata say together."""
+
+    odds_ratio: float
+    p_value: float
+
+
+def mantel_haenszel(strata: Counts) -> Stratified:
+    """Return the common odds ratio of strata, and the p-value of Cochran, Mantel and Haenszel.
+
+    The statistic has a continuity correction of one half. NaN if no stratum compares anything.
+    """
+    k1, n1, k0, n0 = (one.astype(np.float64) for one in strata)
+    total, chosen = n1 + n0, k1 + k0
+    counts = (n1 > 0) & (n0 > 0) & (chosen > 0) & (chosen < total)
+    k1, n1, k0, n0, total, chosen = (one[counts] for one in (k1, n1, k0, n0, total, chosen))
+    if not total.size:
+        return Stratified(np.nan, np.nan)
+    variance = (n1 * n0 * chosen * (total - chosen) / (total**2 * (total - 1))).sum()
+    excess = max(abs((k1 - n1 * chosen / total).sum()) - 0.5, 0.0)
+    more, fewer = (k1 * (n0 - k0) / total).sum(), (k0 * (n1 - k1) / total).sum()
+    odds_ratio = more / fewer if fewer > 0 else np.inf
+    return Stratified(float(odds_ratio), float(special.chdtrc(1, excess**2 / variance)))
+
+
+def _is_fragile(counts: Counts) -> BoolArray:
+    """Whether one person more in the group and one fewer in the reference turns the flag."""
+    turned = counts._replace(
+        selected=np.minimum(counts.selected + 1, counts.n_rows),
+        reference_selected=np.maximum(counts.reference_selected - 1, 0),
+    )
+    return np.asarray(counts.is_below_four_fifths & ~turned.is_below_four_fifths)
+
+
+def _more_for_share(counts: Counts, part: int, whole: int) -> IntArray:
+    """Return how many more must be selected for so large a part of the reference rate."""
+    k1, n1, k0, n0 = counts
+    return np.asarray(np.maximum(-((whole * k1 * n0 - part * k0 * n1) // (whole * n0)), 0))
+
+
+def _more_for_two_deviations(counts: Counts) -> IntArray:
+    """Return how many more must be selected for a rate less than two deviations lower."""
+    low, high = np.full(counts.selected.shape, -1), _more_for_share(counts, 1, 1)
+    while (high - low > 1).any():  # z rises with the number selected
+        middle = (low + high) // 2
+        more = counts._replace(selected=counts.selected + np.maximum(middle, 0))
+        is_enough = more.z > -_TWO
+        low = np.where(is_enough, low, middle)
+        high = np.where(is_enough, np.maximum(middle, 0), high)
+    return np.asarray(high)
+
+
+def _checked_counts(
+    selected: ColumnLike, n_rows: ColumnLike, names: tuple[str, str]
+) -> tuple[IntArray, IntArray]:
+    """Return counts as whole numbers; raise where more were selected than there are."""
+    found = []
+    for one, name in zip((selected, n_rows), names, strict=True):
+        try:
+            numbers = np.atleast_1d(np.asarray(one)).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must hold numbers of people, got {one!r}.") from error
+        is_whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
+        if numbers.ndim != 1 or not numbers.size or not is_whole or numbers.max() > 1e9:
+            raise ValueError(f"{name} must hold one whole number of people per group, got {one!r}.")
+        found.append(numbers.astype(np.int64))
+    chosen, sizes = found
+    if chosen.shape != sizes.shape:
+        raise ValueError(
+            f"{names[0]} has {chosen.size} groups, but {names[1]} has {sizes.size}. Pass one "
+            "number of each per group."
+        )
+    if (chosen < 0).any() or (chosen > sizes).any() or (sizes < 1).any():
+        raise ValueError(
+            f"{names[0]} must be from 0 to {names[1]}, and no group may be empty; got "
+            f"{chosen.tolist()} of {sizes.tolist()}."
+        )
+    return chosen, sizes

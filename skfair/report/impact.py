@@ -1,0 +1,155 @@
+"""The table of a preset: selection rates as a rule of law looks at them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from skfair._typing import BoolArray, IntArray
+from skfair.groups.encoding import encode_groups
+from skfair.metrics.resampling import wilson
+from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
+from skfair.report.options import Options, read_reference
+from skfair.report.roles import View, reference_group, unknown_groups
+from skfair.report.rules import RULES
+from skfair.report.tally import Tally
+
+COMPARED, REFERENCE, SMALL, UNKNOWN = "compared", "reference", "small", "unknown"
+_FLAGS = ("is_below_four_fifths", "is_fragile")
+
+
+def rule_text(options: Options) -> str:
+    """Return the rule in one paragraph, with the median if scores were compared."""
+    if options.preset is None:
+        return ""
+    text = RULES[options.preset].text
+    if options.median is None:
+        return text
+    return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."
+
+
+def impact_table(tally: Tally, views: list[View], options: Options) -> pd.DataFrame:
+    """Return the rates, ratios and tests of each group of each view; empty without a preset."""
+    if options.preset is None:
+        return pd.DataFrame()
+    _check_measures(tally, options.preset)
+    levels = {name: tally.levels[name] for name in tally.sensitive}
+    reference = read_reference(options.reference, levels)
+    tables = [_of_view(tally, view, options, reference) for view in views]
+    table = pd.concat(tables, ignore_index=True)
+    for name in set(_FLAGS) & set(table.columns):
+        table[name] = table[name].eq(True)
+    return table
+
+
+def _check_measures(tally: Tally, preset: str) -> None:
+    """Raise unless the sums hold what the rule compares."""
+    has_prices = preset == "ecoa" and "mean_prediction" in tally.moments
+    if "selection_rate" not in tally.moments and not has_prices:
+        raise ValueError(
+            f"preset={preset!r} compares selection rates, which need two classes. Pass decisions "
+            "as y_pred, or y_score with threshold."
+        )
+    of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
+    is_one_each = np.array_equal(of_all.weight, tally.n_rows)
+    if not (is_one_each and np.array_equal(of_all.squares, tally.n_rows)):
+        raise ValueError(f"preset={preset!r} counts people. Leave out sample_weight.")
+
+
+def _of_view(tally: Tally, view: View, options: Options, reference: dict[str, str]) -> pd.DataFrame:
+    """Return the table of one view."""
+    assert options.preset is not None
+    n_groups = len(view.names)
+    n_rows = np.bincount(view.codes, tally.n_rows, n_groups).astype(np.int64)
+    stated = reference_group(tally, view, reference)
+    status = np.full(n_groups, COMPARED, dtype=object)
+    is_unknown = unknown_groups(tally, view, options.unknown)
+    least = RULES[options.preset].least_share * n_rows[~is_unknown].sum()
+    status[n_rows < least] = SMALL
+    status[is_unknown] = UNKNOWN
+    table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
+    is_kept = status == COMPARED
+    if "selection_rate" in tally.moments:
+        table = _with_rates(table, tally, view, options, is_kept, stated)
+    elif stated is not None:
+        table.loc[stated, "status"] = REFERENCE
+    if options.preset == "ecoa":
+        _add_means(table, tally, view, stated)
+    return table
+
+
+def _with_rates(
+    table: pd.DataFrame,
+    tally: Tally,
+    view: View,
+    options: Options,
+    is_kept: BoolArray,
+    stated: int | None,
+) -> pd.DataFrame:
+    """Add what is known of selections."""
+    n_rows = table["n"].to_numpy()
+    selected = np.bincount(view.codes, tally.moments["selection_rate"].total, len(table))
+    selected = selected.round().astype(np.int64)
+    rates = selected / n_rows
+    low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
+    measure = "selection_rate" if options.median is None else "scoring_rate"
+    table = table.assign(
+        measure=measure, selected=selected, rate=rates, rate_low=low, rate_high=high
+    )
+    if stated is not None:
+        every = ratios_to(selected, n_rows, selected[stated], n_rows[stated])
+        table["ratio_to_reference"] = np.where(is_kept, every, np.nan)
+    best = int(np.argmax(np.where(is_kept, rates, -1.0))) if is_kept.any() else None
+    against = stated if options.preset == "ecoa" else best
+    table["compared_with"] = "" if against is None else table["group"].iloc[against]
+    if against is None:
+        return table
+    table.loc[against, "status"] = REFERENCE
+    places = np.flatnonzero(is_kept & (np.arange(len(table)) != against))
+    sides = selected[places], n_rows[places], selected[against], n_rows[against]
+    counts = Counts(*np.broadcast_arrays(*sides))
+    tests = compare_counts(counts)
+    if tally.control:
+        tests = tests.assign(**_within_strata(tally, view, places, against))
+    table = table.join(tests.set_index(places))
+    table.loc[against, "impact_ratio"] = 1.0 if selected[against] else np.nan
+    return table
+
+
+def _within_strata(
+    tally: Tally, view: View, places: IntArray, against: int
+) -> dict[str, list[float]]:
+    """Return common odds ratios and p-values of groups against one, within levels of controls."""
+    strata = encode_groups(tally.columns(tally.control), n_samples=tally.n_rows.size)
+    shape = (strata.n_groups, len(view.names))
+    joint = strata.codes[0] * shape[1] + view.codes
+    of_cells = tally.moments["selection_rate"].total, tally.n_rows
+    selected, n_rows = (
+        np.bincount(joint, one, shape[0] * shape[1]).reshape(shape) for one in of_cells
+    )
+    found = [
+        mantel_haenszel(
+            Counts(selected[:, one], n_rows[:, one], selected[:, against], n_rows[:, against])
+        )
+        for one in places
+    ]
+    return {
+        "strata_odds_ratio": [one.odds_ratio for one in found],
+        "strata_p_value": [one.p_value for one in found],
+    }
+
+
+def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None) -> None:
+    """Add mean scores or prices, and how many standard deviations they are from the reference."""
+    name = next((one for one in ("mean_score", "mean_prediction") if one in tally.moments), None)
+    if name is None:
+        return
+    cells = tally.moments[name]
+    spread = float(np.sqrt(cells.merged(np.zeros_like(view.codes), 1).variances[0]))
+    means = cells.merged(view.codes, len(table)).means
+    table["mean"] = means
+    if stated is not None and spread > 0:
+        is_out = table["status"].eq(UNKNOWN)
+        table["standardized_difference"] = np.where(
+            is_out, np.nan, (means - means[stated]) / spread
+        )

@@ -1,0 +1,84 @@
+"""Each group against the reference group: who is lower, and by how much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from skfair._typing import FloatArray
+from skfair.report.moments import Moments
+from skfair.report.options import Options, read_reference
+from skfair.report.roles import View, reference_group, set_apart
+from skfair.report.tally import Tally
+from skfair.report.tasks import BEFORE
+
+
+def signed_table(tally: Tally, views: list[View], options: Options) -> pd.DataFrame:
+    """Return every measure of every group minus that of the reference group, with an interval.
+
+    The table is empty without a reference group.
+    """
+    levels = {name: tally.levels[name] for name in tally.sensitive}
+    reference = read_reference(options.reference, levels)
+    tables = [
+        _against(cells.merged(view.codes, len(view.names)), view, place, others, options).assign(
+            measure=measure
+        )
+        for view, place, others in _compared(tally, views, options, reference)
+        for measure, cells in tally.moments.items()
+        if not measure.startswith(BEFORE)
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def _compared(
+    tally: Tally, views: list[View], options: Options, reference: dict[str, str]
+) -> list[tuple[View, int, list[int]]]:
+    """Return the views that have a reference group, its place, and those of the other groups."""
+    found = []
+    for view in views:
+        place = reference_group(tally, view, reference)
+        apart = set_apart(tally, view, options)
+        if place is not None and not apart[place]:
+            others = [i for i, why in enumerate(apart) if not why and i != place]
+            found.append((view, place, others))
+    return found
+
+
+def _against(
+    moments: Moments, view: View, place: int, others: list[int], options: Options
+) -> pd.DataFrame:
+    """Compare the groups of one view by one measure."""
+    values = moments.means
+    low, high = difference_interval(moments, place, options.confidence)
+    table = pd.DataFrame(
+        {
+            "view": view.name,
+            "group": view.names,
+            "reference": view.names[place],
+            "value": values,
+            "reference_value": values[place],
+            "difference": values - values[place],
+            "difference_low": low,
+            "difference_high": high,
+        }
+    )
+    return table.iloc[others]
+
+
+def difference_interval(
+    moments: Moments, place: int, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return intervals of the mean of each cell minus that of one of them.
+
+    The distances from both means to the ends of their own intervals are added as squares; of
+    shares this is Newcombe's interval (1998, method 10), of means about that of Welch.
+    """
+    values = moments.means
+    low, high = moments.interval(confidence)
+    below, above = values - low, high - values
+    difference = values - values[place]
+    return (
+        difference - np.sqrt(below**2 + above[place] ** 2),
+        difference + np.sqrt(above**2 + below[place] ** 2),
+    )

@@ -1,0 +1,133 @@
+"""Small and unknown groups are listed, and no gap, verdict or condition depends on them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.command.main import main
+from skfair.report import Audit, audit
+from skfair.report.gaps import is_beyond_chance
+from skfair.report.sentences import gap_sentence
+from tests.report.schema import breaches
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Women 35 %, men 43 %; three people of a group of their own, all selected, and 40 unknown."""
+    sex = np.repeat(["f", "m", "d", "unknown"], [1100, 1350, 3, 40])
+    sizes = {"f": (385, 1100), "m": (580, 1350), "d": (3, 3), "unknown": (14, 40)}
+    chosen = np.concatenate([np.arange(n) < k for k, n in sizes.values()]).astype(int)
+    return pd.DataFrame({"sex": sex, "chosen": chosen, "age": np.arange(sex.size) % 3})
+
+
+def audited(people, groups=("sex",), **options):
+    options = {"n_simulations": 100, "min_group_size": 10, "unknown": "unknown", **options}
+    return audit(None, people["chosen"], sensitive_features=people[list(groups)], **options)
+
+
+def test_gaps_are_those_of_the_rows_that_are_left(people):
+    found = audited(people)
+    left = people[people["sex"].isin(["f", "m"])]
+    expected = audit(None, left["chosen"], sensitive_features=left[["sex"]], n_simulations=100)
+    for name in ("view", "metric", "value", "first_group", "second_group", "is_beyond_chance"):
+        pd.testing.assert_series_equal(found.gaps[name], expected.gaps[name])
+    assert found.value("demographic_parity_difference") == pytest.approx(580 / 1350 - 0.35)
+    rates = found.rates[found.rates["measure"] == "selection_rate"].set_index("group")
+    assert rates["apart"].to_dict() == {
+        "all": "", "d": "small", "f": "", "m": "", "unknown": "unknown"
+    }  # fmt: skip
+    assert rates.loc["d", ["n", "value"]].tolist() == [3, 1.0]
+
+
+def test_the_summary_speaks_of_those_who_are_compared(people):
+    found = audited(people)
+    text = repr(found)
+    assert "selection rates of f and m are 0.080 apart" in text
+    assert "sex: not compared, because they have few rows: d (3)." in text
+    assert "sex: not compared, because they are unknown: unknown (40)." in text
+    assert "(small, not compared)" in found.to_html()
+    assert breaches(json.loads(found.to_json()), Audit.schema()) == []
+    assert Audit.from_dict(found.to_dict()).to_html() == found.to_html()
+
+
+def test_crossed_groups_are_unknown_if_one_attribute_is(people):
+    rates = audited(people, ("sex", "age"), min_group_size=1).rates
+    rates = rates[rates["view"] == "sex x age"]
+    assert rates["group"].str.contains("unknown").equals(rates["apart"] == "unknown")
+    assert (rates["apart"] == "unknown").any()
+
+
+def test_within_strata_too(people):
+    within = audited(people, conditional_on=people[["age"]]).gaps
+    assert within["is_conditional"].any()
+    assert set(within["first_group"].str[:1]) | set(within["second_group"].str[:1]) <= {"f", "m"}
+
+
+def test_with_one_group_left_nothing_is_compared(people):
+    few = people[people["sex"] != "m"]
+    found = audited(few)
+    assert "sex: fewer than two groups are left, so nothing is compared." in repr(found)
+    assert found.to_html()
+    assert found.to_markdown()
+    with pytest.raises(ValueError, match="fewer than two are left"):
+        found.value("demographic_parity_difference")
+
+
+def test_fewer_people_than_the_least_are_refused(people):
+    with pytest.raises(ValueError, match="min_group_size"):
+        audited(people, min_group_size=0)
+
+
+def test_a_condition_of_a_pipeline_does_not_hear_of_them(people, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    people.replace({"sex": {"unknown": None}}).to_csv(path, index=False)
+    command = [
+        "audit", str(path), "--prediction", "chosen", "--groups", "sex", "--missing", "unknown",
+        "--fail-if", "demographic_parity_difference > 0.1",
+    ]  # fmt: skip
+    assert main(command) == 1
+    assert main([*command, "--min-group-size", "10"]) == 0
+    capsys.readouterr()
+    for option in (["--unknown", "m"], ["--min-group-size", "1200"]):
+        assert main([*command, "--min-group-size", "10", *option]) == 2  # not a silent pass
+        assert "fewer than two are left" in capsys.readouterr().err
+
+
+def test_a_ratio_has_the_verdict_of_the_difference(people):
+    """Of three people a ratio of 0 is chance, a difference of 0.65 hardly."""
+    groups = people.replace({"sex": {"unknown": "u"}})
+    found = audited(groups, min_group_size=1, unknown=None, n_simulations=500)
+    names = [f"demographic_parity_{kind}" for kind in ("difference", "ratio")]
+    difference, ratio = found.gaps[found.gaps["metric"].isin(names)].itertuples()
+    assert difference.is_beyond_chance
+    assert difference.value > difference.noise_upper
+    assert ratio.is_beyond_chance
+    assert not is_beyond_chance(ratio.value, ratio.noise_upper, is_ratio=True)
+    text = gap_sentence(ratio, 0.95)
+    assert "beyond what chance shows." in text  # its own noise would say the opposite
+    assert "beyond what chance shows (up to" in gap_sentence(difference, 0.95)
+
+
+def test_the_largest_difference_beyond_chance_is_in_the_summary():
+    """Precisions are no headline, but here they alone differ."""
+    rng = np.random.default_rng(0)
+    sex = np.repeat(["f", "m"], 2000)
+    chosen = np.tile(np.arange(2000) % 2, 2)
+    y = (rng.random(4000) < np.where(chosen, np.where(sex == "f", 0.9, 0.6), 0.2)).astype(int)
+    found = audit(y, chosen, sensitive_features={"sex": sex}, n_simulations=100)
+    beyond = found.gaps[found.gaps["is_beyond_chance"] & ~found.gaps["is_ratio"]]
+    assert beyond.loc[beyond["value"].idxmax(), "metric"] == "predictive_parity_difference"
+    assert "sex: positive predictive values of m and f are" in repr(found)
+
+
+def test_rates_and_their_complements_have_one_verdict():
+    rng = np.random.default_rng(0)
+    sex, y = np.repeat(["f", "m"], 150), rng.integers(0, 2, 300)
+    names = ["false_negative_parity_difference", "equal_opportunity_difference"]
+    for _ in range(10):
+        p = (rng.random(300) < np.where(sex == "f", 0.42, 0.57)).astype(int)
+        gaps = audit(y, p, sensitive_features=sex, metrics=names, n_simulations=50).gaps
+        assert gaps["is_beyond_chance"].nunique() == 1
+        assert np.ptp(gaps["noise_upper"]) < 1e-12

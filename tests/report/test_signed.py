@@ -1,0 +1,110 @@
+"""Differences from the reference group: the sign, the size, and how certain they are."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.command.main import main
+from skfair.report import Audit, audit
+from skfair.report.moments import Moments
+from skfair.report.signed import difference_interval
+from tests.report.schema import breaches
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m", "x"], 900, p=[0.5, 0.45, 0.05])})
+    frame["age"] = rng.choice(["old", "young"], 900)
+    frame["y"] = (rng.random(900) < 0.5).astype(int)
+    frame["p"] = (rng.random(900) < frame["sex"].map({"f": 0.3, "m": 0.6, "x": 0.9})).astype(int)
+    return frame
+
+
+def audited(people, reference, groups=("sex",), **options):
+    groups = people[list(groups)]
+    options = {"n_simulations": 20, "reference": reference, **options}
+    return audit(people["y"], people["p"], sensitive_features=groups, **options)
+
+
+def test_differences_are_those_of_plain_rates(people):
+    found = audited(people, "m").signed
+    rates = people.groupby("sex")["p"].mean()
+    own = found[found["measure"] == "selection_rate"].set_index("group")
+    assert own["difference"].to_dict() == pytest.approx((rates - rates["m"]).drop("m").to_dict())
+    assert own.loc["f", "difference"] < 0 < own.loc["x", "difference"]
+    assert (own["difference_low"] < own["difference"]).all()
+    assert (own["difference"] < own["difference_high"]).all()
+    hits = people[people["y"] == 1].groupby("sex")["p"].mean()
+    own = found[found["measure"] == "true_positive_rate"].set_index("group")
+    assert own.loc["f", "difference"] == pytest.approx(hits["f"] - hits["m"])
+    other = audited(people, "f").signed
+    other = other[other["measure"] == "selection_rate"].set_index("group")
+    assert other.loc["m", "difference"] == pytest.approx(rates["m"] - rates["f"])
+
+
+def test_the_summary_says_who_is_lower_by_how_much_and_against_whom(people):
+    lower = people[people["sex"] != "x"]
+    rates = lower.groupby("sex")["p"].mean()
+    text = f"sex: the selection rate of f is {rates['f']:.3f}, {rates['m'] - rates['f']:.3f} lower"
+    assert f"{text} than the {rates['m']:.3f} of m (95 % interval of the" in repr(
+        audited(lower, "m")
+    )
+    assert "higher than the" in repr(audited(lower, "f"))
+
+
+def test_the_interval_is_that_of_newcombe():
+    """His first example: 56 of 70 against 48 of 80 differ by 0.2, from 0.0524 to 0.3339."""
+    share = Moments(*np.array([[48.0, 56], [48, 56], [80, 70], [80, 70]]), is_share=True)
+    low, high = difference_interval(share, 0, 0.95)
+    assert [low[1], high[1]] == pytest.approx([0.0524, 0.3339], abs=5e-5)
+
+
+def test_crossed_groups_need_a_reference_for_each_attribute(people):
+    groups = ("sex", "age")
+    assert set(audited(people, "m", groups).signed["view"]) == {"sex"}
+    found = audited(people, {"sex": "m", "age": "old"}, groups).signed
+    assert set(found["view"]) == {"sex", "age", "sex x age"}
+    crossed = found[found["view"] == "sex x age"]
+    assert set(crossed["reference"]) == {"sex=m, age=old"}
+    assert crossed["group"].nunique() == 5
+
+
+def test_small_groups_are_not_compared_with_it(people):
+    assert "x" not in set(audited(people, "m", min_group_size=100).signed["group"])
+    assert audited(people, "x", min_group_size=100).signed.empty
+
+
+def test_everywhere_an_audit_is_shown(people, tmp_path):
+    found = audited(people, "m", before=1 - people["p"])
+    assert not found.signed["measure"].str.startswith("before:").any()
+    plain = json.loads(found.to_json())
+    assert breaches(plain, Audit.schema()) == []
+    assert Audit.from_dict(plain).to_html() == found.to_html()
+    assert "<h3>Against m</h3>" in found.to_html()
+    assert "| Selection rate | f |" in found.to_markdown()
+    path, out = tmp_path / "rows.csv", tmp_path / "found.json"
+    people.to_csv(path, index=False)
+    main(
+        ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "sex",
+         "--reference", "m", "--out", str(out)]
+    )  # fmt: skip
+    again = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
+    pd.testing.assert_frame_equal(
+        again.signed,
+        found.signed[found.signed["measure"].isin(again.signed["measure"])].reset_index(drop=True),
+    )
+
+
+def test_numbers(people):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=900)
+    found = audit(
+        y, 0.1 * y + (people["sex"] == "m"), sensitive_features=people["sex"], reference="m",
+        n_simulations=20,
+    )  # fmt: skip
+    own = found.signed[found.signed["measure"] == "mean_prediction"].set_index("group")
+    assert own.loc["f", "difference"] == pytest.approx(-1, abs=0.05)
+    assert "the mean residual of" in repr(found)
