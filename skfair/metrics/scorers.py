@@ -202,6 +202,9 @@ class FairnessScorer(_BaseScorer):
             for param, values in given.items()
             if values is not None and (self._compares_groups or param == "query_id")
         }
+        if not self._compares_groups:  # not a metric of ours: it reads rows in memory only
+            arguments = [_gathered(values) for values in arguments]
+            kwargs = {name: _gathered(values) for name, values in kwargs.items()}
         result = self._score_func(*arguments, **kwargs)
         return cast(float, self._sign * result)
 
@@ -269,6 +272,10 @@ def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
         return take_columns(X, columns, argument)
     positions = column_positions(meta_of(X), columns, argument)
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
+
+
+def _gathered(values: Any) -> Any:
+    return np.asarray(values) if is_lazy(values) else values
 
 
 def _lazy_response(

@@ -228,6 +228,7 @@ ARGUMENTS = {
     ),
     "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
     "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
+    "worst_class": BOOLEAN,
     "query_column": ([None], [0, "sex", [0], 99, -1]),
     "aggregate": (["mean", "median", "max", 0.9], [-0.1, 1.5, True, "worst"]),
     "k": ([None, 3], [0, -1, 2.5, 10**6]),
