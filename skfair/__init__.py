@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from skfair._version import __version__
+from skfair.utils.namesakes import warn_of_namesakes
 
 __all__ = [
     "__version__",
@@ -30,6 +31,9 @@ __all__ = [
     "solvers",
 ]
 _SUBPACKAGES = tuple(__all__[2:])
+
+
+warn_of_namesakes()
 
 
 def __getattr__(name: str) -> ModuleType:
