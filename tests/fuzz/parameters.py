@@ -24,7 +24,8 @@ from skfair.constraints import CONSTRAINTS, DemographicParity
 from skfair.losses import LOSSES
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
-from skfair.solvers import DC_SOLVERS, SOLVERS
+from skfair.solvers import SOLVERS
+from skfair.solvers.base import DC_SOLVERS
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 
 BOOLEAN = ([True, False], [2, "yes", np.True_])

@@ -20,8 +20,9 @@ from skfair.losses import LOSSES
 from skfair.metrics.metric_request import requested_metric
 from skfair.metrics.row_losses import _find_loss
 from skfair.problems.cut.choice import make_affinity
-from skfair.solvers import EIGEN_SOLVERS, SOLVERS
+from skfair.solvers import SOLVERS
 from skfair.solvers.clustering.base import clustering_solver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
