@@ -429,7 +429,7 @@ def test_metrics_of_ones_own(numbers):
 
 
 def test_real_pipeline_with_strings_and_missing_values():
-    X, y, groups = make_loans(400, return_X_y=True, random_state=0)
+    X, y, groups = make_loans(400, random_state=0)
     text = X.select_dtypes(exclude="number").columns
     model = make_pipeline(
         make_column_transformer(
