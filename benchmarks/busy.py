@@ -76,7 +76,7 @@ def models(n: int) -> dict[str, tuple[Fit, Fit]]:
     y, given = (score > 0).astype(int), {"sensitive_features": groups}
     classes = np.digitize(score, (-2, 2))
     logistic = LogisticRegression()
-    rows, relevance, query_id, sides = make_ranking_queries(n // 400, random_state=0)
+    rows, relevance, query_id, sides = make_ranking_queries(100 * (n // 400), random_state=0)
     return {
         "ConstrainedERMClassifier / LogisticRegression": (
             lambda: ConstrainedERMClassifier().fit(X, y, **given),

@@ -34,7 +34,8 @@ from skfair.papers import DCADMM
 from skfair.problems.cut.affinities.kernels import RbfKernel
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
-from skfair.solvers import EIGEN_SOLVERS, Arpack, EigenResult, Lanczos
+from skfair.solvers import Arpack, EigenResult, Lanczos
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.

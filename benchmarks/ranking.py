@@ -72,7 +72,12 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     n, n_documents, n_features = (40, 50, 30) if quick else (200, 100, 136)
     results: dict[str, list[dict[str, float]]] = {}
     for seed in (0,) if quick else (0, 1, 2):
-        drawn = make_ranking_queries(2 * n, n_documents, n_features, random_state=seed)
+        drawn = make_ranking_queries(
+            2 * n * n_documents,
+            n_documents=n_documents,
+            n_features=n_features,
+            random_state=seed,
+        )
         train, new = (tuple(part[rows] for part in drawn) for rows in masks(drawn[2], n))
         descriptions = np.array([train[0][train[2] == query].mean(axis=0) for query in range(n)])
         n_pairs = fitting("free", None, seed, train)().n_pairs_

@@ -22,7 +22,7 @@ from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 from skfair.inspection import GroupRatesDisplay
 
-X, y, people = make_loans(6000, bias=2.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(6000, bias=2.0, random_state=0)
 X_train, X_test, y_train, y_test, people_train, people_test = train_test_split(
     X, y, people, test_size=0.5, random_state=0
 )

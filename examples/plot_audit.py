@@ -19,7 +19,7 @@ from skfair.datasets import make_loans
 from skfair.inspection import GroupRatesDisplay
 from skfair.report import Audit
 
-X, y, groups = make_loans(6000, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, groups = make_loans(6000, missing_rate=0.0, random_state=0)
 X = X.select_dtypes("number")
 X, X_test, y, y_test, groups, groups_test = train_test_split(X, y, groups, random_state=0)
 old = LogisticRegression(max_iter=2000).fit(X, y)

@@ -19,7 +19,7 @@ from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 from skfair.metrics import group_report
 
-X, y, people = make_loans(8000, bias=2.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(8000, bias=2.0, random_state=0)
 X, X_new, y, y_new, people, people_new = train_test_split(X, y, people, random_state=0)
 words = (OrdinalEncoder(), ["credit_history", "housing", "purpose"])
 numbers = ("passthrough", make_column_selector(dtype_include="number"))

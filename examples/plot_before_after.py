@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 
-X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, random_state=0)
 X, sex = X.select_dtypes("number"), people["sex"]
 model = LogisticRegression(max_iter=2000)
 options = {"estimator": model, "group_aware": True, "cv": 3}

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from skfair.datasets import make_loans
 from skfair.report import audit
 
-X, y, people = make_loans(20_000, bias=3.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(20_000, bias=3.0, missing_rate=0.0, random_state=0)
 X = X.select_dtypes("number")  # the sex is not among them
 X, X_new, y, y_new, people, people_new = train_test_split(X, y, people, random_state=0)
 model = LogisticRegression(max_iter=2000).fit(X, y)

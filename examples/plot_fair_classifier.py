@@ -27,7 +27,7 @@ from skfair.inspection import GroupRatesDisplay
 from skfair.metrics import demographic_parity_difference, fairness_report
 
 BIAS = 2.0
-X, y, people = make_loans(10_000, bias=BIAS, return_X_y=True, random_state=0)
+X, y, people = make_loans(10_000, bias=BIAS, random_state=0)
 X_train, X_test, y_train, y_test, people_train, people_test = train_test_split(
     X, y, people, test_size=0.5, random_state=0
 )

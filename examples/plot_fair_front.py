@@ -17,7 +17,7 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_loans
 from skfair.inspection import ClusterCompositionDisplay, FairnessFrontDisplay
 
-X, _, sensitive = make_loans(3000, bias=4.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, _, sensitive = make_loans(3000, bias=4.0, missing_rate=0.0, random_state=0)
 points = StandardScaler().fit_transform(X[["age", "income", "employment_years"]])
 sex = sensitive["sex"]
 

@@ -16,7 +16,7 @@ from skfair.datasets import make_loans
 from skfair.inspection import GroupScoreDisplay
 from skfair.metrics import noise_floor, partial_ccdf_gap
 
-X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, random_state=0)
 X, sex = X.select_dtypes("number"), people["sex"]
 model = LogisticRegression(max_iter=2000).fit(X, y)
 scores = model.decision_function(X)

@@ -14,7 +14,7 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.metrics import demographic_parity_difference
 
-X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, random_state=0)
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 models = {
     "no limit": ConstrainedERMClassifier(max_disparity=1.0),

@@ -36,7 +36,7 @@ from skfair.metrics import (
 )
 from skfair.model_selection import StratifiedSensitiveKFold, best_within
 
-X, y, sensitive = make_loans(4000, return_X_y=True, random_state=0)
+X, y, sensitive = make_loans(4000, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
 sex_test = X_test["sex"]
 print(X.head(3).to_string())

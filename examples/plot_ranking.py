@@ -20,7 +20,9 @@ from skfair.inspection import RankingGapDisplay
 from skfair.metrics import exposure_gap, ndcg, pair_error_gap
 from skfair.ranking import FairRanker
 
-X, y, query_id, groups = make_ranking_queries(300, 60, 40, n_informative=10, random_state=0)
+X, y, query_id, groups = make_ranking_queries(
+    18_000, n_documents=60, n_features=40, n_informative=10, random_state=0
+)
 seen = query_id < 150
 train = {"query_id": query_id[seen], "sensitive_features": groups[seen]}
 new = {"query_id": query_id[~seen], "sensitive_features": groups[~seen]}

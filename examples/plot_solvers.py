@@ -17,7 +17,7 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.inspection import ConvergenceDisplay
 
-X, y, people = make_loans(5000, bias=2.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X, y, people = make_loans(5000, bias=2.0, missing_rate=0.0, random_state=0)
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, layout="constrained")

@@ -19,9 +19,7 @@ from skfair.metrics import demographic_parity_difference
 
 def week(seed, n_rows=1000):
     """Draw the applications of a week."""
-    X, y, people = make_loans(
-        n_rows, bias=2.0, missing_rate=0.0, return_X_y=True, random_state=seed
-    )
+    X, y, people = make_loans(n_rows, bias=2.0, missing_rate=0.0, random_state=seed)
     return X.select_dtypes("number"), y, people["sex"]
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from skfair._version import __version__
+from skfair.utils.namesakes import warn_of_namesakes
 
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
@@ -41,6 +42,9 @@ _OBJECTS = {
     "Certificate": "skfair.estimators.certificate",
     "Sensitive": "skfair.groups.sensitive",
 }
+
+
+warn_of_namesakes()
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,8 @@
 The groups are a column that is named, a column by its position, or passed with metadata routing.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,9 +16,17 @@ from sklearn.ensemble import (
     BaggingRegressor,
     StackingClassifier,
     StackingRegressor,
+    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_predict
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
 
 from skfair import classification, cluster, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
@@ -101,6 +111,7 @@ def sample():
     return X, (X["b"] + rng.normal(size=300) > 0).astype(int).to_numpy(), sex
 
 
+@pytest.mark.filterwarnings("ignore:.* decides by the probabilities:UserWarning")
 @pytest.mark.parametrize(("name", "way", "wrapper"), cases())
 def test_estimators_inside_others(name, way, wrapper, sample):
     X, y, sex = sample
@@ -120,6 +131,7 @@ def test_estimators_inside_others(name, way, wrapper, sample):
                 wrapper(model, X, y, **groups)
 
 
+@pytest.mark.filterwarnings("ignore:Bagging decides by the probabilities:UserWarning")
 @pytest.mark.parametrize("name", ["decisions aware", "partial aware"])
 def test_bagged_models_are_measured_without_routing(name, sample):
     X, y, sex = sample
@@ -131,6 +143,54 @@ def test_bagged_models_are_measured_without_routing(name, sample):
     assert scorer(bagged, X, y) == -gap
     gap = group_auc_gap(y, bagged.decision_function(X), sensitive_features=sex)
     assert get_scorer("neg_group_auc_gap", sensitive=3)(bagged, X, y) == -gap
+
+
+@pytest.fixture(scope="module")
+def decisions_that_limits_change():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    X[:, 3] = rng.integers(0, 2, 600)
+    X[:, 0] += 1.5 * X[:, 3]
+    y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
+    return classification.FairDecisionClassifier(cv=2, sensitive=3), X, y
+
+
+@pytest.mark.parametrize(
+    ("decider", "wrap"),
+    [
+        ("A classifier with a threshold", lambda m: TunedThresholdClassifierCV(m, cv=2)),
+        ("A classifier with a threshold", FixedThresholdClassifier),
+        (
+            "A classifier with a threshold",
+            lambda m: FixedThresholdClassifier(GridSearchCV(make_pipeline(m), {}, cv=2)),
+        ),
+        ("Soft voting", lambda m: VotingClassifier([("a", m), ("b", m)], voting="soft")),
+        ("Bagging", lambda m: BaggingClassifier(m, n_estimators=2, random_state=0)),
+    ],
+)
+def test_who_discards_the_limits_of_decisions_is_warned_of(
+    decider, wrap, decisions_that_limits_change
+):
+    model, X, y = decisions_that_limits_change
+    with pytest.warns(UserWarning, match=f"{decider} decides by the probabilities") as caught:
+        predicted = wrap(clone(model)).fit(X, y).predict(X)
+    assert demographic_parity_difference(y, predicted, sensitive_features=X[:, 3]) > 0.1
+    assert Path(caught[-1].filename) == Path(__file__)
+
+
+def test_who_keeps_decisions_or_only_reads_probabilities_is_not(decisions_that_limits_change):
+    model, X, y = decisions_that_limits_change
+    voting = VotingClassifier([("a", model), ("b", model)])
+    for wrapper in (
+        voting,
+        FixedThresholdClassifier(model, response_method="decision_function"),
+        StackingClassifier([("a", model)], cv=2),
+        CalibratedClassifierCV(model, cv=2),
+    ):
+        assert clone(wrapper).fit(X, y).predict(X).shape == y.shape
+    assert cross_val_score(model, X, y, cv=2, scoring="neg_log_loss").shape == (2,)
+    free = clone(model).set_params(max_disparity=1.0)
+    assert FixedThresholdClassifier(free).fit(X, y).predict(X).shape == y.shape
 
 
 def test_every_estimator_is_here():

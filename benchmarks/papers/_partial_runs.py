@@ -18,7 +18,7 @@ from skfair.metrics import (
     partial_demographic_parity_gap,
     partial_statistical_parity_gap,
 )
-from skfair.solvers import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS
 
 Pair = tuple[float, float]
 BASELINES = {

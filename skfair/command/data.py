@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -51,13 +52,13 @@ def _spare_input(out: str) -> None:
         raise ValueError(f"--out {out!r} is a file of the folder SKFAIR_DATA. Name another one.")
 
 
-def _table(found: object) -> pd.DataFrame:
+def _table(found: Any) -> pd.DataFrame:
     """Put features, target and groups of a data set side by side, each column once."""
-    data = pd.DataFrame(found["data"]).reset_index(drop=True)  # type: ignore[index]
-    groups = pd.DataFrame(found["sensitive_features"]).reset_index(drop=True)  # type: ignore[index]
+    data = pd.DataFrame(found.data).reset_index(drop=True)
+    groups = pd.DataFrame(found.sensitive_features).reset_index(drop=True)
     new = groups[[name for name in groups.columns if name not in data.columns]]
     table = pd.concat([data, new], axis=1)
-    target = found["target"]  # type: ignore[index]
+    target = found.target
     if target is None:
         return table
     target = pd.Series(target, name="target").reset_index(drop=True)

@@ -1,13 +1,13 @@
-"""Helpers shared by the data sets: exact group sizes, and the one shape every data set has.
+"""Helpers shared by the data sets: exact group sizes, and what they return.
 
-``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30 % gives
-30 % and not a random number near it. ``pack_dataset`` builds the ``Bunch`` (or the triple) that
-the tabular generator, the fetchers and the local loader all return, so that a script written
-for one of them runs on the others.
+``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30% gives
+30% and not a random number near it. Every ``make_*`` returns a named tuple, which can be unpacked.
+``pack_dataset`` builds the ``Bunch`` (or the triple) that the fetchers and the local loader return;
+its fields have the names of those of the named tuples.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,38 @@ from sklearn.utils._param_validation import validate_params
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Sample(NamedTuple):
+    """Rows (of a table, or of the matrix of a graph), their labels and their groups."""
+
+    data: Any
+    target: Any
+    sensitive_features: Any
+
+
+class GroupedSample(NamedTuple):
+    """Rows without labels, and their groups."""
+
+    data: Any
+    sensitive_features: Any
+
+
+class ScoredSample(NamedTuple):
+    """Labels, scores and groups."""
+
+    target: Any
+    scores: Any
+    sensitive_features: Any
+
+
+class RankedSample(NamedTuple):
+    """Documents, their grades, their queries and their groups."""
+
+    data: Any
+    target: Any
+    query_id: Any
+    sensitive_features: Any
 
 
 _Function = TypeVar("_Function", bound=Callable[..., object])

@@ -21,8 +21,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
-from skfair._typing import IntArray
-from skfair.datasets._packing import checks
+from skfair.datasets._packing import GroupedSample, Sample, checks
 from skfair.utils.older import align_sparse
 from skfair.utils.validation import check_numbers
 
@@ -58,7 +57,7 @@ def make_fair_sbm(
     sparse_output: bool = True,
     dtype: type = np.float64,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[Any, IntArray, IntArray]:
+) -> Sample:
     r"""Draw a modified stochastic block model whose true clusters are perfectly balanced.
 
     Every node has a cluster and a group, and each cluster holds the groups in equal
@@ -101,10 +100,10 @@ def make_fair_sbm(
 
     Returns
     -------
-    adjacency : CSR matrix or ndarray of shape (n_samples, n_samples)
-        Symmetric, 0 or 1, with an empty diagonal. Whether CSR is a scipy sparse matrix or a
-        sparse array follows scikit-learn's ``sparse_interface`` configuration.
-    labels : ndarray of shape (n_samples,)
+    data : CSR matrix or ndarray of shape (n_samples, n_samples)
+        The adjacency matrix: symmetric, 0 or 1, with an empty diagonal. Whether CSR is a scipy
+        sparse matrix or a sparse array follows scikit-learn's ``sparse_interface`` configuration.
+    target : ndarray of shape (n_samples,)
         The true cluster of each node, from 0.
     sensitive_features : ndarray of shape (n_samples,)
         The group of each node, from 0.
@@ -167,7 +166,7 @@ def make_fair_sbm(
         return np.asarray(uniform < edge_probability[kind])
 
     adjacency = _symmetric(n_samples, is_edge, rng, sparse_output, dtype)
-    return adjacency, labels, groups
+    return Sample(adjacency, labels, groups)
 
 
 @checks(
@@ -186,7 +185,7 @@ def make_random_laplacian(
     sparse_output: bool = False,
     dtype: type = np.float64,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[Any, IntArray]:
+) -> GroupedSample:
     """Draw a graph with random weights and no structure, with two random groups.
 
     Every pair of nodes is joined with probability ``density``, with a weight uniform on
@@ -211,8 +210,8 @@ def make_random_laplacian(
 
     Returns
     -------
-    adjacency : ndarray or CSR matrix of shape (n_samples, n_samples)
-        Symmetric weights with an empty diagonal.
+    data : ndarray or CSR matrix of shape (n_samples, n_samples)
+        The adjacency matrix: symmetric weights with an empty diagonal.
     sensitive_features : ndarray of shape (n_samples,)
         The group of each node, 0 or 1.
 
@@ -243,7 +242,8 @@ def make_random_laplacian(
         # both whether the edge is there and what it weighs.
         return np.maximum(1 - uniform / density, 0)
 
-    return _symmetric(n_samples, weights, rng, sparse_output, dtype), groups
+    adjacency = _symmetric(n_samples, weights, rng, sparse_output, dtype)
+    return GroupedSample(adjacency, groups)
 
 
 def _edge_probabilities(

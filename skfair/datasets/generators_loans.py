@@ -13,7 +13,7 @@ the bias can only turn grants into refusals.
 import math
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.datasets._packing import checks, pack_dataset, split_counts
+from skfair.datasets._packing import Sample, checks, split_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +50,6 @@ _CHANCE = 0.7
 # At bias 1: log-points of income, logits of owning a home, points of merit in the decision.
 _INCOME_BIAS, _HOUSING_BIAS, _DECISION_BIAS = 0.1, 0.5, 0.8
 
-_DESCR = """Synthetic loan applications
-One row per applicant; `granted` is 1 when the loan was granted.
-Amounts and incomes are in thousands. Made with bias={bias}: 0 means that the decision depends on
-the application alone and that the applications do not depend on sex or ethnicity.
-"""
-
 
 @checks(
     {
@@ -64,7 +58,6 @@ the application alone and that the applications do not depend on sex or ethnicit
         "group_shares": [Mapping, None],
         "missing_rate": [Interval(Real, 0, 1, closed="left")],
         "as_frame": ["boolean"],
-        "return_X_y": ["boolean"],
         "random_state": ["random_state"],
     },
 )
@@ -75,9 +68,8 @@ def make_loans(
     group_shares: Mapping[str, Mapping[str, float]] | None = None,
     missing_rate: float = 0.05,
     as_frame: bool = True,
-    return_X_y: bool = False,
     random_state: int | np.random.RandomState | None = None,
-) -> Any:
+) -> Sample:
     """Draw loan applications, with a known bias against some groups.
 
     Parameters
@@ -99,31 +91,19 @@ def make_loans(
         the target are complete.
     as_frame : bool, default=True
         Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
     random_state : int, RandomState instance or None, default=None
         Seed. The same integer gives the same applicants, also under another bias.
 
     Returns
     -------
-    dataset : Bunch
-        With the attributes
-
-        data : DataFrame of shape (n_samples, 9)
-            age (years), income, loan_amount (thousands), employment_years, credit_history
-            ("good", "short", "late payments"), housing ("own", "rent", "family"), purpose
-            ("car", "home", "business", "education"), sex ("female", "male"), ethnicity ("A",
-            "B", "C").
-        target : Series of shape (n_samples,)
-            ``granted``: 1 or 0.
-        sensitive_features : DataFrame of shape (n_samples, 2)
-            The columns sex and ethnicity of ``data``.
-        frame : DataFrame or None
-            ``data`` and ``target`` side by side; None with ``as_frame=False``.
-        feature_names, sensitive_names : list of str
-            The columns of ``data`` and of ``sensitive_features``.
-        DESCR : str
-            What the table is.
+    data : DataFrame of shape (n_samples, 9)
+        age (years), income, loan_amount (thousands), employment_years, credit_history
+        ("good", "short", "late payments"), housing ("own", "rent", "family"), purpose ("car",
+        "home", "business", "education"), sex ("female", "male"), ethnicity ("A", "B", "C").
+    target : Series of shape (n_samples,)
+        ``granted``: 1 or 0.
+    sensitive_features : DataFrame of shape (n_samples, 2)
+        The columns sex and ethnicity of ``data``.
 
     See Also
     --------
@@ -165,15 +145,9 @@ def make_loans(
         blank = rng.permutation(n_samples)[: round(missing_rate * n_samples)]
         data.loc[blank, column] = np.nan
     data = pd.concat([data, sensitive], axis=1)
-    return pack_dataset(
-        data=data,
-        target=target,
-        sensitive=sensitive,
-        frame=pd.concat([data, target], axis=1),
-        descr=_DESCR.format(bias=bias),
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
+    if not as_frame:
+        return Sample(data.to_numpy(), target.to_numpy(), sensitive.to_numpy(dtype=object))
+    return Sample(data, target, sensitive)
 
 
 def _check_group_shares(

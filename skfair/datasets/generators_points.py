@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray
-from skfair.datasets._packing import checks, split_counts
+from skfair.datasets._packing import GroupedSample, Sample, checks, split_counts
 
 # variant -> (points per blob, centres, standard deviation, group of each blob)
 _BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]] = {
@@ -35,21 +35,23 @@ _BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]]
 
 @checks(
     {
+        "n_samples": [Interval(Integral, 4, None, closed="left")],
         "variant": [StrOptions(set(_BLOBS))],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
     },
 )
 def make_grouped_blobs(
-    variant: str = "equal",
+    n_samples: int = 400,
     *,
+    variant: str = "equal",
     shuffle: bool = False,
     random_state: int | np.random.RandomState | None = 1,
-) -> tuple[FloatArray, IntArray]:
+) -> GroupedSample:
     """Draw one of the four synthetic sets of the fair k-means paper.
 
-    400 points in the plane in two or four Gaussian blobs, and two groups. The defaults
-    ``shuffle=False, random_state=1`` give the very points of the paper.
+    Points in the plane in two or four Gaussian blobs, and two groups. The defaults
+    ``n_samples=400, shuffle=False, random_state=1`` give the very points of the paper.
 
     ============== ================== ========================= ===== ======================
     variant        points per blob    centres                   sd    groups
@@ -64,6 +66,8 @@ def make_grouped_blobs(
 
     Parameters
     ----------
+    n_samples : int, default=400
+        Number of points, at least 4; the blobs of another number have the same shares.
     variant : {"equal", "unequal", "two_equal", "two_unequal"}, default="equal"
         Which of the four sets.
     shuffle : bool, default=False
@@ -73,9 +77,9 @@ def make_grouped_blobs(
 
     Returns
     -------
-    X : ndarray of shape (400, 2)
+    data : ndarray of shape (n_samples, 2)
         The points, not scaled.
-    sensitive_features : ndarray of shape (400,)
+    sensitive_features : ndarray of shape (n_samples,)
         The group of each point, 0 or 1.
 
     See Also
@@ -99,7 +103,7 @@ def make_grouped_blobs(
     --------
     >>> import numpy as np
     >>> from skfair.datasets import make_grouped_blobs
-    >>> X, groups = make_grouped_blobs("two_unequal")
+    >>> X, groups = make_grouped_blobs(variant="two_unequal")
     >>> X.shape
     (400, 2)
     >>> np.bincount(groups).tolist()
@@ -107,6 +111,7 @@ def make_grouped_blobs(
     """
     rng = check_random_state(random_state)
     sizes, centers, spread, group_of_blob = _BLOBS[variant]
+    sizes = split_counts(n_samples, np.divide(sizes, sum(sizes)).tolist()).tolist()
     X, blob = make_blobs(
         n_samples=sizes, centers=centers, cluster_std=spread, shuffle=False, random_state=rng
     )
@@ -114,7 +119,7 @@ def make_grouped_blobs(
     if shuffle:
         order = rng.permutation(len(X))
         X, groups = X[order], groups[order]
-    return X, groups
+    return GroupedSample(X, groups)
 
 
 @checks(
@@ -135,7 +140,7 @@ def make_elliptical(
     group_purity: float = 0.8,
     shuffle: bool = True,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[FloatArray, IntArray, IntArray]:
+) -> Sample:
     """Draw two long elliptical clusters, one above the other, with two groups.
 
     Each cluster fills an ellipse evenly. Its half height is 0.5, its half width
@@ -161,9 +166,9 @@ def make_elliptical(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
+    data : ndarray of shape (n_samples, 2)
         The points.
-    labels : ndarray of shape (n_samples,)
+    target : ndarray of shape (n_samples,)
         The ellipse of each point, 0 or 1.
     sensitive_features : ndarray of shape (n_samples,)
         The group of each point, 0 or 1.
@@ -215,7 +220,7 @@ def make_three_groups(
     group_purity: float = 0.6,
     shuffle: bool = True,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[FloatArray, IntArray, IntArray]:
+) -> Sample:
     """Draw three round clusters in the plane, with three groups.
 
     The centres are the corners of a triangle with sides of length 3; the points around them
@@ -238,9 +243,9 @@ def make_three_groups(
 
     Returns
     -------
-    X : ndarray of shape (n_samples, 2)
+    data : ndarray of shape (n_samples, 2)
         The points.
-    labels : ndarray of shape (n_samples,)
+    target : ndarray of shape (n_samples,)
         The cluster of each point: 0, 1 or 2.
     sensitive_features : ndarray of shape (n_samples,)
         The group of each point: 0, 1 or 2.
@@ -286,9 +291,9 @@ def _clusters_and_groups(n_samples: int, n_clusters: int, purity: float) -> tupl
 
 def _maybe_shuffled(
     X: FloatArray, labels: IntArray, groups: IntArray, shuffle: bool, rng: np.random.RandomState
-) -> tuple[FloatArray, IntArray, IntArray]:
+) -> Sample:
     """Return the three arrays, in one common random order when ``shuffle`` is set."""
     if not shuffle:
-        return X, labels, groups
+        return Sample(X, labels, groups)
     order = rng.permutation(len(X))
-    return X[order], labels[order], groups[order]
+    return Sample(X[order], labels[order], groups[order])

@@ -11,14 +11,13 @@ wrongly more often in one direction than in the other, and the cause is a parame
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import Seed
+from skfair.datasets._packing import RankedSample
 
 _FROM_ONE = [Interval(Integral, 1, None, closed="left")]
 _FROM_ZERO = [Interval(Real, 0, None, closed="left")]
@@ -26,7 +25,7 @@ _FROM_ZERO = [Interval(Real, 0, None, closed="left")]
 
 @validate_params(
     {
-        "n_queries": _FROM_ONE,
+        "n_samples": _FROM_ONE,
         "n_documents": [Interval(Integral, 2, None, closed="left")],
         "n_features": [Interval(Integral, 2, None, closed="left")],
         "n_informative": _FROM_ONE,
@@ -38,16 +37,16 @@ _FROM_ZERO = [Interval(Real, 0, None, closed="left")]
     prefer_skip_nested_validation=True,
 )
 def make_ranking_queries(
-    n_queries: int = 200,
+    n_samples: int = 20_000,
+    *,
     n_documents: int = 100,
     n_features: int = 136,
-    *,
     n_informative: int = 20,
     n_levels: int = 5,
     bias: float = 1.5,
     noise: float = 1.0,
     random_state: Seed = None,
-) -> tuple[FloatArray, IntArray, IntArray, NDArray[Any]]:
+) -> RankedSample:
     r"""Draw documents of queries with graded relevance that favours one group.
 
     The merit of a document is a linear function of its informative features, of variance 1. Its
@@ -61,8 +60,8 @@ def make_ranking_queries(
 
     Parameters
     ----------
-    n_queries : int, default=200
-        Number of queries.
+    n_samples : int, default=20000
+        Number of documents, a multiple of ``n_documents``.
     n_documents : int, default=100
         Documents of each query, at least 2.
     n_features : int, default=136
@@ -81,13 +80,13 @@ def make_ranking_queries(
 
     Returns
     -------
-    X : ndarray of shape (n_queries * n_documents, n_features)
+    data : ndarray of shape (n_samples, n_features)
         Features; those of a query differ from the others by a shift of its own.
-    y : ndarray of shape (n_queries * n_documents,)
+    target : ndarray of shape (n_samples,)
         Grades, integers from 0.
-    query_id : ndarray of shape (n_queries * n_documents,)
+    query_id : ndarray of shape (n_samples,)
         The query of each row, integers from 0; rows of one query are together.
-    sensitive_features : ndarray of shape (n_queries * n_documents,)
+    sensitive_features : ndarray of shape (n_samples,)
         "high" or "low".
 
     See Also
@@ -97,7 +96,9 @@ def make_ranking_queries(
     Examples
     --------
     >>> from skfair.datasets import make_ranking_queries
-    >>> X, y, query_id, groups = make_ranking_queries(20, 50, 10, n_informative=5, random_state=0)
+    >>> X, y, query_id, groups = make_ranking_queries(
+    ...     1000, n_documents=50, n_features=10, n_informative=5, random_state=0
+    ... )
     >>> X.shape, query_id[[0, -1]].tolist()
     ((1000, 10), [0, 19])
     >>> bool(y[groups == "high"].mean() > y[groups == "low"].mean())
@@ -108,9 +109,14 @@ def make_ranking_queries(
             f"n_informative={n_informative} leaves no column for the quality score. Pass at most "
             f"n_features - 1 = {n_features - 1}."
         )
+    if n_samples % n_documents:
+        raise ValueError(
+            f"n_samples={n_samples} documents are no whole number of queries of "
+            f"n_documents={n_documents} each. Pass a multiple of it."
+        )
     rng = check_random_state(random_state)
-    n_queries, n_informative = int(n_queries), int(n_informative)  # True is 1
-    n_rows = n_queries * int(n_documents)
+    n_rows, n_informative = int(n_samples), int(n_informative)  # True is 1
+    n_queries = n_rows // int(n_documents)
     query_id = np.repeat(np.arange(n_queries), n_documents)
     own = rng.normal(size=(n_rows, n_features))
     weights = rng.normal(size=n_informative)
@@ -122,4 +128,5 @@ def make_ranking_queries(
     graded = merit + bias * is_high + noise * luck
     thresholds = np.quantile(graded, 1 - 0.5 ** np.arange(1, n_levels))
     y = np.searchsorted(thresholds, graded).astype(np.int64)
-    return own + shifts[query_id], y, query_id, np.where(is_high, "high", "low")
+    groups = np.where(is_high, "high", "low")
+    return RankedSample(own + shifts[query_id], y, query_id, groups)

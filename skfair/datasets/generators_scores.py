@@ -13,12 +13,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from skfair.datasets._packing import checks, split_counts
+from skfair.datasets._packing import ScoredSample, checks, split_counts
 from skfair.utils.validation import check_numbers
 
 _DEFAULT_DISTRIBUTIONS: Mapping[Hashable, tuple[float, float]] = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
@@ -38,7 +37,7 @@ def make_group_scores(
     distributions: Mapping[Any, tuple[float, float]] | None = None,
     group_shares: Sequence[float] | None = None,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[Any]]:
+) -> ScoredSample:
     r"""Draw scores that are normal in each group, with labels that fit the scores.
 
     The score of a member of group g is normal with mean :math:`\mu_g` and standard deviation
@@ -60,9 +59,9 @@ def make_group_scores(
 
     Returns
     -------
-    y_true : ndarray of shape (n_samples,)
+    target : ndarray of shape (n_samples,)
         Labels, 0 or 1.
-    y_score : ndarray of shape (n_samples,)
+    scores : ndarray of shape (n_samples,)
         Scores, on the logit scale: any real number.
     sensitive_features : ndarray of shape (n_samples,)
         The group name of each row, in random order.
@@ -107,7 +106,7 @@ def make_group_scores(
     mean, deviation = np.array(list(laws.values()), dtype=np.float64).T
     y_score = rng.normal(mean[code], deviation[code])
     y_true = (rng.random_sample(n_samples) < expit(y_score)).astype(np.int64)
-    return y_true, y_score, np.asarray(list(laws))[code]
+    return ScoredSample(y_true, y_score, np.asarray(list(laws))[code])
 
 
 def _check_distributions(

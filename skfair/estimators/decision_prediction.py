@@ -31,6 +31,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
+from skfair.utils.deciders import warn_of_decider
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights
 
@@ -198,6 +199,8 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             Columns in the order of ``classes_``: the mean over the models of the folds.
         """
         check_is_fitted(self)
+        if self.prices_.any() or self._corrections is not None:
+            warn_of_decider(self)
         rows = self._read_features(as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 

@@ -12,7 +12,7 @@ from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objecti
 from skfair.problems.partial.ranking import PAIR_LOSSES
 from skfair.solvers import ALLBFGS
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 
 # Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
 # ramp's corners.
@@ -46,9 +46,10 @@ def make_objective(
         return loss.prepare(targets, shares)
     fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
     if isinstance(loss, str) and loss not in fitting:
+        known = [*fitting, *PAIR_LOSSES]
         raise ValueError(
-            f"There is no loss {loss!r} for classification. The losses are "
-            f"{', '.join(map(repr, [*fitting, *PAIR_LOSSES]))}."
+            f"There is no loss {loss!r} for classification.{did_you_mean(loss, known)} The losses "
+            f"are {', '.join(map(repr, known))}."
         )
     return MeanLoss(make_loss(loss, "classification"), targets, shares)
 
@@ -61,8 +62,11 @@ def solver_of_name(name: str) -> Solver:
         return DC_SOLVERS[name]()
     if name in set(SOLVERS):
         return SOLVERS[name]()
-    known = ", ".join(map(repr, ["auto", "repair", *DC_SOLVERS, *SOLVERS]))
-    raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
+    known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
+    listing = ", ".join(map(repr, known))
+    raise ValueError(
+        f"There is no solver {name!r}.{did_you_mean(name, known)} The solvers are {listing}."
+    )
 
 
 def make_surrogate(surrogate: Kind | Surrogate, solver: Solver) -> Surrogate:

@@ -45,6 +45,8 @@ ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
+# A list of at most so many texts may be a list of names of columns.
+_MOST_NAMES = 10
 
 
 def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
@@ -62,8 +64,19 @@ def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = Non
     if n_samples is not None and n_rows != n_samples:
         raise ValueError(
             f"{argument} has {n_rows} rows but X has {n_samples}. Pass one value per row of X."
+            f"{_hint_on_names(given, role)}"
         )
     return columns
+
+
+def _hint_on_names(given: object, role: Role) -> str:
+    """Say where the names of columns go, if a few texts stand where values are expected."""
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+        return ""
+    if len(given) > _MOST_NAMES:
+        return ""
+    parameter = f"sensitive={given!r}" if role is SENSITIVE else f"control_columns={given!r}"
+    return f" If {listed(given)} are names of columns of X, set {parameter} of the estimator."
 
 
 def _table_columns(given: Any, argument: str) -> Columns:

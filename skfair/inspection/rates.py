@@ -31,7 +31,7 @@ from skfair.inspection._style import (
 )
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
@@ -425,6 +425,7 @@ def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -
     if unknown or not chosen:
         raise ValueError(
             f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(_KNOWN_RATES)}."
+            f"{did_you_mean(unknown[0], _KNOWN_RATES) if unknown else ''}"
         )
     needy = [rate for rate in chosen if rate != "selection_rate"]
     if y_true is None and needy:

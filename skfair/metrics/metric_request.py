@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from skfair.metrics.evidence_of_scores import SCORE_METRICS
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
+from skfair.utils.text import did_you_mean
 
 
 @runtime_checkable
@@ -46,8 +47,10 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     if not has_test and request.name not in SCORE_METRICS:
         rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
         rules.remove("treatment_equality")
-        names = ", ".join(map(repr, [*rules, *SCORE_METRICS, *LARGEST_RATES]))
-        raise ValueError(f"There is no test of metric={metric!r}. Choose from {names}.")
+        known = [*rules, *SCORE_METRICS, *LARGEST_RATES]
+        hint = did_you_mean(metric, known)
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
     if comparison == "ratio" and (request.spec is None or request.comparison != "ratio"):
         raise ValueError(
             f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a rule "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 
@@ -20,9 +19,9 @@ class Report(pd.DataFrame):
     """
 
     @property
-    def _constructor(self) -> type[pd.DataFrame]:
-        # Slices and computed frames are plain DataFrames: only the report prints as a report.
-        return pd.DataFrame
+    def _constructor(self) -> type[Report]:
+        # Copies, rounded reports and selections of columns print as reports too.
+        return Report
 
     def compact(self, digits: int = 3) -> pd.DataFrame:
         """Return the report as text: each value with its interval, as it is printed.
@@ -37,18 +36,20 @@ class Report(pd.DataFrame):
         text : DataFrame of str
             One column per value.
         """
-        text = {}
-        for name in self.columns:
-            if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in self.columns:
+        text, names = pd.DataFrame(index=self.index), list(self.columns)
+        intervals = [name for name in names if _has_interval(name, names)]
+        ends = {f"{name}_{end}" for name in intervals for end in ("low", "high")}
+        for place, name in enumerate(names):
+            values = self.iloc[:, place]
+            if name in ends:
                 continue
-            if f"{name}_low" in self.columns:
-                columns = [self[name], self[f"{name}_low"], self[f"{name}_high"]]
-                text[name] = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
-            elif self[name].dtype.kind == "f" and name != "n":
-                text[name] = [_number_text(value, digits) for value in self[name]]
+            if name in intervals:
+                columns = [values, self[f"{name}_low"], self[f"{name}_high"]]
+                cells = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
             else:
-                text[name] = [f"{value:g}" if name == "n" else str(value) for value in self[name]]
-        return pd.DataFrame(text, index=self.index)
+                cells = _column_text(values, 0 if name == "n" else digits)
+            text.insert(text.shape[1], name, cells, allow_duplicates=True)
+        return text.set_axis([name for name in names if name not in ends], axis=1)
 
     def __repr__(self) -> str:
         return str(self.compact().to_string())
@@ -61,12 +62,25 @@ class Report(pd.DataFrame):
         return self.compact().to_html(*args, **kwargs)
 
 
+def _has_interval(name: object, names: list[Any]) -> bool:
+    """Whether a column is the only one of its name and has both ends of an interval."""
+    columns = [name, f"{name}_low", f"{name}_high"]
+    return isinstance(name, str) and all(names.count(one) == 1 for one in columns)
+
+
+def _column_text(values: pd.Series, digits: int) -> list[str]:
+    """Return the cells of a column without an interval."""
+    if values.dtype.kind != "f":
+        return [str(value) for value in values]
+    return [_number_text(value, digits) for value in values]
+
+
 def _number_text(value: float, digits: int) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+    return "-" if pd.isna(value) else f"{value:.{digits}f}"
 
 
 def _interval_text(row: tuple[float, ...], digits: int) -> str:
     value, low, high = row
-    if np.isnan(value) or np.isnan(low):
+    if pd.isna(value) or pd.isna(low):
         return _number_text(value, digits)
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

@@ -68,8 +68,9 @@ def group_report(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels, or numbers with ``pos_label=None``.
+    y_true : array-like of shape (n_samples,) or None
+        True labels, or numbers with ``pos_label=None``. None leaves out the rates that need them:
+        the report has ``n`` and ``selection_rate``.
     y_pred : array-like of shape (n_samples,)
         Predicted labels, or numbers with ``pos_label=None``.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
@@ -120,15 +121,15 @@ def group_report(
     >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
     >>> report = group_report(y_true, y_pred, sensitive_features=sex, interval=None)
     >>> print(report[["n", "selection_rate", "accuracy"]])
-               n  selection_rate  accuracy
-    f        4.0           0.750     0.750
-    m        4.0           0.500     0.500
-    overall  8.0           0.625     0.625
+             n selection_rate accuracy
+    f        4          0.750    0.750
+    m        4          0.500    0.500
+    overall  8          0.625    0.625
     """
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    if y_true is None:
-        raise ValueError("group_report needs y_true, got None.")
+    if y_true is None and (metrics or pos_label is None):
+        raise ValueError("group_report needs y_true for metrics= and pos_label=None, got None.")
     if interval not in ("wilson", "bootstrap", None):
         raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
     if pos_label is None and not metrics:
@@ -141,7 +142,7 @@ def group_report(
         table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
     listed = _Listed(table.groups)
     counts = listed.with_overall(table.counts)
-    columns = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}
+    columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     effective = counts
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
     if weights is not None:
@@ -150,8 +151,8 @@ def group_report(
     draws = None
     if interval == "bootstrap":
         draws = resampled_tables(effective, n_bootstrap, random_state)
-    limits = {}
-    for rate in _REPORT_RATES if pos_label is not None else ():
+    rates = _REPORT_RATES if y_true is not None else ("selection_rate",)
+    for rate in rates if pos_label is not None else ():
         columns[rate] = rates_of(counts, rate)
         if interval is not None:
             ends = _ends_of(rate, columns[rate], effective, draws, confidence)
@@ -162,7 +163,7 @@ def group_report(
             columns["mean_score"] = listed.sums(
                 scores if weights is None else scores * weights
             ) / listed.sums(weights)
-    if metrics is not None:
+    if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows.read(y_true, y_pred, y_score, weights)
         resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)

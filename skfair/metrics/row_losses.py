@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores
 
 
@@ -89,7 +89,7 @@ def _find_loss(loss: Loss, task: Task) -> RowLoss:
     if callable(loss) and not isinstance(loss, type):
         return partial(_values_of, loss, is_of_targets_first=True)
     other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
-    hint = f" {loss!r} is for task={other[0]!r}." if other else ""
+    hint = f" {loss!r} is for task={other[0]!r}." if other else did_you_mean(loss, _LOSSES[task])
     raise ValueError(
         f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function loss(y_true, "
         "y_score) that returns the loss of each row, or an object with a method exact(scores, "

@@ -4,7 +4,7 @@ A fairness scorer differs from scikit-learn's in three ways. It requests ``sensi
 itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
 X (``sensitive=``), which works without routing; ``control_features`` and
 ``control_columns`` are their like. And it passes the groups, and ``control_features``, on to an
-estimator whose prediction method takes them.
+estimator whose prediction method takes them, also if the metric, such as accuracy, does not.
 
 A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
 ``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
@@ -14,7 +14,7 @@ regressor there is but one response, ``predict``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -29,73 +29,12 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.named_columns import column_positions, take_columns
-from skfair.metrics import clusters, labels, losses, partial_rates, rankings, scores
-from skfair.metrics import partial as partial_metrics
+from skfair.metrics.against_rest import WorstClass
+from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
 from skfair.utils.response import get_response, response_method_of, takes_groups
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import asked_for
 
-# What each leading parameter of a metric stands for: which response it needs, if any.
-_RESPONSES: dict[str, str | tuple[str, ...] | None] = {
-    "X": None,
-    "y_true": None,
-    "y_pred": "predict",
-    "labels": "predict",
-    "y_score": ("decision_function", "predict_proba"),
-}
-
-Metric = Callable[..., float]
-
-_SMALLER_IS_BETTER: tuple[Metric, ...] = (
-    scores.statistical_parity_gap,
-    scores.wasserstein_gap,
-    scores.group_auc_gap,
-    scores.inter_group_pairwise_gap,
-    scores.intra_group_pairwise_gap,
-    losses.loss_parity_difference,
-    losses.largest_group_loss,
-    losses.excess_loss,
-    losses.mean_score_difference,
-    partial_metrics.partial_statistical_parity_gap,
-    partial_metrics.partial_group_auc_gap,
-    partial_metrics.partial_ccdf_gap,
-    partial_rates.partial_demographic_parity_gap,
-    partial_rates.partial_equal_opportunity_gap,
-    partial_rates.partial_equalized_odds_gap,
-    rankings.pair_error_gap,
-    rankings.exposure_gap,
-    rankings.rank_gap,
-    clusters.share_deviation,
-    clusters.kl_fairness_error,
-    *(getattr(labels, name) for name in labels.LARGEST_RATES),
-)
-# Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
-# when smaller is negated, and its scorer's name says so.
-_SCORERS: dict[str, tuple[Metric, bool]] = {
-    **{
-        (name if spec.greater_is_better else f"neg_{name}"): (
-            getattr(labels, name),
-            spec.greater_is_better,
-        )
-        for name, spec in labels.LABEL_METRICS.items()
-    },
-    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
-    "ndcg": (rankings.ndcg, True),
-    "balance_score": (clusters.balance_score, True),
-    "share_ratio": (clusters.share_ratio, True),
-}
-
-# Response methods other than those above.
-_METHODS: dict[Metric, str | tuple[str, ...]] = {
-    # The loss of a probability is not the loss of a score.
-    losses.loss_parity_difference: "decision_function",
-    losses.largest_group_loss: "decision_function",
-    losses.excess_loss: "decision_function",
-    **dict.fromkeys(
-        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
-        ("decision_function", "predict_proba", "predict"),
-    ),
-}
 # What a metric is told of the rows -> the option that says where it is found in X.
 _OPTIONS = {
     "sensitive_features": "sensitive",
@@ -133,9 +72,9 @@ class FairnessScorer(_BaseScorer):
         self._inputs = [
             name
             for name, parameter in parameters.items()
-            if parameter.kind is not parameter.KEYWORD_ONLY and name in _RESPONSES
+            if parameter.kind is not parameter.KEYWORD_ONLY and name in RESPONSES
         ]
-        defaults = [_RESPONSES[name] for name in self._inputs if _RESPONSES[name] is not None]
+        defaults = [RESPONSES[name] for name in self._inputs if RESPONSES[name] is not None]
         if len(defaults) != 1:
             raise ValueError(
                 f"The positional parameters of the metric {metric!r} must name exactly one "
@@ -146,12 +85,20 @@ class FairnessScorer(_BaseScorer):
         columns = sensitive, control_columns, query_column
         # Where each attribute is found in X; None for those that arrive as metadata.
         self._columns = dict(zip(_OPTIONS, columns, strict=True))
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        # A metric of accuracy takes no groups: they are for models that need them to predict.
+        self._compares_groups = takes_any or "sensitive_features" in parameters
         groups = parameters.get("sensitive_features")
-        self._needs_groups = groups is None or groups.default is not None
+        self._needs_groups = self._compares_groups and (
+            groups is None or groups.default is not None
+        )
+        if not takes_any:
+            _check_arguments(metric, parameters, kwargs)
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
         for param, given in self._columns.items():
-            is_taken = param in parameters or param == "sensitive_features"
+            for_model = param != "query_id" and not self._compares_groups
+            is_taken = param in parameters or param == "sensitive_features" or for_model
             if given is not None and not is_taken:
                 raise ValueError(
                     f"{_OPTIONS[param]}={given!r} needs a metric that takes {param}; "
@@ -223,8 +170,7 @@ class FairnessScorer(_BaseScorer):
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
         given = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
-        groups = given.pop("sensitive_features")
-        kwargs |= {param: values for param, values in given.items() if values is not None}
+        groups = given["sensitive_features"]
         if groups is None and self._needs_groups:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
@@ -235,9 +181,10 @@ class FairnessScorer(_BaseScorer):
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
         pos_label = self._pos_label(estimator)
-        attributes = {"sensitive_features": groups, "control_features": given["control_features"]}
         taken = {
-            p: values for p, values in attributes.items() if takes_groups(estimator, method, p)
+            param: given[param]
+            for param in ("sensitive_features", "control_features")
+            if given[param] is not None and takes_groups(estimator, method, param)
         }
         if is_lazy(X):
             response = _lazy_response(estimator, X, method, taken, pos_label)
@@ -250,7 +197,15 @@ class FairnessScorer(_BaseScorer):
         else:
             response = method_caller(estimator, method, X, pos_label=pos_label)
         arguments = [{"X": X, "y_true": y_true}.get(name, response) for name in self._inputs]
-        result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
+        kwargs |= {
+            param: values
+            for param, values in given.items()
+            if values is not None and (self._compares_groups or param == "query_id")
+        }
+        if not self._compares_groups:  # not a metric of ours: it reads rows in memory only
+            arguments = [_gathered(values) for values in arguments]
+            kwargs = {name: _gathered(values) for name, values in kwargs.items()}
+        result = self._score_func(*arguments, **kwargs)
         return cast(float, self._sign * result)
 
     def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
@@ -274,14 +229,36 @@ class FairnessScorer(_BaseScorer):
         return wanted if wanted in list(estimator.classes_) else None
 
     def __repr__(self) -> str:
-        extra = "".join(
+        extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""
+        extra += "".join(
             f", {_OPTIONS[param]}={columns!r}"
             for param, columns in self._columns.items()
             if columns is not None
         )
         arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
-        name = getattr(self._score_func, "__name__", repr(self._score_func))
+        name = _name_of(self._score_func)
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
+
+
+def _check_arguments(
+    metric: Metric, parameters: Mapping[str, inspect.Parameter], kwargs: dict[str, Any]
+) -> None:
+    """Raise for arguments that the metric does not take, and for those that it lacks."""
+    for name in kwargs:
+        if name not in parameters:
+            options = [p for p in parameters if p not in RESPONSES] + [*_OPTIONS.values()]
+            raise TypeError(
+                f"{_name_of(metric)} takes no argument {name!r}.{did_you_mean(name, options)} It "
+                f"takes {', '.join(options)}."
+            )
+    arriving = {*RESPONSES, *_OPTIONS, "sample_weight", *kwargs}
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in arriving:
+            raise TypeError(f"The scorer of {_name_of(metric)} needs the argument {name}=.")
+
+
+def _name_of(metric: Metric) -> str:
+    return str(getattr(metric, "__name__", repr(metric)))
 
 
 def _call(estimator: object, method: str, X: MatrixLike, pos_label: ClassLabel = None) -> Any:
@@ -295,6 +272,10 @@ def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
         return take_columns(X, columns, argument)
     positions = column_positions(meta_of(X), columns, argument)
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
+
+
+def _gathered(values: Any) -> Any:
+    return np.asarray(values) if is_lazy(values) else values
 
 
 def _lazy_response(
@@ -337,6 +318,7 @@ def make_fairness_scorer(
     sensitive: ColumnNames | None = None,
     control_columns: ColumnNames | None = None,
     query_column: str | int | None = None,
+    worst_class: bool = False,
     **kwargs: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric.
@@ -346,7 +328,8 @@ def make_fairness_scorer(
     metric : callable
         A metric of :mod:`skfair.metrics`, or a function whose positional parameters are named
         ``y_true``, ``y_pred``, ``y_score``, ``labels`` or ``X`` and which takes
-        ``sensitive_features`` as a keyword.
+        ``sensitive_features`` as a keyword. The groups of one that does not take them, such as
+        ``sklearn.metrics.f1_score``, are passed to the model only, if the model needs them.
     greater_is_better : bool, default=None
         Whether larger values are better; a metric for which they are not is negated. None is
         allowed for the metrics of this package.
@@ -362,6 +345,9 @@ def make_fairness_scorer(
     query_column : str or int, default=None
         Column of X that holds the queries, for metrics of rankings; by default ``query_id`` arrives
         as metadata.
+    worst_class : bool, default=False
+        Whether a metric of labels is computed for each class against the rest, for several classes.
+        The score is that of the class with the worst value.
     **kwargs
         Further arguments of the metric, such as ``interval`` or ``pos_label``.
 
@@ -384,7 +370,7 @@ def make_fairness_scorer(
             f"metric must be a function, got {metric!r}. For a name use "
             "skfair.metrics.get_scorer(name)."
         )
-    known = dict(_SCORERS.values())
+    known = dict(SCORERS.values())
     underlying = metric.func if isinstance(metric, partial) else metric
     if greater_is_better is None:
         if underlying not in known:
@@ -394,8 +380,12 @@ def make_fairness_scorer(
             )
         greater_is_better = known[underlying]
     if response_method is None:
-        response_method = _METHODS.get(underlying)
+        response_method = METHODS.get(underlying)
     sign = 1 if greater_is_better else -1
+    if worst_class:
+        metric = WorstClass(metric, known.get(underlying, greater_is_better))
+        if "pos_label" in kwargs:
+            raise ValueError("worst_class=True tries every class. Do not pass pos_label.")
     columns = sensitive, control_columns, query_column
     return FairnessScorer(metric, sign, kwargs, response_method, *columns)
 
@@ -409,8 +399,8 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
         One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
         when smaller, and is negated.
     **kwargs
-        Passed to :func:`make_fairness_scorer`: ``sensitive``, ``control_columns``, or
-        arguments of the metric.
+        Passed to :func:`make_fairness_scorer`: ``sensitive``, ``control_columns``,
+        ``worst_class``, or arguments of the metric.
 
     Returns
     -------
@@ -423,13 +413,14 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
     >>> get_scorer("equalized_odds_ratio", sensitive=["sex"])
     make_fairness_scorer(equalized_odds_ratio, greater_is_better=True, sensitive=['sex'])
     """
-    if not isinstance(name, str) or name not in _SCORERS:
-        hint = f" Did you mean 'neg_{name}'?" if f"neg_{name}" in _SCORERS else ""
+    if not isinstance(name, str) or name not in SCORERS:
+        negated = f"neg_{name}"
+        hint = did_you_mean(negated if negated in SCORERS else name, SCORERS)
         raise ValueError(
             f"{name!r} is not a fairness scorer.{hint} The names, from get_scorer_names(): "
             f"{listed(get_scorer_names())}."
         )
-    metric, greater_is_better = _SCORERS[name]
+    metric, greater_is_better = SCORERS[name]
     return make_fairness_scorer(metric, greater_is_better=greater_is_better, **kwargs)
 
 
@@ -447,4 +438,4 @@ def get_scorer_names() -> list[str]:
     >>> "neg_demographic_parity_difference" in get_scorer_names()
     True
     """
-    return sorted(_SCORERS)
+    return sorted(SCORERS)

@@ -24,6 +24,7 @@ from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics import make_fairness_scorer
+from skfair.metrics.against_rest import against_rest
 from skfair.model_selection.limits import (
     Limits,
     disparity_reached,
@@ -352,7 +353,7 @@ def _disparity_of(
             # may be 1 among others, which metrics read as "not said", or be predicted for nobody.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else classes[-1:]
-            parts = [_against_rest(rule_metric, label) for label in labels]
+            parts = [against_rest(rule_metric, label) for label in labels]
         options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
         options["greater_is_better"] = True
         measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
@@ -365,15 +366,6 @@ def _disparity_of(
         return max(found, default=0.0)
 
     return disparity
-
-
-def _against_rest(metric: Callable[..., float], label: Any) -> Callable[..., float]:
-    """Return a metric of one class against the rest."""
-
-    def of_class(y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
-        return metric(np.asarray(y_true) == label, np.asarray(y_pred) == label, **options)
-
-    return of_class
 
 
 def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:

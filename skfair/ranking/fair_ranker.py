@@ -169,7 +169,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     >>> from skfair.metrics import pair_error_gap
     >>> from skfair.ranking import FairRanker
     >>> X, y, query_id, groups = make_ranking_queries(
-    ...     60, 100, 40, n_informative=5, bias=2, random_state=0
+    ...     6000, n_documents=100, n_features=40, n_informative=5, bias=2, random_state=0
     ... )
     >>> seen = query_id < 30
     >>> model = FairRanker(max_disparity=0.2, random_state=0)

@@ -16,7 +16,7 @@ import numpy as np
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap, differences, ratios, totals
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_labels, check_scores, one_dimensional
 
 # Measures of the model before a change bear this prefix.
@@ -273,7 +273,10 @@ def _chosen(
     """Pick comparisons by name; what was asked for must exist and be computable."""
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.")
+        hint = did_you_mean(unknown[0], known)
+        raise ValueError(
+            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint}"
+        )
     lacking = [name for name in names if not set(known[name].measures) <= measures]
     if lacking and is_asked:
         raise ValueError(

@@ -21,22 +21,17 @@ __all__ = [
     "ALLBFGS",
     "ALM",
     "SOLVERS",
-    "DC_SOLVERS",
     # eigenvectors of spectral clustering
     "Lanczos",
     "DenseEigh",
     "Arpack",
     "AutoEigen",
     "EigenResult",
-    "EIGEN_SOLVERS",
     # clusterings
     "Prices",
     "CLUSTERING_SOLVERS",
     # for a solver of your own
-    "Answer",
     "IterativeSolver",
     "Solver",
     "SolverResult",
-    "Step",
-    "check_needs",
 ]

@@ -1,20 +1,11 @@
 """What ``skfair.solvers`` offers; imported when one of these names is first asked for there."""
 
-from skfair.solvers.base import (
-    DC_SOLVERS,
-    SOLVERS,
-    Answer,
-    IterativeSolver,
-    Solver,
-    SolverResult,
-    Step,
-    check_needs,
-)
+from skfair.solvers.base import SOLVERS, IterativeSolver, Solver, SolverResult
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.solvers.clustering.prices import Prices
 from skfair.solvers.eigen.arpack import Arpack
 from skfair.solvers.eigen.auto import AutoEigen
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.solvers.eigen.base import EigenResult
 from skfair.solvers.eigen.dense import DenseEigh
 from skfair.solvers.eigen.lanczos import Lanczos
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
@@ -27,22 +18,17 @@ __all__ = [
     "ALLBFGS",
     "ALM",
     "SOLVERS",
-    "DC_SOLVERS",
     # eigenvectors of spectral clustering
     "Lanczos",
     "DenseEigh",
     "Arpack",
     "AutoEigen",
     "EigenResult",
-    "EIGEN_SOLVERS",
     # clusterings
     "Prices",
     "CLUSTERING_SOLVERS",
     # for a solver of your own
-    "Answer",
     "IterativeSolver",
     "Solver",
     "SolverResult",
-    "Step",
-    "check_needs",
 ]

@@ -98,7 +98,7 @@ class Step:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from skfair.solvers import Step
+    >>> from skfair.solvers.base import Step
     >>> at = SimpleNamespace(theta=[0.5], objective=0.25, constraints=[])
     >>> Step(at, multipliers=[], n_iter=3).status is None
     True
@@ -373,7 +373,8 @@ def check_needs(solver: Solver, problem: Problem) -> None:
 
     Examples
     --------
-    >>> from skfair.solvers import ALNewton, check_needs
+    >>> from skfair.solvers import ALNewton
+    >>> from skfair.solvers.base import check_needs
     >>> class Smooth:
     ...     offers = frozenset()
     >>> check_needs(ALNewton(), Smooth())

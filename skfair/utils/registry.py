@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Generic, TypeVar
 
+from skfair.utils.text import did_you_mean
+
 T = TypeVar("T")
 
 
@@ -58,7 +60,7 @@ class Registry(Generic[T]):
         if name not in self._components:
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(
-                f"There is no {self._kind} {name!r}. The {kinds} are "
+                f"There is no {self._kind} {name!r}.{did_you_mean(name, self)} The {kinds} are "
                 f"{', '.join(map(repr, sorted(self)))}."
             )
         return self._components[name]

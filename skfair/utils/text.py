@@ -1,8 +1,9 @@
-"""Phrases that repeat in messages: counts and short lists."""
+"""Phrases that repeat in messages: counts, short lists and names that are nearly right."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 # How many items an error message lists before it says "and 7 more".
@@ -20,6 +21,13 @@ def listed(items: Iterable[Any]) -> str:
 def plural(n: int, noun: str) -> str:
     """Return ``"1 row"`` or ``"2 rows"``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return ``" Did you mean 'x'?"`` with the most similar of the known names, or nothing."""
+    names = {str(one).lower(): str(one) for one in known}
+    near = get_close_matches(str(name).lower(), names, 1)
+    return f" Did you mean {names[near[0]]!r}?" if near else ""
 
 
 def visible(text: str) -> str:

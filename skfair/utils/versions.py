@@ -8,6 +8,7 @@ import sys
 from importlib import metadata
 
 from skfair._version import __version__
+from skfair.utils.namesakes import namesakes
 
 _PACKAGES = (
     "numpy",
@@ -32,5 +33,7 @@ def version_table() -> str:
             rows.append((name, metadata.version(name)))
         except metadata.PackageNotFoundError:
             rows.append((name, "not installed"))
+    for name, version in namesakes().items():
+        rows.append(("conflict", f"{name} {version} installs a package skfair too: uninstall it"))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {version}" for name, version in rows)

@@ -413,7 +413,7 @@ def test_determinism_and_relabelling():
 
 def test_the_papers_sets_reach_every_balance():
     for variant in ("equal", "unequal", "two_equal", "two_unequal"):
-        X, groups = make_grouped_blobs(variant)
+        X, groups = make_grouped_blobs(variant=variant)
         attained = balance_score(np.zeros(len(X)), sensitive_features=groups)
         for share in (0.5, 0.9):
             model = FairKMeans(2, min_balance=share, random_state=0).fit(

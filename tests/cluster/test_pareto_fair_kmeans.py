@@ -126,7 +126,7 @@ def test_the_display_draws_it(fitted):
 @pytest.mark.parametrize("variant", ["equal", "unequal", "two_equal", "two_unequal"])
 def test_the_papers_sets(variant):
     """Two clusters, groups that live apart: the front runs from one end to the other."""
-    X, groups = make_grouped_blobs(variant)
+    X, groups = make_grouped_blobs(variant=variant)
     front = ParetoFairKMeans(2, balances=11, random_state=0).fit(X, sensitive_features=groups)
     assert front.relative_balances_[-1] > 0.98
     assert front.costs_[0] == pytest.approx(KMeans(2, n_init=5, random_state=0).fit(X).inertia_)

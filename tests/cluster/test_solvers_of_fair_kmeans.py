@@ -198,7 +198,7 @@ def test_the_best_of_several_starts_has_the_least_objective(solver):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_more_runs_never_have_a_larger_objective():
     """The cheapest of them may be the least fair one."""
-    X, groups = make_grouped_blobs("two_equal")
+    X, groups = make_grouped_blobs(variant="two_equal")
     for seed in (0, 2):
         values = []
         for n_init in (1, 4):  # the first seeds are the same

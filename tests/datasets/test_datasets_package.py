@@ -1,7 +1,10 @@
 """The package as a whole: what it exports, and what importing it does not load."""
 
+import inspect
 import subprocess
 import sys
+
+import pytest
 
 from skfair import datasets
 
@@ -9,6 +12,22 @@ from skfair import datasets
 def test_every_exported_name_exists_and_has_an_example():
     for name in datasets.__all__:
         assert ">>>" in getattr(datasets, name).__doc__
+
+
+MAKERS = [name for name in datasets.__all__ if name.startswith("make_")]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_makers_take_n_samples_first_and_return_a_named_tuple(name):
+    make = getattr(datasets, name)
+    first, *others = inspect.signature(make).parameters.values()
+    assert first.name == "n_samples"
+    assert all(one.kind is one.KEYWORD_ONLY for one in others)
+    sample = make(500, random_state=0)
+    assert sample._fields[-1] == "sensitive_features"
+    assert {"data", "target"} & set(sample._fields)
+    assert [part.shape[0] for part in sample] == [500] * len(sample)
+    assert sample.sensitive_features is sample[-1]
 
 
 def test_import_is_light():

@@ -21,10 +21,13 @@ from sklearn.utils._param_validation import (
 )
 
 import skfair
-from skfair import inspection, metrics, model_selection, monitoring, report, solvers
+from skfair import inspection, metrics, model_selection, monitoring, report
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
+from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
 from tests.house import discover_estimators
@@ -58,9 +61,6 @@ EXEMPT = {
     "skfair.solvers.EigenResult": "a tuple that solvers return",
     "skfair.solvers.Solver": "abstract; its subclasses are covered",
     "skfair.solvers.IterativeSolver": "abstract; its subclasses are covered",
-    "skfair.solvers.Step": "made by solvers",
-    "skfair.solvers.Answer": "made by solvers",
-    "skfair.solvers.check_needs": "takes a solver and a problem, which only estimators make",
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
     "skfair.model_selection.BestWithin": "made and used by best_within",
     "skfair.metrics.Report": "made and used by group_report and fairness_report",
@@ -309,9 +309,9 @@ def component_case(draw, name: str, component: type) -> Case:
 def owner_of(component: type) -> type:
     """The estimator that takes a solver or a rule."""
     for registry, owner in (
-        (solvers.DC_SOLVERS, PartialParityClassifier),
-        (solvers.EIGEN_SOLVERS, FairSpectralClustering),
-        (solvers.CLUSTERING_SOLVERS, FairKMeans),
+        (DC_SOLVERS, PartialParityClassifier),
+        (EIGEN_SOLVERS, FairSpectralClustering),
+        (CLUSTERING_SOLVERS, FairKMeans),
     ):
         if component in [registry[name] for name in registry]:
             return owner

@@ -24,7 +24,8 @@ from skfair.constraints import CONSTRAINTS, DemographicParity
 from skfair.losses import LOSSES
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
-from skfair.solvers import DC_SOLVERS, SOLVERS
+from skfair.solvers import SOLVERS
+from skfair.solvers.base import DC_SOLVERS
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 
 BOOLEAN = ([True, False], [2, "yes", np.True_])
@@ -244,6 +245,7 @@ ARGUMENTS = {
     ),
     "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
     "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
+    "worst_class": BOOLEAN,
     "query_column": ([None], [0, "sex", [0], 99, -1]),
     "aggregate": (["mean", "median", "max", 0.9], [-0.1, 1.5, True, "worst"]),
     "k": ([None, 3], [0, -1, 2.5, 10**6]),
@@ -297,8 +299,7 @@ ARGUMENTS = {
     "data_home": ([None], ["nowhere", 3]),
     "folder": ([None], ["nowhere", 3, "/dev/null"]),
     "load_local.name": (["adult", "compas"], ["nonsense", "../adult"]),
-    "n_queries": ([3, 8], [1, 0, 2.0]),
-    "n_documents": ([6, 10], [1, 2, -1]),
+    "n_documents": ([4, 10], [1, 2, -1]),
     "n_features": ([4, 6], [1, 2, 0]),
     "n_informative": ([1, 2], [0, 50, 1.5]),
     "n_levels": ([2, 5], [1, 31]),

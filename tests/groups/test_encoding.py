@@ -432,3 +432,11 @@ def test_half_a_character_is_no_name(given):
             read(given)
         assert type(caught.value) is ValueError
         str(caught.value).encode()
+
+
+def test_names_of_columns_in_place_of_values_are_sent_to_their_parameter():
+    for names in (["sex"], ["sex", "age"], ("sex",)):
+        with pytest.raises(ValueError, match=r"names of columns of X, set sensitive=[\[(]'sex'"):
+            encode_groups(names, n_samples=5)
+    with pytest.raises(ValueError, match="per row of X.$"):
+        encode_groups(["f", "m"] * 20, n_samples=5)

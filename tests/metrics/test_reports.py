@@ -1,3 +1,4 @@
+import copy
 import pickle
 import tracemalloc
 
@@ -5,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.metrics import zero_one_loss
 
 import skfair.metrics
 from skfair.metrics import Report, fairness_report, group_report
@@ -109,7 +111,6 @@ def test_reports_print_compactly_and_are_data_frames():
     assert report.to_html().startswith("<table")
     assert report._repr_html_() == report.to_html()
     assert isinstance(report, pd.DataFrame)
-    assert type(report[["n"]]) is pd.DataFrame
     assert isinstance(pickle.loads(pickle.dumps(report)), Report)
     assert report.compact(digits=1).loc["a", "selection_rate"].startswith(f"{value:.1f} [")
 
@@ -352,7 +353,7 @@ def test_string_labels():
 @pytest.mark.parametrize(
     ("function", "y", "p", "options", "message"),
     [
-        (group_report, None, [0, 1], {}, "group_report needs y_true"),
+        (group_report, None, [0, 1], {"pos_label": None}, "group_report needs y_true"),
         (group_report, [0, 1], [0, 1], {"interval": "exact"}, "interval must be 'wilson'"),
         (group_report, [0, 1], [0, 1], {"confidence": 95}, "confidence must be between 0 and 1"),
         (fairness_report, [0, 1], None, {}, "needs y_pred, y_score or both"),
@@ -375,3 +376,65 @@ def test_resamples_of_scores_are_not_all_held_at_once():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < peaks[1] + 20 * s.nbytes
+
+
+def test_reports_survive_copies_rounding_and_selections():
+    y, p, _, groups, _ = case()
+    report = group_report(y, p, sensitive_features=groups)
+    gaps = fairness_report(y, p, sensitive_features=groups, n_bootstrap=20, random_state=0)
+    for full in (report, gaps):
+        for changed in (full.copy(), copy.deepcopy(full), full.round(6), full.head(2), full.T.T):
+            assert isinstance(changed, Report)
+            shown = full.compact().loc[changed.index]
+            pd.testing.assert_frame_equal(changed.compact(), shown)
+    columns = ["n", "selection_rate", "selection_rate_low", "selection_rate_high"]
+    assert report[columns].compact().columns.tolist() == ["n", "selection_rate"]
+    assert "[" in repr(report[columns])
+    assert "[" not in repr(report[columns[:2]])
+    assert type(report.compact()) is pd.DataFrame
+
+
+def test_whatever_is_computed_from_a_report_can_be_shown():
+    y, p, _, groups, rng = case()
+    strata = rng.choice(["u", "v"], y.size)
+    report = group_report(y, p, sensitive_features=groups, control_features=strata)
+    computed = (
+        report.T,
+        report.isna(),
+        report.unstack(),
+        report.reset_index(),
+        report.describe(),
+        report.set_axis(range(report.shape[1]), axis=1),
+        pd.concat([report[["n", "n"]], report], axis=1),
+        report.iloc[:0],
+        report.convert_dtypes(),
+    )
+    for table in computed:
+        assert repr(table)
+        assert table._repr_html_()
+
+
+@pytest.mark.parametrize("interval", ["wilson", "bootstrap", None])
+def test_group_report_of_selection_rates_needs_no_true_labels(interval):
+    y, p, scores, groups, rng = case()
+    options = {
+        "sensitive_features": groups,
+        "control_features": rng.choice(["u", "v"], y.size),
+        "sample_weight": rng.uniform(1, 2, y.size),
+        "y_score": scores,
+        "interval": interval,
+        "random_state": 0,
+    }
+    full = group_report(y, p, **options)
+    found = group_report(None, p, **options)
+    assert [name for name in found if "_low" not in name and "_high" not in name] == [
+        "n",
+        "selection_rate",
+        "mean_score",
+    ]
+    same = ["n", "selection_rate", "mean_score"]
+    pd.testing.assert_frame_equal(found[same], full[same])
+    if interval == "wilson":
+        pd.testing.assert_frame_equal(found, full[found.columns])
+    with pytest.raises(ValueError, match="needs y_true for metrics="):
+        group_report(None, p, sensitive_features=groups, metrics={"error": zero_one_loss})

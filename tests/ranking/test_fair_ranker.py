@@ -25,7 +25,7 @@ from tests.naive import ranking as naive
 def data():
     """Rows of 80 queries in mixed order, of which the first 40 are for training."""
     X, y, query_id, groups = make_ranking_queries(
-        80, 60, 30, n_informative=5, bias=2.5, random_state=1
+        4800, n_documents=60, n_features=30, n_informative=5, bias=2.5, random_state=1
     )
     order = np.random.default_rng(0).permutation(y.size)
     return X[order], y[order], query_id[order], groups[order]
@@ -130,7 +130,7 @@ def penalised(X, y, query_id, groups, limit):
 @pytest.mark.parametrize("seed", [0, 1, 5])
 def test_queries_that_cannot_keep_the_limit_do_not_spoil_the_others(seed):
     X, y, query_id, groups = make_ranking_queries(
-        60, 30, 6, n_informative=5, bias=2, random_state=seed
+        1800, n_documents=30, n_features=6, n_informative=5, bias=2, random_state=seed
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -312,7 +312,9 @@ def test_each_attribute_has_its_own_limit(training):
 
 
 def test_without_a_limit_the_disparity_is_measured(recwarn):
-    X, y, query_id, groups = make_ranking_queries(10, 40, 30, bias=2, random_state=0)
+    X, y, query_id, groups = make_ranking_queries(
+        400, n_documents=40, n_features=30, bias=2, random_state=0
+    )
     model = FairRanker({"group": None}, random_state=0)
     model.fit(X, y, query_id, sensitive_features={"group": groups})
     assert not recwarn.list

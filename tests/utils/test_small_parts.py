@@ -12,8 +12,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 import skfair
+from skfair.constraints.base import CONSTRAINTS
+from skfair.estimators.partial_options import solver_of_name
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
+from skfair.inspection.rates import _check_rates
+from skfair.losses import LOSSES
+from skfair.metrics.metric_request import requested_metric
+from skfair.metrics.row_losses import _find_loss
+from skfair.problems.cut.choice import make_affinity
 from skfair.solvers import SOLVERS
+from skfair.solvers.clustering.base import clustering_solver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
@@ -63,6 +72,37 @@ def test_registry_finds_registers_and_explains():
         registry.register("one")(object)
     with pytest.raises(ValueError, match="There is no rule 'two'. The rules are 'one'"):
         registry["two"]
+
+
+def test_a_registry_proposes_the_most_similar_name():
+    for registry, wrong, right in (
+        (CONSTRAINTS, "equalised_odds", "equalized_odds"),
+        (CONSTRAINTS, "demographic_parity_difference", "demographic_parity"),
+        (SOLVERS, "ALNewton", "al_newton"),
+        (LOSSES, "logloss", "log_loss"),
+        (EIGEN_SOLVERS, "lanczo", "lanczos"),
+    ):
+        with pytest.raises(ValueError, match=f"{wrong!r}. Did you mean {right!r}\\?"):
+            registry[wrong]
+    with pytest.raises(ValueError, match="'xyzzy'. The solvers"):
+        SOLVERS["xyzzy"]
+
+
+def test_other_wrong_names_get_a_proposal():
+    for wrong, right, call in (
+        ("price", "prices", clustering_solver),
+        ("nearest_neighbors_graph", "nearest_neighbors", lambda name: make_affinity(name, {})),
+        (
+            "equal_oportunity",
+            "equal_opportunity",
+            lambda name: requested_metric(name, "difference"),
+        ),
+        ("al_newtn", "al_newton", solver_of_name),
+        ("selection_rates", "selection_rate", lambda name: _check_rates(name, [0, 1])),
+        ("hing", "hinge", lambda name: _find_loss(name, "classification")),
+    ):
+        with pytest.raises(ValueError, match=f"Did you mean {right!r}\\?"):
+            call(wrong)
 
 
 def test_registry_imports_the_modules_of_its_package(tmp_path, monkeypatch):

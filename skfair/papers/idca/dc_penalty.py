@@ -65,7 +65,7 @@ class DCPenalty(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers import DC_SOLVERS
+    >>> from skfair.solvers.base import DC_SOLVERS
     >>> DC_SOLVERS["dc_penalty"](weight=1.0).step
     0.002
     """

@@ -60,7 +60,7 @@ class DCSwitching(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers import DC_SOLVERS
+    >>> from skfair.solvers.base import DC_SOLVERS
     >>> DC_SOLVERS["dc_ssg"](eps=5e-3).schedule
     'static'
     """

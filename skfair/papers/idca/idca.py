@@ -84,7 +84,7 @@ class IDCA(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers import DC_SOLVERS
+    >>> from skfair.solvers.base import DC_SOLVERS
     >>> DC_SOLVERS["idca"](eps=5e-3).n_inner
     150
     """

@@ -88,7 +88,7 @@ class StochasticIDCA(DCSolver):
 
     Examples
     --------
-    >>> from skfair.solvers import DC_SOLVERS
+    >>> from skfair.solvers.base import DC_SOLVERS
     >>> DC_SOLVERS["idca_stochastic"](n_batch=128).n_inner
     150
     """

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from skfair.problems.cut.affinities.kernels import Kernel
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
+from skfair.utils.text import did_you_mean
 
 # A name, a function, or an object.
 Choice: TypeAlias = str | KernelFunction | Affinity
@@ -26,7 +27,10 @@ def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
     """Return the object that a choice stands for; ``parameters`` fill its fields."""
     affinity, names = choice, {*AFFINITIES, *KERNEL_PARAMS}
     if isinstance(choice, str) and choice not in names:
-        raise ValueError(f"There is no affinity {choice!r}. The affinities are {sorted(names)}.")
+        raise ValueError(
+            f"There is no affinity {choice!r}.{did_you_mean(choice, names)} The affinities are "
+            f"{sorted(names)}."
+        )
     if not isinstance(affinity, Affinity):
         kind = affinity_kind(choice)
         given = {**parameters, "kernel": choice}

@@ -28,7 +28,7 @@ from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.registry import Registry
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.threads import over_blocks
 
 T = TypeVar("T")
@@ -291,8 +291,8 @@ def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
     if isinstance(solver, str):
         if solver not in set(CLUSTERING_SOLVERS):
             raise InvalidParameterError(
-                f"solver={solver!r} is unknown. Choose one of "
-                f"{listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
+                f"solver={solver!r} is unknown.{did_you_mean(solver, CLUSTERING_SOLVERS)} Choose "
+                f"one of {listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
             )
         return CLUSTERING_SOLVERS[solver]()
     kinds = field_types(type(solver))

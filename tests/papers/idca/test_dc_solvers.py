@@ -24,8 +24,8 @@ from skfair.papers.idca.dc_ssg import DCSwitching
 from skfair.papers.idca.idca import IDCA
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers import ALLBFGS, DC_SOLVERS
-from skfair.solvers.base import Best
+from skfair.solvers import ALLBFGS
+from skfair.solvers.base import DC_SOLVERS, Best
 from tests.naive.dc import TinyPairs, TinyParity
 
 LOW, HIGH = 0.1, 0.5

@@ -117,7 +117,7 @@ def test_more_steps_on_the_balance_are_fairer_and_dearer():
 
 def test_separated_groups_mix():
     """The cheapest two clusters are the two groups, and soft assignments are 0 or 1."""
-    X, codes = make_grouped_blobs("two_unequal")
+    X, codes = make_grouped_blobs(variant="two_unequal")
     centers = np.array([[1.0, 1.0], [2.1, 3.5]])
     balances = []
     for n_a in (10, 5, 1):

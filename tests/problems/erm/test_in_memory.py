@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.losses import LOSSES
-from skfair.solvers import IterativeSolver, Step
+from skfair.solvers import IterativeSolver
+from skfair.solvers.base import Step
 from tests.small_problems import (
     build,
     central,

