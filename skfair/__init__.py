@@ -24,6 +24,7 @@ __all__ = [
     "models",
     "monitoring",
     "papers",
+    "preprocessing",
     "ranking",
     "regression",
     "report",

@@ -46,6 +46,7 @@ _RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
+_RANK_GAPS = (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap)
 _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     scores.statistical_parity_gap,
     scores.wasserstein_gap,
@@ -56,15 +57,14 @@ _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     losses.largest_group_loss,
     losses.excess_loss,
     losses.mean_score_difference,
+    losses.mean_residual_difference,
     partial_metrics.partial_statistical_parity_gap,
     partial_metrics.partial_group_auc_gap,
     partial_metrics.partial_ccdf_gap,
     partial_rates.partial_demographic_parity_gap,
     partial_rates.partial_equal_opportunity_gap,
     partial_rates.partial_equalized_odds_gap,
-    rankings.pair_error_gap,
-    rankings.exposure_gap,
-    rankings.rank_gap,
+    *_RANK_GAPS,
     clusters.share_deviation,
     clusters.kl_fairness_error,
     *(getattr(labels, name) for name in labels.LARGEST_RATES),
@@ -92,7 +92,7 @@ _METHODS: dict[Metric, str | tuple[str, ...]] = {
     losses.largest_group_loss: "decision_function",
     losses.excess_loss: "decision_function",
     **dict.fromkeys(
-        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
+        (*_RANK_GAPS, rankings.ndcg),
         ("decision_function", "predict_proba", "predict"),
     ),
 }
