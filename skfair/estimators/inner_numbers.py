@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,6 +44,21 @@ class InnerRegressors(InnerModels):
 
     def _inner(self) -> Any:
         return LinearRegression() if self.estimator is None else self.estimator
+
+    def _check_inner(self) -> None:
+        """Raise if the estimator predicts classes."""
+        if is_classifier(self._inner()):
+            raise TypeError(
+                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
+                "or use FairDecisionClassifier."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super(InnerModels, self).__sklearn_tags__()  # type: ignore[misc]
+        inner = get_tags(self._inner())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
 
     def _group_estimator(self) -> Any:
         """Return what estimates groups: a logistic regression on the columns of the pipeline."""

@@ -208,6 +208,7 @@ class FairDecisionRegressor(
             What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
+        self._check_inner()
         keep_folds(self)
         self._refuse_lazy(X, y, sensitive_features, sample_weight)
         check_aligned(X=X, y=y)

@@ -13,7 +13,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -241,6 +241,8 @@ def test_folds_prefit_and_frozen():
     assert model.estimators_ == [frozen]
     with pytest.raises(NotFittedError, match="this LinearRegression is not fitted"):
         FairDecisionRegressor(LinearRegression(), cv="prefit").fit(X, y, sensitive_features=group)
+    with pytest.raises(TypeError, match="LogisticRegression is a classifier. Pass a regressor"):
+        FairDecisionRegressor(LogisticRegression()).fit(X, y, sensitive_features=group)
     with pytest.raises(ValueError, match="n_samples=3"):
         FairDecisionRegressor().fit(X[:3], y[:3], sensitive_features=group[:3])
 
