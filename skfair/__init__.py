@@ -31,6 +31,7 @@ __all__ = [
     "models",
     "monitoring",
     "papers",
+    "preprocessing",
     "ranking",
     "regression",
     "report",

@@ -68,7 +68,8 @@ MAY_IMPORT = {
     | {"base", "metrics", "problems.clustering", "problems.cut"}
     | {"solvers", "solvers.clustering", "solvers.eigen"},
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
-    "regression": RULES | {"base", "estimators"},
+    "regression": ENFORCEMENT | {"base", "enforcement", "estimators"},
+    "preprocessing": READING | {"base", "estimators"},
     "ranking": ENFORCEMENT | {"base"},
     "export": GROUND | {"classification", "cluster", "estimators", "ranking", "regression"},
     # The shell: it sees what users see.
@@ -324,7 +325,7 @@ def discover_estimators():
     from sklearn.base import BaseEstimator
 
     found = {}
-    for package in ("cluster", "classification", "ranking", "regression"):
+    for package in ("cluster", "classification", "preprocessing", "ranking", "regression"):
         module = importlib.import_module(f"skfair.{package}")
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)

@@ -28,7 +28,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 
-from skfair import classification, cluster, regression
+from skfair import classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.house import discover_estimators
 
@@ -40,11 +40,14 @@ MODELS = {
     "decisions": classification.FairDecisionClassifier(),
     "decisions aware": classification.FairDecisionClassifier(group_aware=True),
     "regressor": regression.ConstrainedERMRegressor(),
+    "numbers": regression.FairDecisionRegressor(),
+    "numbers aware": regression.FairDecisionRegressor(group_aware=True),
+    "weights": preprocessing.Reweighing(),
     "k-means": cluster.FairKMeans(2, random_state=0),
     "assignment": cluster.FairAssignment(),
 }
 # Models whose predictions need the groups: nothing routes them to the predictions of folds.
-NEED_GROUPS = ("partial aware", "calibrator", "decisions aware")
+NEED_GROUPS = ("partial aware", "calibrator", "numbers aware", "decisions aware")
 NO_PREDICTIONS = {  # of single rows, from features alone
     "ParetoFairKMeans": "has no predict",
     "FairSpectralClustering": "labels its own rows",
@@ -92,7 +95,7 @@ def refusal(name, way, wrapper):
     """What the error says, where a combination cannot work."""
     if way == "name" and wrapper is bagging:
         return ValueError, "X is a ndarray without column names. Give positions"
-    if way == "routing" and wrapper is stacking and name not in NEED_GROUPS[:2]:
+    if way == "routing" and wrapper is stacking and name not in NEED_GROUPS[:3]:
         # Routing hands the groups to the last estimator as well, which is scikit-learn's.
         return TypeError, "unexpected keyword argument 'sensitive_features'"
     if name == "decisions aware" and wrapper in (bagging, tuned):

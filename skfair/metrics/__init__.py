@@ -53,6 +53,7 @@ __all__ = [
     "largest_group_loss",
     "excess_loss",
     "mean_score_difference",
+    "mean_residual_difference",
     # scores within a percentile interval
     "partial_statistical_parity_gap",
     "partial_demographic_parity_gap",

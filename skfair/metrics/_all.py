@@ -45,6 +45,7 @@ from skfair.metrics.losses import (
     excess_loss,
     largest_group_loss,
     loss_parity_difference,
+    mean_residual_difference,
     mean_score_difference,
 )
 from skfair.metrics.partial import (
@@ -110,6 +111,7 @@ __all__ = [
     "largest_group_loss",
     "excess_loss",
     "mean_score_difference",
+    "mean_residual_difference",
     # scores within a percentile interval
     "partial_statistical_parity_gap",
     "partial_demographic_parity_gap",

@@ -288,6 +288,63 @@ def mean_score_difference(
     return aggregate(np.concatenate(gaps), agg)
 
 
+@_documented
+def mean_residual_difference(
+    y_true: ColumnLike,
+    y_score: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+) -> float:
+    r"""Difference of mean residuals between groups, of numbers; 0 is parity.
+
+    .. math:: |E[z - t \mid k] - E[z - t \mid k']|
+
+    with the prediction z and the target t: whether one group is overrated against another.
+
+    Returns
+    -------
+    difference : float
+        At least 0, in units of the target; smaller is fairer. With a single group there is nothing
+        to compare and the value is 0.
+
+    See Also
+    --------
+    loss_parity_difference : Compares the size of errors, not their direction.
+
+    Notes
+    -----
+    O(n) for each attribute.
+
+    Examples
+    --------
+    >>> from skfair.metrics import mean_residual_difference
+    >>> y_true, y_pred, sex = [1, 2, 3, 5], [2, 3, 3, 4], ["f", "f", "m", "m"]
+    >>> mean_residual_difference(y_true, y_pred, sensitive_features=sex)
+    1.5
+    """
+    return loss_parity_difference(
+        y_true,
+        y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        intersectional=intersectional,
+        reference=reference,
+        agg=agg,
+        loss=_residual,
+        task="regression",
+    )
+
+
+def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
+    return scores - targets
+
+
 class _Means(NamedTuple):
     """Weighted means of a value of the rows."""
 

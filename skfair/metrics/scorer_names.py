@@ -30,6 +30,7 @@ _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     losses.largest_group_loss,
     losses.excess_loss,
     losses.mean_score_difference,
+    losses.mean_residual_difference,
     partial_metrics.partial_statistical_parity_gap,
     partial_metrics.partial_group_auc_gap,
     partial_metrics.partial_ccdf_gap,

@@ -43,6 +43,8 @@ SETTINGS: dict[str, dict] = {
     "FairRanker": {"max_iter": 8, "max_rounds": 2},
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
     "FairDecisionClassifier": {"cv": 2, "max_disparity": 0.3},
+    "FairDecisionRegressor": {"cv": 2, "max_disparity": 0.3},
+    "Reweighing": {},
     "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
 }
 CHEAP = {

@@ -24,7 +24,7 @@ def test_limits_are_in_the_order_of_the_attributes():
         ({"sex": 0.1}, False, "for each of the attributes"),
         ({"sex": 0.1, "age": 0.1, "race": 0.1}, False, "for each of the attributes"),
         ({"sex": 0.1, "age": -1}, False, r"max_disparity\['age'\]"),
-        ({"sex": 0.1, "age": 0.1}, True, "intersectional=False"),
+        ({"sex": 0.1, "age": 0.1}, True, r"Sensitive\(crossed=False\)"),
     ],
 )
 def test_what_is_wrong_with_limits(limit, intersectional, message):

@@ -1,0 +1,5 @@
+"""What is done to the training rows before a model is fitted."""
+
+from skfair.preprocessing.reweighing import Reweighing
+
+__all__ = ["Reweighing"]

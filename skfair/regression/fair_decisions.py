@@ -1,0 +1,411 @@
+"""Any regressor, fair predictions: the model stays, and its predictions are moved by maps."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import r2_score
+from sklearn.utils import indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_y, check_is_fitted
+
+from skfair._typing import (
+    ColumnLike,
+    ColumnsLike,
+    Estimator,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+)
+from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.blocks.training_data import TrainingData
+from skfair.enforcement.number_steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
+from skfair.estimators.chances import FOLDS
+from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.inner_numbers import (
+    InnerRegressors,
+    by_appearance,
+    check_prefit_regressor,
+    cross_fit_numbers,
+    mean_numbers,
+    number_splits,
+    numbers_of,
+)
+from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
+from skfair.groups.attributes import check_aligned
+from skfair.groups.limits import limits_of_attributes
+from skfair.groups.sensitive import SensitiveLike
+from skfair.utils.docs import documented
+from skfair.utils.text import listed
+from skfair.utils.threads import one_thread_if_few
+from skfair.utils.validation import check_numbers, check_weights
+from skfair.utils.warn import warn_user
+
+# Predictions with a smaller share of the range of those without limits are warned of.
+NEARLY_CONSTANT = 0.01
+
+
+@documented
+class FairDecisionRegressor(
+    InnerRegressors, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+):
+    r"""Any regressor with predictions that keep a fairness limit on the training rows.
+
+    The regressor is fitted as it is, on folds, so that every training row has a prediction from a
+    model that has not seen it. Then these are moved by one monotone map for each group:
+
+    .. math:: \hat y(x) = \sum_g P(g | x) \, T_g(h(x))
+
+    where the probabilities are 0 and 1 if groups are known. For the whole distribution the maps
+    lead to the barycentre of the groups, all the way or as far as the limit asks for.
+
+    Parameters
+    ----------
+    estimator : regressor, default=None
+        The regressor; None stands for ``LinearRegression()``.
+    constraint : str, default="wasserstein"
+        What is limited, between any two groups: "wasserstein" and "kolmogorov" the distance of
+        the distributions of predictions, "mean_score" the difference of mean predictions,
+        "mean_residual" of mean residuals, "loss" of mean losses (half the squared error).
+    max_disparity : float or dict, default=0.05
+        The limit: for "kolmogorov" a share, for "loss" in units of y squared, else in those of y. A
+        dict has one for each attribute, None for no limit, and needs ``Sensitive(crossed=False)`` if
+        there are several.
+    group_aware : bool, default=False
+        Whether predictions may use the group of a row. Otherwise it is estimated from the other
+        columns, and no group is needed to predict.
+    group_estimator : classifier, default=None
+        Estimates the group if it may not be used; None for logistic regression on the columns as
+        the pipeline of ``estimator`` transforms them, or scaled.
+    cv : int, splitter, iterable or "prefit", default=5
+        The folds; splitters of :mod:`skfair.model_selection` get the groups. "prefit" takes a
+        fitted ``estimator`` as it is: pass rows it has not seen.
+    unseen : {"error", "overall"}, default="error"
+        What is done with a group at prediction that was not there in fit: an error, or the mean
+        of the maps of all groups.
+    n_jobs : int, default=None
+        Folds that are fitted at the same time.
+
+    Attributes
+    ----------
+    estimators_ : list of regressors
+        The models of the folds; their predictions are averaged.
+    group_estimators_ : list of lists of classifiers
+        For each attribute the models of groups, if these are estimated and limits bind.
+    steps_ : list of Step
+        The maps of the groups, and the attribute that each belongs to, in their order.
+    train_predictions_ : ndarray of shape (n_samples,)
+        Predictions of the training rows, by models that have not seen them: what limits hold for.
+    train_disparity_ : float
+        Disparity of these, the largest of all attributes.
+    train_disparities_ : ndarray of shape (n_attributes,)
+        Disparity of each attribute.
+    price_of_fairness_ : float
+        Mean squared error that is given up on the training rows; below 0 if the maps make
+        predictions better.
+    status_ : str
+        "converged", or "infeasible" if a limit is missed.
+    is_group_aware_ : bool
+        Whether predictions need the group.
+
+    See Also
+    --------
+    ConstrainedERMRegressor : A linear model or network that is trained under the limit.
+    skfair.classification.FairDecisionClassifier : The same for decisions.
+
+    Notes
+    -----
+    Limits hold for the training rows; new rows exceed them by about one standard error. The maps
+    cost O(n log n) for each of their steps, and one step is enough for one known attribute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.metrics import wasserstein_gap
+    >>> from skfair.regression import FairDecisionRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 600)
+    >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None]
+    >>> y = X @ [1.0, 0.5, 0.0] + rng.normal(size=600)
+    >>> model = FairDecisionRegressor(max_disparity=0.1, group_aware=True)
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> gap = wasserstein_gap(y, model.predict(X, sensitive_features=sex), sensitive_features=sex)
+    >>> bool(model.train_disparity_ <= 0.1), round(gap, 1)
+    (True, 0.1)
+    """
+
+    __metadata_request__predict = {"sensitive_features": True}
+    __metadata_request__score = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "constraint": [StrOptions(set(NUMBER_RULES))],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "group_aware": ["boolean"],
+        "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "unseen": [StrOptions({"error", "overall"})],
+        "n_jobs": [Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Estimator | None = None,
+        constraint: str = "wasserstein",
+        max_disparity: Any = 0.05,
+        *,
+        group_aware: bool = False,
+        group_estimator: Estimator | None = None,
+        cv: Any = FOLDS,
+        unseen: Literal["error", "overall"] = "error",
+        sensitive: SensitiveLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.max_disparity = max_disparity
+        self.group_aware = group_aware
+        self.group_estimator = group_estimator
+        self.cv = cv
+        self.unseen = unseen
+        self.sensitive = sensitive
+        self.n_jobs = n_jobs
+
+    @fit_method
+    @one_thread_if_few
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
+        **fit_params: Any,
+    ) -> FairDecisionRegressor:
+        """Fit the regressor on folds, and find the maps of its predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows, in whatever form the regressor takes.
+        y : array-like of shape (n_samples,)
+            The numbers to predict.
+        groups : array-like of shape (n_samples,)
+            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
+            the same one in one fold. They are not compared.
+        **fit_params : dict
+            What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
+            columns are cut to the folds. With metadata routing, what it has requested.
+        """
+        self._check_inner()
+        keep_folds(self)
+        self._refuse_lazy(X, y, sensitive_features, sample_weight)
+        check_aligned(X=X, y=y)
+        X, y = indexable(as_rows(X), _check_y(y, estimator=self, y_numeric=True))
+        others: dict[str, Any] = {"sensitive_features": sensitive_features}
+        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
+        targets = check_numbers(data.y, "y")
+        data.groups.check_nonempty(sample_weight=data.sample_weight)
+        folds = known_folds(self.cv, X, data.y, data.groups, groups)
+        values = self._cross_fit(data, targets, fit_params, others, folds)
+        limits = limits_of_attributes(self.max_disparity, data.groups)
+        rule = NUMBER_RULES[self.constraint]
+        task = NumberTask(rule, limits, targets, data.groups, data.sample_weight, None)
+        free = task.unmoved(values)
+        task = task._replace(chances=self._chances(data, is_needed=free.excess > 0))
+        self._store(find_steps(free, task), free, data)
+        return self
+
+    @property
+    def _is_prefit(self) -> bool:
+        is_said = isinstance(self.cv, str) and self.cv == "prefit"
+        return is_said or isinstance(self._inner(), FrozenEstimator)
+
+    def _cross_fit(
+        self,
+        data: TrainingData,
+        targets: FloatArray,
+        given: dict[str, Any],
+        others: dict[str, Any],
+        folds: Any,
+    ) -> FloatArray:
+        """Fit the models and return their predictions of the training rows."""
+        if self._is_prefit:
+            if given:
+                raise ValueError(
+                    f"A fitted regressor takes no {listed(list(given))}: it is not fitted."
+                )
+            self.estimators_ = [check_prefit_regressor(self._inner())]
+            return numbers_of(self.estimators_[0], data.X)
+        params = self._row_params(data.sample_weight, given, others)
+        splits = number_splits(folds, data.X, targets, by_appearance(data.groups)[0].cells().codes)
+        found = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
+        self.estimators_ = found.models
+        return found.values
+
+    def _chances(self, data: TrainingData, *, is_needed: bool) -> list[FloatArray] | None:
+        """Fit models of the groups if a limit binds and groups may not be used."""
+        self.is_group_aware_ = bool(self.group_aware)
+        self.group_estimators_: list[list[Any]] = []
+        self._group_models: GroupModels | None = None
+        if self.is_group_aware_ or not is_needed:
+            return None
+        groups, self._order = by_appearance(data.groups)
+        found = fit_group_models(
+            self._group_estimator(),
+            data.X,
+            groups,
+            np.zeros(groups.n_samples, np.int64),
+            self._group_row_params(data.sample_weight),
+            self.cv if isinstance(self.cv, Integral) else FOLDS,
+            self.n_jobs,
+        )
+        self.group_estimators_ = found.models
+        self._group_models = found.without_rows()
+        return self._by_attribute(found.joint_of_rows(np.ones((groups.n_samples, 1))))
+
+    def _store(self, moved: Moved, free: Moved, data: TrainingData) -> None:
+        """Store the maps and what they make of the training rows; warn if a limit is missed."""
+        offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
+        totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
+        self._marginals = masses / totals
+        self.steps_, self.train_predictions_ = moved.steps, moved.values
+        self.train_disparities_ = moved.gaps
+        self.train_disparity_ = float(moved.gaps.max(initial=0.0))
+        self.price_of_fairness_ = moved.error - free.error
+        self.status_ = "converged" if moved.excess <= 0 else "infeasible"
+        if self.status_ == "infeasible":
+            warn_user(
+                "FairDecisionRegressor found no maps that keep max_disparity="
+                f"{self.max_disparity}: the disparity ({self.constraint}) of the training rows is "
+                f"{self.train_disparity_:.3g}. {self._remedy()}",
+                ConvergenceWarning,
+            )
+        elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
+            warn_user(
+                "The predictions that keep max_disparity="
+                f"{self.max_disparity} are nearly constant: without the group, groups are alike "
+                "only if all rows are. Set a larger limit, or let predictions use the group "
+                "(group_aware=True)."
+            )
+
+    def _remedy(self) -> str:
+        if self.is_group_aware_:
+            return (
+                "Monotone maps move whole rows, and tied rows together; of losses they only raise "
+                "the smaller ones. Set a larger limit."
+            )
+        return (
+            "The other columns say too little of the group: set a larger limit, or let predictions "
+            "use it (group_aware=True)."
+        )
+
+    def _by_attribute(self, joint: FloatArray) -> list[FloatArray]:
+        """Return the probabilities of the groups of each attribute."""
+        parts = np.split(joint[:, self._order, 0], self._group_levels.offsets[1:-1], axis=1)
+        return [np.ascontiguousarray(part) for part in parts]
+
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> FloatArray:
+        """Predict the numbers of rows.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+            The predictions of the regressor, moved by the maps.
+        """
+        check_is_fitted(self)
+        codes = self._prediction_groups(X, sensitive_features)
+        rows = self._read_features(as_rows(X), skip_check_array=True)
+        values = mean_numbers(self.estimators_, rows)
+        if not self.steps_:
+            return values
+        if self._group_models is not None:
+            joint = self._group_models.joint(rows, np.ones((values.size, 1)))
+            return _moved(self.steps_, values, self._by_attribute(joint))
+        if codes is None:  # a single group
+            codes = np.zeros((1, values.size), np.int64)
+        return self._moved_by_known(values, codes)
+
+    def _moved_by_known(self, values: FloatArray, codes: IntArray) -> FloatArray:
+        """Move rows by their groups; those of unseen ones by the mean of the maps."""
+        offsets = self._group_levels.offsets
+        seen, unseen = (np.flatnonzero(is_so) for is_so in _split(codes))
+        groups = [one[seen] - start for one, start in zip(codes, offsets[:-1], strict=True)]
+        values = values.copy()
+        values[seen] = _moved(self.steps_, values[seen], groups)
+        shares = np.split(self._marginals, offsets[1:-1])
+        average = [np.tile(one, (unseen.size, 1)) for one in shares]
+        values[unseen] = _moved(self.steps_, values[unseen], average)
+        return values
+
+    def _prediction_groups(
+        self, X: MatrixLike, sensitive_features: ColumnsLike | None
+    ) -> IntArray | None:
+        """Return the groups of new rows, None if they are not used; raise if they are missing."""
+        if not self.is_group_aware_:
+            return None
+        codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
+        if codes is None and self.steps_:
+            raise ValueError(
+                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
+                "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
+            )
+        return codes
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+    ) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their true numbers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+
+        Returns
+        -------
+        score : float
+            1 for predictions without error, 0 for those of the mean.
+        """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        weights = check_weights(sample_weight, predicted.size)
+        return float(r2_score(y, predicted, sample_weight=weights))
+
+
+def _split(codes: IntArray) -> tuple[Any, Any]:
+    """Return which rows have known groups in all attributes, and which have not."""
+    is_seen = (codes >= 0).all(axis=0)
+    return is_seen, ~is_seen
+
+
+def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:
+    """Apply steps in their order, by the groups of the attribute of each."""
+    for step in steps:
+        values = step(values, groups[step.attribute])
+    return values

@@ -1,0 +1,322 @@
+"""FairDecisionRegressor: limits on predictions of any regressor, against an exact barycentre."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import Sensitive
+from skfair.datasets import load_local
+from skfair.enforcement.number_steps import NUMBER_RULES
+from skfair.metrics import get_scorer, mean_residual_difference, wasserstein_gap
+from skfair.regression import FairDecisionRegressor
+
+
+def people(n=600, seed=0, k=2, curve=0.0):
+    rng = np.random.default_rng(seed)
+    group = rng.choice(list("abcd")[:k], n, p=np.arange(1, k + 1) / np.arange(1, k + 1).sum())
+    number = np.searchsorted(list("abcd"), group)
+    X = rng.normal(size=(n, 4)) * (1 + 0.3 * number)[:, None]
+    X += number[:, None] * [1, 0.5, 0, 0]
+    y = X @ [1, 0.5, 1, 0] + curve * np.sin(2 * X[:, 0]) + rng.normal(size=n) * (1 + number / 2)
+    return X, y, group
+
+
+def exact_barycentre(values, group, new_values, new_group):
+    """Quantiles of all groups at the rank of a row within its own: Chzhen et al. (2020)."""
+    known = {one: np.sort(values[group == one]) for one in np.unique(group)}
+    out = np.empty(new_values.size)
+    for one, own in known.items():
+        rows = new_group == one
+        rank = np.searchsorted(own, new_values[rows], side="right") / own.size
+        out[rows] = sum(np.mean(group == g) * np.quantile(z, rank) for g, z in known.items())
+    return out
+
+
+def gap(model, rule, y, predictions, group, **kwargs):
+    return NUMBER_RULES[rule].measure(y, predictions, sensitive_features=group, **kwargs)
+
+
+@pytest.mark.parametrize("is_aware", [True, False])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("rule", sorted(NUMBER_RULES))
+def test_limits_hold_on_the_training_rows_as_the_metrics_count_them(rule, k, is_aware):
+    X, y, group = people(1200, k=k)
+    weights = np.random.default_rng(1).integers(0, 4, y.size)
+    free = FairDecisionRegressor(max_disparity=1e9).fit(X, y, weights, sensitive_features=group)
+    before = gap(free, rule, y, free.train_predictions_, group, sample_weight=weights)
+    for share in (0.1, 0.3, 0.9):
+        model = FairDecisionRegressor(
+            constraint=rule, max_disparity=share * before, group_aware=is_aware
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y, weights, sensitive_features=group)
+        found = gap(model, rule, y, model.train_predictions_, group, sample_weight=weights)
+        assert model.train_disparity_ == found
+        is_kept = found <= share * before
+        assert (model.status_ == "converged") is is_kept
+        assert any(one.category is ConvergenceWarning for one in caught) is not is_kept
+        # Losses can be levelled only as far as shrinking goes.
+        assert is_kept or rule == "loss"
+
+
+def test_a_looser_limit_costs_no_more():
+    X, y, group = people(1000, k=3)
+    for rule in ("wasserstein", "kolmogorov", "mean_score"):
+        limits = {"kolmogorov": (0.01, 0.05, 0.2, 0.5)}.get(rule, (0.05, 0.2, 0.5, 1.5))
+        prices = [
+            FairDecisionRegressor(constraint=rule, max_disparity=limit, group_aware=True)
+            .fit(X, y, sensitive_features=group)
+            .price_of_fairness_
+            for limit in limits
+        ]
+        assert prices == sorted(prices, reverse=True)
+
+
+def tables(source):
+    """Rows and new rows of three draws, or of three splits."""
+    for seed in range(3):
+        if source != "communities_crime":
+            k, curve = {"two groups": (2, 0), "three groups": (3, 2)}[source]
+            yield people(4000, seed, k, curve), people(20000, 100 + seed, k, curve)
+            continue
+        if "SKFAIR_DATA" not in os.environ:
+            pytest.skip("the data set is not at hand")
+        known = load_local(source)
+        rates = pd.read_parquet(Path(os.environ["SKFAIR_DATA"]) / f"{source}.parquet")
+        group = known.sensitive_features["black_median"].astype(str).to_numpy()
+        whole = np.asarray(known.data, float), rates["ViolentCrimesPerPop"].to_numpy(), group
+        split = train_test_split(*whole, test_size=0.3, random_state=seed)
+        yield split[::2], split[1::2]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("source", ["two groups", "three groups", "communities_crime"])
+def test_as_near_as_an_exact_barycentre_on_new_rows(source):
+    """On the rows of the exact one, and by default on all rows."""
+    linear = make_pipeline(SimpleImputer(), StandardScaler(), Ridge())
+    found = []
+    for (X, y, group), (new, new_y, new_group) in tables(source):
+        first, rows = train_test_split(np.arange(y.size), test_size=0.5, random_state=0)
+        base = clone(linear).fit(X[first], y[first])
+        known = base.predict(X[rows])
+        exact = exact_barycentre(known, group[rows], base.predict(new), new_group)
+        model = FairDecisionRegressor(base, max_disparity=0.0, group_aware=True, cv="prefit")
+        model.fit(X[rows], y[rows], sensitive_features=group[rows])
+        whole = FairDecisionRegressor(linear, max_disparity=0.0, group_aware=True)
+        whole.fit(X, y, sensitive_features=group)
+        both = (one.predict(new, sensitive_features=new_group) for one in (model, whole))
+        found.append(
+            [
+                (wasserstein_gap(None, z, sensitive_features=new_group), np.mean((z - new_y) ** 2))
+                for z in (exact, *both)
+            ]
+        )
+    (most, least), (apart, error), (apart_of_whole, error_of_whole) = np.mean(found, axis=0)
+    assert apart <= 1.03 * most
+    assert error <= 1.005 * least
+    assert apart_of_whole <= most
+    assert error_of_whole <= 1.005 * least
+
+
+def test_the_maps_of_calibration_rows_are_those_of_the_exact_barycentre():
+    X, y, group = people(3000, k=3)
+    base = LinearRegression().fit(X[:1000], y[:1000])
+    X, y, group = X[1000:], y[1000:], group[1000:]
+    model = FairDecisionRegressor(base, max_disparity=0.0, group_aware=True, cv="prefit")
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y, sensitive_features=group)
+    z = base.predict(X)
+    exact = exact_barycentre(z, group, z, group)
+    assert np.sqrt(np.mean((model.train_predictions_ - exact) ** 2)) < 0.03 * z.std()
+    again = model.predict(X, sensitive_features=group)
+    assert np.allclose(again, model.train_predictions_, rtol=1e-9, atol=1e-9)
+
+
+def test_order_within_a_group_stays():
+    X, y, group = people()
+    base = LinearRegression().fit(X, y)
+    z = base.predict(X)
+    for rule in ("wasserstein", "kolmogorov", "mean_score", "mean_residual", "loss"):
+        model = FairDecisionRegressor(base, rule, 0.1, group_aware=True, cv="prefit").fit(
+            X, y, sensitive_features=group
+        )
+        for one in "ab":
+            order = np.argsort(z[group == one])
+            assert (np.diff(model.train_predictions_[group == one][order]) >= -1e-12).all()
+
+
+def test_several_attributes_have_limits_of_their_own():
+    X, y, group = people(1500)
+    rng = np.random.default_rng(3)
+    age = np.where(rng.random(y.size) < 0.5, "old", "young")
+    y = y + (age == "old")
+    X = np.column_stack([X, (age == "old") + 0.3 * rng.normal(size=y.size)])
+    frame = pd.DataFrame({"sex": group, "age": age})
+    for is_aware in (True, False):
+        model = FairDecisionRegressor(
+            max_disparity={"sex": 0.3, "age": 0.2},
+            sensitive=Sensitive(crossed=False),
+            group_aware=is_aware,
+        ).fit(X, y, sensitive_features=frame)
+        sex, old = model.train_disparities_
+        assert model.status_ == "converged"
+        assert sex <= 0.3
+        assert old <= 0.2
+    model.set_params(max_disparity={"sex": None, "age": 0.2}, group_aware=True)
+    model.fit(X, y, sensitive_features=frame)
+    assert {step.attribute for step in model.steps_} == {1}
+
+
+def test_without_the_group_predictions_need_none_and_differ_less():
+    X, y, group = people(3000)
+    new, new_y, new_group = people(3000, seed=1)
+    free = FairDecisionRegressor(max_disparity=1e9).fit(X, y, sensitive_features=group)
+    model = FairDecisionRegressor(max_disparity=0.5).fit(X, y, sensitive_features=group)
+    before, after = (
+        wasserstein_gap(None, one.predict(new), sensitive_features=new_group)
+        for one in (free, model)
+    )
+    assert before > 1.1
+    assert after < 0.6
+    assert model.group_estimators_
+    # What little the columns say of the group must not make predictions worse than none.
+    model.set_params(constraint="kolmogorov", max_disparity=0.005)
+    with pytest.warns(UserWarning, match="nearly constant"):
+        model.fit(X, y, sensitive_features=group)
+    assert np.mean((model.predict(new) - new_y) ** 2) < 1.01 * new_y.var()
+
+
+def test_groups_that_are_missing_or_new_at_prediction():
+    X, y, group = people()
+    model = FairDecisionRegressor(max_disparity=0.1, group_aware=True)
+    model.fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match=r"group-aware: pass the groups of the rows, predict\(X"):
+        model.predict(X)
+    unseen = np.where(np.arange(y.size) < 5, "z", group)
+    with pytest.raises(ValueError, match="z"):
+        model.predict(X, sensitive_features=unseen)
+    model.set_params(unseen="overall").fit(X, y, sensitive_features=group)
+    found = model.predict(X, sensitive_features=unseen)
+    assert np.array_equal(found[5:], model.predict(X, sensitive_features=group)[5:])
+    as_each = [model.predict(X[:5], sensitive_features=np.full(5, one)) for one in "ab"]
+    shares = [np.mean(group == one) for one in "ab"]
+    assert np.allclose(found[:5], np.transpose(as_each) @ shares)
+
+
+def test_pipelines_searches_and_routing():
+    X, y, group = people(300)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(sex=group)
+    inside = make_pipeline(StandardScaler(), LinearRegression())
+    model = FairDecisionRegressor(inside, sensitive="sex", group_aware=True)
+    search = GridSearchCV(model, {"max_disparity": [0.1, 0.5]}, cv=3).fit(frame, y)
+    assert search.best_params_["max_disparity"] == 0.5
+    scorer = get_scorer("neg_wasserstein_gap", sensitive="sex")
+    assert scorer(search.best_estimator_, frame, y) > -0.7
+    with config_context(enable_metadata_routing=True):
+        blind = FairDecisionRegressor(max_disparity=0.5)
+        pipeline = make_pipeline(StandardScaler(), blind).fit(X, y, sensitive_features=group)
+    assert pipeline.predict(X).shape == y.shape
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+def test_folds_prefit_and_frozen():
+    X, y, group = people(200)
+    one = FairDecisionRegressor(cv=GroupKFold(4), max_disparity=0.5, group_aware=True)
+    one.fit(X, y, sensitive_features=group, groups=np.arange(200) // 10)
+    assert len(one.estimators_) == 4
+    frozen = FrozenEstimator(LinearRegression().fit(X, y))
+    model = FairDecisionRegressor(frozen, max_disparity=0.5).fit(X, y, sensitive_features=group)
+    assert model.estimators_ == [frozen]
+    with pytest.raises(NotFittedError, match="this LinearRegression is not fitted"):
+        FairDecisionRegressor(LinearRegression(), cv="prefit").fit(X, y, sensitive_features=group)
+    with pytest.raises(TypeError, match="LogisticRegression is a classifier. Pass a regressor"):
+        FairDecisionRegressor(LogisticRegression()).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="n_samples=3"):
+        FairDecisionRegressor().fit(X[:3], y[:3], sensitive_features=group[:3])
+
+
+def test_sorted_rows_are_spread_over_the_folds():
+    X, y, group = people(1000)
+    order = np.lexsort((y, group))
+    errors = [
+        np.mean(
+            (
+                FairDecisionRegressor(max_disparity=1e9)
+                .fit(X[rows], y[rows], sensitive_features=group[rows])
+                .train_predictions_
+                - y[rows]
+            )
+            ** 2
+        )
+        for rows in (np.arange(1000), order)
+    ]
+    assert errors[1] == pytest.approx(errors[0], rel=0.01)
+
+
+def test_constant_predictions_and_huge_units():
+    X, y, group = people(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rule in ("wasserstein", "kolmogorov", "mean_score"):
+            model = FairDecisionRegressor(DummyRegressor(), rule, 0.5, group_aware=True)
+            model.fit(X, y, sensitive_features=group)
+            assert model.train_disparity_ <= 0.5
+        for unit in (1e-100, 1e100):
+            model = FairDecisionRegressor(max_disparity=0.1 * unit, group_aware=True)
+            model.fit(X, unit * y, sensitive_features=group)
+            assert model.train_disparity_ <= 0.1 * unit
+
+
+def test_dask_is_refused():
+    dask_array = pytest.importorskip("dask.array")
+    X, y, group = people(100)
+    with pytest.raises(TypeError, match="does not read Dask collections here"):
+        FairDecisionRegressor().fit(dask_array.from_array(X), y, sensitive_features=group)
+
+
+def test_mean_residuals():
+    X, y, group = people(300)
+    z = X[:, 0]
+    residuals = [(z - y)[group == one].mean() for one in "ab"]
+    found = mean_residual_difference(y, z, sensitive_features=group)
+    assert found == pytest.approx(abs(residuals[0] - residuals[1]))
+    model = LinearRegression().fit(X, y)
+    scorer = get_scorer("neg_mean_residual_difference")
+    expected = mean_residual_difference(y, model.predict(X), sensitive_features=group)
+    assert scorer(model, X, y, sensitive_features=group) == -expected
+
+
+@pytest.mark.parametrize("is_aware", [True, False])
+def test_maps_are_stored_and_rows_stand_for_themselves(is_aware, tmp_path):
+    sio = pytest.importorskip("skops.io")
+    X, y, group = people(300)
+    model = FairDecisionRegressor(max_disparity=0.5, group_aware=is_aware)
+    model.fit(X, y, sensitive_features=group)
+    assert model.steps_
+    file = tmp_path / "model.skops"
+    sio.dump(model, file)
+    again = sio.load(file, trusted=sorted(sio.get_untrusted_types(file=file)))
+
+    def predicted(one, rows):
+        given = {"sensitive_features": group[rows]} if is_aware else {}
+        return one.predict(X[rows], **given)
+
+    every = predicted(model, np.arange(300))
+    assert np.array_equal(predicted(again, np.arange(300)), every)
+    single = [predicted(model, [k])[0] for k in range(20)]
+    assert np.allclose(single, every[:20], rtol=1e-12, atol=1e-12)
