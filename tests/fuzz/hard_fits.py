@@ -460,7 +460,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
     """What limits are missed by beyond a row: at most 0 if each is missed by less than one."""
     weights = ones_or_weights(rows)
     heaviest, worst = float(weights.max()), -np.inf
-    for table in tables(labels, rows, model.intersectional, n_clusters):
+    for table in tables(labels, rows, model._sensitive.crossed, n_clusters):
         sums = table.sum(axis=0)
         if model.share_bounds is not None:
             shares, f = sums / sums.sum(), model.share_bounds

@@ -11,12 +11,20 @@ from skfair.utils.namesakes import namesakes, warn_of_namesakes
 from skfair.utils.versions import version_table
 
 
+def install(entry):
+    """Make what a distribution leaves of its metadata: others read these, too."""
+    entry.mkdir()
+    name, version = entry.stem.split("-")[:2]
+    for file in ("METADATA", "PKG-INFO"):
+        (entry / file).write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     packages = tmp_path / "site-packages"
     packages.mkdir()
     for name in ("skfair_suite-1.0", "numpy-2.0", "scikit_fairness-0.1"):
-        (packages / f"{name}.dist-info").mkdir()
+        install(packages / f"{name}.dist-info")
     monkeypatch.syspath_prepend(packages)
     return packages
 
@@ -33,7 +41,7 @@ def test_a_namesake_is_found_and_shown(folder, entry, name, version):
     assert namesakes() == {}
     assert "uninstall" not in version_table()
     warn_of_namesakes()  # of nothing
-    (folder / entry).mkdir()
+    install(folder / entry)
     assert namesakes() == {name: version}
     assert f"{name} {version} installs a package skfair too" in version_table()
     with pytest.warns(UserWarning, match=f"{name} is installed.*pip uninstall {name}"):
@@ -41,7 +49,7 @@ def test_a_namesake_is_found_and_shown(folder, entry, name, version):
 
 
 def test_the_import_warns_once_at_the_line_of_the_user(folder):
-    (folder / "skfair-0.1.dist-info").mkdir()
+    install(folder / "skfair-0.1.dist-info")
     code = "import skfair.exceptions\nimport skfair\nimport skfair.utils.text\n"
     path = os.pathsep.join([str(folder), *sys.path])
     script = folder / "script.py"
