@@ -103,7 +103,7 @@ def _largest_disparity(sums, first, code, against_overall, is_quotient):
 
 @njit(cache=True)
 def scan_thresholds(rows, rules, sums, accuracy):
-    """Find the best threshold for SortedRows and RuleArrays; return a Found.
+    """Find the best threshold for SortedRows and RuleArrays; return the fields of a Found.
 
     ``sums`` (changed here) and ``accuracy`` are those with nobody predicted positive. Of thresholds
     whose accuracy or excess differs by rounding only, the highest is taken.
@@ -143,7 +143,7 @@ def scan_thresholds(rows, rules, sums, accuracy):
             nearest, least_excess = p, excess
         if excess <= 0.0 and accuracy > best_accuracy + ROUNDING:
             best, best_accuracy, best_excess = p, accuracy, excess
-    return Found(best, best_accuracy, best_excess, nearest, least_excess)
+    return best, best_accuracy, best_excess, nearest, least_excess
 
 
 @njit(cache=True)

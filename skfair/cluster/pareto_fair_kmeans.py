@@ -381,7 +381,7 @@ def _stacked(labels: list[Any]) -> Any:
 
 def _knee(costs: FloatArray, balances: FloatArray) -> int:
     """Point farthest above the chord between the ends of the front, both axes scaled to [0, 1]."""
-    if costs.size < 3:
+    if costs.size < 3 or not costs[0] < costs[-1]:
         return 0
     x = (costs - costs[0]) / (costs[-1] - costs[0])
     y = (balances - balances[0]) / (balances[-1] - balances[0])

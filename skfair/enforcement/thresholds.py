@@ -101,9 +101,10 @@ class RateTable:
 
     def scan(self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float) -> Cut:
         """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
-        from skfair._kernels.thresholds import scan_thresholds
+        from skfair._kernels.thresholds import Found, scan_thresholds
 
-        found = scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy)
+        # A kernel that made it itself would run Python code, and die of an interrupt there.
+        found = Found(*scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy))
         if found.n_above >= 0:
             return Cut(int(found.n_above), float(found.accuracy), True, float(found.excess))
         return Cut(int(found.n_nearest), float("nan"), False, float(found.least_excess))

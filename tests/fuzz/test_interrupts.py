@@ -1,14 +1,19 @@
 """Ctrl+C: a few moments of every fit, and a process of its own that it ends."""
 
+import ast
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import skfair
 from tests.fuzz.interrupts import run
 from tests.house import discover_estimators
+
+KERNELS = Path(skfair.__file__).parent / "_kernels"
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 
@@ -43,3 +48,16 @@ def test_an_interrupt_ends_a_process_as_python_ends_and_loses_no_output():
     assert out == "after\n"
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("file", sorted(KERNELS.glob("*.py")), ids=lambda file: file.stem)
+def test_kernels_return_nothing_that_python_code_makes(file):
+    """An interrupt while a class of Python is called from compiled code ends the process."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
+    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    calls = [
+        one for function in functions for one in ast.walk(function) if isinstance(one, ast.Call)
+    ]
+    made = {one.func.id for one in calls if isinstance(one.func, ast.Name)}
+    assert not classes & made
