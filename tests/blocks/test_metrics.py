@@ -49,6 +49,8 @@ OTHERS = {
     "sample_size",
     "DisparityTest",
 }
+# Tables of counts, which audits make of their tallies.
+OTHERS |= {"impact_ratios", "selection_tests"}
 # Metrics of rankings need all documents of a query at once.
 OF_RANKINGS = {"pair_error_gap", "exposure_gap", "rank_gap", "ndcg"}
 METRICS = sorted(set(metrics.__all__) - OTHERS - OF_RANKINGS)

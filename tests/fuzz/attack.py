@@ -340,7 +340,12 @@ def watched_calls(hear: Callable[[Any], None]) -> Iterator[None]:
 @contextmanager
 def counted_calls() -> Iterator[list[None]]:
     calls: list[None] = []
-    with watched_calls(lambda frame: calls.append(None)):
+
+    def hear(frame: Any) -> None:
+        if not frame.f_code.co_flags & inspect.CO_GENERATOR:
+            calls.append(None)
+
+    with watched_calls(hear):
         yield calls
 
 
@@ -350,6 +355,8 @@ def raising_at(number: int, error: type[BaseException]) -> Iterator[list[str]]:
     calls, place = [], []
 
     def hear(frame: Any) -> None:
+        if frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return  # one that is thrown away can only print what is raised in it
         calls.append(None)
         if len(calls) == number + 1:
             file = Path(frame.f_code.co_filename).relative_to(OURS).as_posix()

@@ -479,7 +479,7 @@ def rows_missed(model: Any, labels: Any, rows: Rows, n_clusters: int) -> float:
 
 
 def cluster_count(model: Any, rows: Rows, n_clusters: int) -> Count:
-    counted = balances(model.labels_, rows, model.intersectional, n_clusters)
+    counted = balances(model.labels_, rows, model._sensitive.crossed, n_clusters)
     pairs = [Pair("balance_", model.balance_, float(counted.min()))]
     return Count(pairs, rows_missed(model, model.labels_, rows, n_clusters))
 

@@ -50,7 +50,11 @@ def test_an_interrupt_ends_a_process_as_python_ends_and_loses_no_output():
     assert process.returncode == -signal.SIGINT
 
 
-@pytest.mark.parametrize("file", sorted(KERNELS.glob("*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    sorted(set(KERNELS.glob("*.py")) - {KERNELS / "declaring.py"}),
+    ids=lambda file: file.stem,
+)
 def test_kernels_return_nothing_that_python_code_makes(file):
     """An interrupt while a class of Python is called from compiled code ends the process."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
