@@ -68,7 +68,7 @@ fuzz: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)
 	$(BIN)/python -m tests.fuzz.interrupts --moments $(or $(MOMENTS),200) --seed $(or $(SEED),0)
 
-lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
+lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot $(VENV)/.stamp-report
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

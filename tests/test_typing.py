@@ -21,7 +21,7 @@ def checked(*paths):
 @pytest.mark.slow
 def test_right_calls_pass_and_wrong_ones_are_refused(tmp_path):
     planted = tmp_path / "user.py"
-    planted.write_text("from skfair.cluster import FairKMeans\nFairKMeans(swap_target=3)\n")
+    planted.write_text('from skfair.cluster import FairKMeans\nFairKMeans(n_init="all")\n')
     refused, count = checked(CALLS, planted)
     assert "user.py:2: error: " in refused  # in the folder of the run that filled the cache
     assert refused.endswith("[arg-type]")

@@ -69,7 +69,6 @@ def no_columns() -> None:
 def unknown_options() -> None:
     """What is not among the choices of an option is refused."""
     demographic_parity_difference(y, y, sensitive_features=sex, agg="sum")  # type: ignore[arg-type]
-    FairKMeans(swap_target="both")  # type: ignore[arg-type]
     FairKMeans(n_init="all")  # type: ignore[arg-type]
     FairKMeans(solver=3)  # type: ignore[arg-type]
     FairSpectralClustering(assign_labels="discretize")  # type: ignore[arg-type]

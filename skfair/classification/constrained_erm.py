@@ -148,7 +148,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
         "no_solution" if nothing could be shown to keep the limits.
     decisions_ : FairDecisionClassifier
-        With ``certify="cross"``: models of folds and prices, in place of weights and multipliers.
+        With ``Certificate(by="cross")``: models of folds and prices, in place of
+        weights and multipliers.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step on that
         problem; with Dask also the bytes exchanged.

@@ -402,7 +402,7 @@ class FairSpectralClustering(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from ``sensitive`` of X if these were set.
+            Their groups; optional. Read from the columns of X that ``sensitive`` names, if any.
 
         Returns
         -------

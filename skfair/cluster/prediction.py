@@ -84,7 +84,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from ``sensitive`` of X if these were set.
+            Their groups; optional. Read from the columns of X that ``sensitive`` names, if any.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The batch.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Its groups. Read from ``sensitive`` of X if these were set.
+            Its groups. Read from the columns of X that ``sensitive`` names, if any.
         min_balance : float, default=None
             Smallest balance of a cluster of the batch; None takes that of the estimator.
         share_bounds : float or dict, default=None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from skfair.utils.text import settings_repr
 from skfair.utils.validation import check_number, check_probability
 
 Way: TypeAlias = Literal["auto", "cross", "split"]
@@ -61,12 +62,7 @@ class Certificate:
             raise ValueError("shift=1 would replace everybody. Pass a share below 1.")
 
     def __repr__(self) -> str:
-        given = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)[1:]
-            if getattr(self, field.name) != field.default
-        ]
-        return f"Certificate({', '.join([repr(self.confidence), *given])})"
+        return settings_repr(self)
 
 
 def read_certificate(given: float | Certificate | None) -> Certificate | None:

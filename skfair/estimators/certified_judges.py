@@ -93,21 +93,20 @@ def certified_decisions(
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
-    codes = (data.y == classes[1]).astype(np.int64)
+    certificate, codes = estimator._certificate, (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
-    rates = row_rates(bound, rows.weights).against(estimator._certificate.shift)
+    rates = row_rates(bound, rows.weights).against(certificate.shift)
     kinds = data.groups.cells(codes, 2).codes
-    size = estimator._certificate.share
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, certificate.share)
     limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
     return fit_under_rising_limits(
         estimator,
         halves,
-        DecisionJudge(rates, halves, estimator._certificate.confidence),
+        DecisionJudge(rates, halves, certificate.confidence),
         limits,
         float(rates.after_shift(min(block.limit for block in rates.blocks))),
-        estimator._certificate.confidence,
+        certificate.confidence,
     )
 
 
@@ -194,13 +193,13 @@ def certified_means(
         sensitive = take_columns(X, estimator._sensitive.columns)
     if estimator._sensitive.within is not None:
         strata = take_columns(X, estimator._sensitive.within, "within")
-    kinds, seed = data.groups.cells().codes, estimator.random_state
+    certificate, seed = estimator._certificate, estimator.random_state
+    kinds = data.groups.cells().codes
     judging: JudgedRows
     if is_cross:
         judging = Folds.of(X, data.y, given, kinds, seed)
     else:
-        judging = Halves.of(X, data.y, given, kinds, seed, estimator._certificate.share)
-    certificate = estimator._certificate
+        judging = Halves.of(X, data.y, given, kinds, seed, certificate.share)
     options = {"sensitive_features": sensitive, "intersectional": estimator._sensitive.crossed}
     return fit_under_rising_limits(
         estimator,
@@ -211,7 +210,7 @@ def certified_means(
             "constraint": estimator.constraint,
         },
         min(limit.value for limit in limits),
-        estimator._certificate.confidence,
+        certificate.confidence,
         quality="r2",
     )
 
@@ -327,17 +326,17 @@ def certified_interval(
             f"{estimator.rank_within!r}. Use rank_within='class' and a rule on scores or decisions "
             "within an interval, such as 'statistical_parity'."
         )
-    limit = _one_limit(estimator.max_disparity)
+    limit, certificate = _one_limit(estimator.max_disparity), estimator._certificate
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, seed, estimator._certificate.share)
+    halves = Halves.of(X, data.y, given, kinds, seed, certificate.share)
     return fit_under_rising_limits(
         estimator,
         halves,
         IntervalJudge(estimator, halves, given["sensitive_features"]),
         {"max_disparity": estimator.max_disparity},
         limit,
-        estimator._certificate.confidence,
+        certificate.confidence,
     )
 
 

@@ -125,8 +125,8 @@ class PartialPrediction(Certified, ClassifierMixin):
         if self._group_levels.n_groups > 1:
             raise ValueError(
                 f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
-                "predict(X, sensitive_features=...), or set sensitive if X holds them. "
-                "scikit-learn's own scorers need sensitive; those of skfair.metrics pass "
+                "predict(X, sensitive_features=...), or name their columns of X in sensitive. "
+                "scikit-learn's own scorers need these names; those of skfair.metrics pass "
                 "the groups on. Inside a Pipeline, metadata routing must be enabled."
             )
         return np.zeros(_num_samples(X), np.int64)

@@ -245,7 +245,7 @@ def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:
     if uses_groups:
         raise ValueError(
             f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
-            "input for them. Fit it with group_aware=False, or without sensitive, or "
+            "input for them. Fit it with group_aware=False, or "
             "convert the model inside and apply to_thresholds()."
         )
 

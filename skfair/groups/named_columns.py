@@ -99,6 +99,6 @@ def _as_table(X: Any) -> Any:
     table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim != 2:
         raise ValueError(
-            f"X must be 2-dimensional to take sensitive from it, got shape {table.shape}."
+            f"X must be 2-dimensional to take columns from it, got shape {table.shape}."
         )
     return table

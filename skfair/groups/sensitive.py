@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TypeAlias
 
 from skfair._typing import ColumnNames
+from skfair.utils.text import settings_repr
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,13 +57,7 @@ class Sensitive:
                 raise TypeError(f"{name} must be a name, a position or a list, got {value!r}.")
 
     def __repr__(self) -> str:
-        given = [repr(self.columns)] if self.columns is not None else []
-        given += [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)[1:]
-            if getattr(self, field.name) != field.default
-        ]
-        return f"Sensitive({', '.join(given)})"
+        return settings_repr(self)
 
 
 # What estimators take as ``sensitive``.

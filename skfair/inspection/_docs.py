@@ -14,8 +14,8 @@ PARAGRAPHS = {
     "sensitive_features": f"""sensitive_features : {_ROWS} or (n_samples, n_attributes)
     The group of each row; several columns are several attributes.""",
     "sensitive": """sensitive : str, int or list of them, default=None
-    Instead: names or positions of the columns of X that hold the groups. Without either the
-    ``sensitive`` of the estimator are used.""",
+    Instead: names or positions of the columns of X that hold the groups. Without either,
+    the columns of the estimator's ``sensitive`` are used.""",
     "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
     Weights of the rows.""",
     "response_method": """\

@@ -27,7 +27,7 @@ def read_groups(
 ) -> Any:
     """Return the sensitive features: as passed, or taken from columns of X.
 
-    Without either, the ``sensitive`` that the estimator itself was told are used.
+    Without either, the columns that the estimator's own ``sensitive`` names are used.
     """
     if sensitive_features is not None:
         if sensitive is not None:

@@ -136,7 +136,7 @@ class ClusterCompositionDisplay(Display):
         estimator : object
             A fitted clusterer with ``labels_``, or a pipeline or search that ends in one.
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows; needed only to read ``sensitive`` from. For other rows use
+            The training rows; needed only to read the columns of ``sensitive``. For other rows use
             ``from_labels(estimator.predict(X_new), ...)``.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.

@@ -92,8 +92,8 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
         For each fairness score (a key of ``scoring``) its largest value, in the units of the
         metric: ``{"demographic_parity_difference": 0.05}``. A pair ``(low, high)``, either of which
         may be None, bounds it from both sides: ``{"demographic_parity_ratio": (0.8, None)}``. The
-        sign of negated scorers is ignored. For a limit of each attribute, make a score of each with
-        ``sensitive``.
+        sign of negated scorers is ignored. For a limit of each attribute, make a scorer of each
+        with ``sensitive=``.
     slack : float, default=0.0
         How far a limit may be exceeded, for instance one standard error of the metric.
 

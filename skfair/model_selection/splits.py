@@ -112,8 +112,8 @@ class _StratifiedSensitive(BaseCrossValidator):
         if sensitive_features is None:
             raise ValueError(
                 f"{type(self).__name__} got no sensitive_features. Pass them to split, or (in a "
-                "search) enable metadata routing, or set sensitive, the names of the "
-                "columns of X that hold the groups."
+                "search) enable metadata routing, or name the columns of X that hold "
+                "the groups in sensitive."
             )
         encoding = encode_groups(sensitive_features, n_samples=n_samples, like=X)
         if y is None or type_of_target(y) not in ("binary", "multiclass"):

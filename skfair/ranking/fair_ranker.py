@@ -110,7 +110,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         Seed of the pairs, of hidden layers and of stochastic solvers.
     query_column : str, int or None, default=None
         Column of X that holds the queries, for work without metadata routing; it is kept out of the
-        model. Numbers in ``sensitive`` count the columns without it.
+        model. Positions in ``sensitive`` count the columns without it.
 
     Attributes
     ----------

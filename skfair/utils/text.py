@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,6 +29,17 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     names = {str(one).lower(): str(one) for one in known}
     near = get_close_matches(str(name).lower(), names, 1)
     return f" Did you mean {names[near[0]]!r}?" if near else ""
+
+
+def settings_repr(settings: Any) -> str:
+    """Return how a dataclass of settings is made: its first field, and what differs."""
+    first, *others = fields(settings)
+    value = getattr(settings, first.name)
+    shown = [] if value is None else [repr(value)]
+    for field in others:
+        if getattr(settings, field.name) != field.default:
+            shown.append(f"{field.name}={getattr(settings, field.name)!r}")
+    return f"{type(settings).__name__}({', '.join(shown)})"
 
 
 def visible(text: str) -> str:

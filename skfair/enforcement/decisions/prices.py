@@ -209,7 +209,7 @@ class PriceSearch:
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the prices relative to those of the first class: what all cost changes nothing."""
         shape = self.features.size, self.judge.n_classes
-        prices = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
+        prices: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
         return prices - prices[:, :1]
 
     def _missed(self, rows: LinearRows, found: Candidate, data: SoftRows) -> FloatArray:

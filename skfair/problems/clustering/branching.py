@@ -95,12 +95,8 @@ class Search:
         if self._n_solved == self._n_programmes:
             return None
         self._n_solved += 1
-        found = linprog(
-            programme.cost,
-            A_ub=programme.left,
-            b_ub=programme.right,
-            bounds=np.stack([np.zeros_like(programme.most), programme.most], axis=1),
-        )
+        ends: Any = np.stack([np.zeros_like(programme.most), programme.most], axis=1)
+        found: Any = linprog(programme.cost, A_ub=programme.left, b_ub=programme.right, bounds=ends)
         if found.status != 0 or found.fun + programme.offset >= self._enough:
             return None
         self._least = min(self._least, self._attempt(found.x))

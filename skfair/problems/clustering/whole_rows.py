@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -96,7 +97,13 @@ class _NearestCounts:
         each_rule = sparse.kron(clusters, self._rules.matrix)
         totals = sparse.hstack([sparse.eye_array(n_blocks)] * n_clusters)
         cells, eye = sparse.kron(clusters, self._blocks.T), sparse.eye_array(far)
-        left = [[-each_rule, None], [totals, None], [-totals, None], [-cells, -eye], [cells, -eye]]
+        left: Any = [
+            [-each_rule, None],
+            [totals, None],
+            [-totals, None],
+            [-cells, -eye],
+            [cells, -eye],
+        ]
         present = self._counts.ravel()
         return Relaxed(
             np.append(np.zeros(size), np.ones(far)),
