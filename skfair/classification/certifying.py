@@ -31,7 +31,8 @@ from skfair.groups.sensitive import Sensitive
 from skfair.utils.warn import unwanted
 
 _SHARED = (
-    *("status_", "certified_disparity_", "p_value_", "path_"),
+    *("status_", "path_", "p_value_", "p_values_"),
+    *("certified_disparity_", "certified_disparities_"),
     *("train_disparity_", "train_disparities_"),
 )
 

@@ -45,6 +45,7 @@ class Block(NamedTuple):
     against_overall: bool
     # (n_rates,): what each of them is divided by; only tests need it, see weighted_blocks
     weights: FloatArray = np.empty(0)
+    rule: str = ""  # the name of the constraint, and of the attribute that its limit is for
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +179,7 @@ def row_rates(
                         bound.max_disparity,
                         isinstance(bound.comparison, Ratio),
                         bound.comparison.against_overall,
+                        rule=bound.name,
                     )
                 )
         n_rates += len(bound.rate_names)
@@ -219,6 +221,19 @@ class Walked(NamedTuple):
     p_values: FloatArray
     disparities: FloatArray
     bounds: FloatArray
+    # By constraint: p-values and smallest limits, (2, n_steps)
+    by_rule: dict[str, FloatArray]
+
+    def reported(self, step: int) -> dict[str, object]:
+        """Return the fitted attributes that say what was shown at a step."""
+        return {
+            "p_value_": float(self.p_values[step]),
+            "p_values_": {name: float(one[0, step]) for name, one in self.by_rule.items()},
+            "certified_disparity_": float(self.bounds[step]),
+            "certified_disparities_": {
+                name: float(one[1, step]) for name, one in self.by_rule.items()
+            },
+        }
 
 
 def walk(
@@ -230,6 +245,7 @@ def walk(
     """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(selected)
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
+    by_rule: dict[str, FloatArray] = {}
     for block in rates.weighted_blocks():
         found = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
@@ -238,10 +254,13 @@ def walk(
             found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
         p_values = np.maximum(p_values, found)
         disparities = np.maximum(disparities, _disparities(block, share, size))
-        bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence, found))
+        smallest = _smallest_limits(block, share, size, 1 - confidence, found)
+        bounds = np.maximum(bounds, smallest)
+        own = np.stack([found, rates.after_shift(smallest)])
+        by_rule[block.rule] = np.maximum(by_rule.get(block.rule, own), own)
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
-    return Walked(last, p_values, disparities, rates.after_shift(bounds))
+    return Walked(last, p_values, disparities, rates.after_shift(bounds), by_rule)
 
 
 def last_kept(

@@ -179,8 +179,7 @@ def _reported(
         _warn(task, decided, confidence, walked, chosen)
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
-        "p_value_": float(walked.p_values[step]),
-        "certified_disparity_": float(walked.bounds[step]),
+        **walked.reported(step),
         "path_": {
             "accuracy": worth,
             "selection_rate": rates,

@@ -59,8 +59,7 @@ def certify_classes(
     n_classes = folds.rows.classes.size
     return {
         "status_": "certified" if is_certified else "no_solution",
-        "p_value_": float(walked.p_values[step]),
-        "certified_disparity_": float(walked.bounds[step]),
+        **walked.reported(step),
         "path_": {
             "accuracy": worth,
             "selection_rate": np.full(worth.size, np.nan),

@@ -81,6 +81,7 @@ class DecisionJudge:
             float(accuracy_score(self.y, predicted, sample_weight=weights)),
             float(np.average(selected, weights=weights)),
             bool(selected.all() or not selected.any()),
+            walked.reported(0),
         )
 
 
@@ -88,7 +89,7 @@ def certified_decisions(
     estimator: Any,
     data: TrainingData,
     rules: Sequence[Constraint],
-    classes: NDArray[Any],
+    classes: NDArray[Any],  # two, the positive one last
     X: Any,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -118,6 +119,11 @@ class MeanLimit(NamedTuple):
 
     value: float
     within_strata: bool
+
+    @property
+    def name(self) -> str:
+        """What it limits, as ``train_disparities_`` calls it."""
+        return "MeanScoreParity" + " within strata" * self.within_strata
 
 
 class MeanJudge:
@@ -162,7 +168,13 @@ class MeanJudge:
         p_value, disparity, bound = (max(values) for values in zip(*found, strict=True))
         quality = float(r2_score(self.y, predicted))
         is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
-        return Verdict(p_value, disparity, bound, quality, np.nan, is_constant)
+        names = [limit.name for limit in self.limits]
+        own_p, _, own_bounds = zip(*found, strict=True)
+        by_rule = {
+            "p_values_": dict(zip(names, own_p, strict=True)),
+            "certified_disparities_": dict(zip(names, own_bounds, strict=True)),
+        }
+        return Verdict(p_value, disparity, bound, quality, np.nan, is_constant, by_rule)
 
 
 def certified_means(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -40,15 +41,23 @@ class Certified:
     ----------
     certified_disparity_ : float
         With ``confidence``: the smallest limit that can be shown to hold for new people.
+    certified_disparities_ : dict of str to float
+        The same of each constraint, and of each attribute that has a limit of its own; not for
+        limits within an interval of ranks.
     p_value_ : float
         With ``confidence``: how likely such data are at most, if new people exceed a limit.
+    p_values_ : dict of str to float
+        The same of each constraint, and of each attribute that has a limit of its own.
     path_ : dict of str to ndarray of shape (n_steps,)
         With ``confidence``, on rows that had no part in a step: "accuracy" ("r2" of regressors),
         "selection_rate" (NaN of regressors), "disparity", "bound", "p_value" and "is_certified".
     """
 
     confidence: float | Certificate | None
-    _CERTIFICATE: ClassVar = ("p_value_", "certified_disparity_", "path_")
+    _CERTIFICATE: ClassVar = (
+        *("p_value_", "p_values_"),
+        *("certified_disparity_", "certified_disparities_", "path_"),
+    )
     _confidence_constraints: ClassVar[dict[str, Any]] = {
         "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
     }
@@ -72,6 +81,8 @@ class Verdict(NamedTuple):
     quality: float  # the score of the model
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
     is_constant: bool  # whether all rows are treated alike
+    # More to report: "p_values_" and "certified_disparities_", by constraint
+    by_rule: Mapping[str, object] = MappingProxyType({})
 
 
 class JudgedRows(Protocol):
@@ -214,14 +225,15 @@ def fit_under_rising_limits(
     n_shown = sum(is_shown)
     kept = max(n_shown - 1, 0)
     is_certified = n_shown > 0 and not verdicts[kept].is_constant
-    found, columns = verdicts[kept], [np.array(one) for one in zip(*verdicts, strict=True)]
-    p_values, disparities, bounds, qualities, rates, _ = columns
+    found = verdicts[kept]
+    p_values, disparities, bounds, qualities, rates = np.array([one[:5] for one in verdicts]).T
     if not is_certified:
         _warn(rows, found, confidence, limit)
     return rows.attributes(models[kept]) | {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": found.p_value,
         "certified_disparity_": found.bound,
+        **found.by_rule,
         "path_": {
             quality: qualities,
             "selection_rate": rates,
