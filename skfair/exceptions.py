@@ -7,6 +7,7 @@ __all__ = [
     "MissingGroupsWarning",
     "SmallGroupWarning",
     "NoFeasibleModelWarning",
+    "PositiveClassWarning",
     "SolverError",
 ]
 
@@ -40,6 +41,17 @@ class NoFeasibleModelWarning(UserWarning):
     --------
     >>> from skfair.exceptions import NoFeasibleModelWarning
     >>> issubclass(NoFeasibleModelWarning, UserWarning)
+    True
+    """
+
+
+class PositiveClassWarning(UserWarning):
+    """A constraint depends on which class is the positive one, and nothing says which it is.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import PositiveClassWarning
+    >>> issubclass(PositiveClassWarning, UserWarning)
     True
     """
 

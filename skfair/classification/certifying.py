@@ -23,7 +23,12 @@ from skfair.enforcement.certify import row_rates
 from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
 from skfair.estimators.decisions import LabelledRows, class_rules
-from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules, limiting_rules
+from skfair.estimators.erm_problem import (
+    NEWTON_FEATURES,
+    active_rules,
+    choose_solver,
+    limiting_rules,
+)
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
@@ -73,7 +78,8 @@ def certified(
         )
     if by == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
-        return certified_decisions(estimator, data, rules, estimator.classes_, rows, given)
+        classes = estimator._ordered_classes
+        return certified_decisions(estimator, data, rules, classes, rows, given)
     groups = given["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
@@ -94,24 +100,36 @@ def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
 
 def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
     """Whether a limit is on an attribute of two groups or more: a dict may have None for them."""
-    codes = (data.y == estimator.classes_[1]).astype(np.int64)
-    rows = LabelledRows(data.groups, codes, estimator.classes_, data.sample_weight, data.strata)
+    classes = estimator._ordered_classes
+    codes = (data.y == classes[1]).astype(np.int64)
+    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
     return bool(bound) and bool(row_rates(bound, rows.weights).blocks)
 
 
-def refuse_parts(estimator: Any) -> None:
-    """Raise if what is asked for needs all rows at once, but they come in parts."""
+def takes_parts(estimator: Any) -> bool:
+    """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
     if estimator.confidence is not None:
-        raise ValueError(
+        raise AttributeError(
             "confidence= is for fit, which sees all rows; partial_fit certifies nothing. Set "
             "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
         )
-    if any(rule.within_strata for rule in make_constraints(estimator.constraint, "classification")):
-        raise ValueError(
+    try:
+        rules = make_constraints(estimator.constraint, "classification")
+        solver = choose_solver(estimator.solver, "alm")
+    except (TypeError, ValueError):
+        return True  # the method says what is wrong
+    if any(rule.within_strata for rule in rules):
+        raise AttributeError(
             "A rule within strata needs control_features in fit, and partial_fit has none. Use "
             f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
         )
+    if not solver.can_advance:
+        raise AttributeError(
+            f"partial_fit needs a stochastic solver, got solver={estimator.solver!r}. Use 'auto' "
+            "or 'alm'."
+        )
+    return True
 
 
 def _priced(
@@ -136,6 +154,7 @@ def _priced(
         sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
+        pos_label=estimator.pos_label_,
     )
     with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

@@ -17,21 +17,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.classification.certifying import certified, refuse_parts
+from skfair.blocks.training_data import TrainingData
+from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_split import Certified
 from skfair.estimators.classes import (
+    PositiveClass,
     accuracy_in_blocks,
     classification_task,
     has_probabilities,
-    read_classes,
 )
 from skfair.estimators.erm import ConstrainedERMBase
-from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
+from skfair.estimators.erm_problem import (
+    Limits,
+    LossChoice,
+    RuleChoice,
+    SolverChoice,
+    Task,
+)
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.availability import available_if
@@ -41,7 +48,7 @@ from skfair.utils.threads import one_blas_thread
 
 
 @documented
-class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
+class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBase):
     r"""Linear or neural classifier under a limit on the disparity between groups.
 
     Minimises the mean loss plus a penalty,
@@ -114,7 +121,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The classes; the second is the positive one.
+        The classes, in order.
     coef_ : ndarray of shape (1, n_features)
         Weights of a linear model.
     intercept_ : ndarray of shape (1,)
@@ -208,6 +215,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
         **Certified._confidence_constraints,
+        **PositiveClass._pos_label_constraints,
     }
 
     def __init__(
@@ -232,6 +240,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
         confidence: float | Certificate | None = None,
+        pos_label: ClassLabel = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -252,6 +261,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.min_rate = min_rate
         self.selection_rate = selection_rate
         self.confidence = confidence
+        self.pos_label = pos_label
 
     @fit_method
     @one_blas_thread
@@ -271,7 +281,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,)
-            Two classes; the one that sorts last is the positive one.
+            Two classes; see ``pos_label``.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the rates.
         """
@@ -282,16 +292,17 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             "sample_weight": sample_weight,
         }
         data = self._read(X, y, **given, **self._row_checks(X))
-        self.classes_ = read_classes(data.y)
+        self._read_two_classes(data.y, data.groups)
         self._forget()
         if self.confidence is not None and (found := certified(self, data, X, given)):
             return self._store_certified(found)
-        task = classification_task(data, self.classes_, self.loss, self.class_weight)
+        task = self._make_task(data)
         problem = self._build(data, task)
         solver = self._choose(problem)
         solved = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solved)
 
+    @available_if(takes_parts)
     @fit_method
     @one_blas_thread
     def partial_fit(
@@ -318,7 +329,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         classes : array-like of shape (2,), default=None
             All classes; needed in the first call if the first chunk lacks one.
         """
-        refuse_parts(self)
         self._forget()
         if hasattr(self, "_stream"):
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
@@ -329,15 +339,22 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **given, **ROW_CHECKS)
-            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
+            known = data.y if classes is None else np.asarray(classes)
+            self._read_two_classes(known, data.groups)
         strangers = np.setdiff1d(data.y, self.classes_)
         if strangers.size:
             raise ValueError(
                 f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        self._advance(data, classification_task(data, self.classes_, self.loss, self.class_weight))
+        self._advance(data, self._make_task(data))
         return self
+
+    def _make_task(self, data: TrainingData) -> Task:
+        """Say what is learned, the positive class being the one of larger scores."""
+        return classification_task(
+            data, self._ordered_classes, self.loss, self.class_weight, self._sign
+        )
 
     def _raw_scores(self, rows: Rows) -> NDArray[Any]:
         """Return scores; of decisions with prices the log-odds at which these are even."""
@@ -348,7 +365,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     @by_block()
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
-        """Return the scores of rows; a positive score predicts the positive class.
+        """Return the scores of rows; a positive score predicts the second one of ``classes_``.
 
         Returns
         -------
@@ -367,8 +384,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         labels : ndarray of shape (n_samples,)
             The predicted classes.
         """
-        is_positive = self.decision_function(X) > 0  # checks that there is a model
-        return np.asarray(self.classes_[is_positive.astype(np.intp)])
+        scores = self.decision_function(X)  # checks that there is a model
+        return self._decide(scores)
 
     def score(self, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> float:
         """Return the accuracy of the predictions.

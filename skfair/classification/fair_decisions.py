@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_y
 
 from skfair._typing import (
+    ClassLabel,
     ColumnLike,
     ColumnsLike,
     Estimator,
@@ -54,6 +55,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     the limits. With two classes and known groups they amount to one threshold for each group. With
     more and one known attribute the probabilities are first corrected within each group.
 
+    Limits hold for ``train_predictions_``, the decisions on the training rows by models that have
+    not seen these rows. ``predict(X_train)`` uses models that have, and may exceed the limits.
+
     Parameters
     ----------
     estimator : classifier, default=None
@@ -81,10 +85,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     min_rate : float, "as before" or dict, default=None
         No group's rate may be below: the true positive rate if a rule looks at the positives, alone
         or beside the negatives as equalized odds does, else the selection rate. "as before" means
-        that of the classifier without rules. With several classes a dict from classes to values.
+        that of the classifier without rules. With several classes a dict from classes to values, or
+        a value for ``pos_label``.
     selection_rate : float, (float, float) or dict, default=None
         Share of all rows that are decided for the positive class: exactly (to half a row), or from
-        low to high. With several classes a dict from classes to values.
+        low to high. With several classes a dict from classes to values, or a value for
+        ``pos_label``.
     cost_matrix : array-like of shape (n_classes, n_classes), default=None
         Cost of deciding for a class (column) given the true one (row), in place of errors.
     unseen : {"error", "overall"}, default="error"
@@ -106,7 +112,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes; of two, the second is the positive one.
+        The classes, in order.
     prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
         Price of a decision (last axis), by group, stratum and true class.
     tie_weight_ : float
@@ -184,6 +190,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         **DecisionFitting._confidence_constraints,
+        **DecisionFitting._pos_label_constraints,
         "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -207,6 +214,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         n_jobs: int | None = None,
         confidence: float | Certificate | None = None,
         refit_with_prices: bool = False,
+        pos_label: ClassLabel = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -224,6 +232,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.n_jobs = n_jobs
         self.confidence = confidence
         self.refit_with_prices = refit_with_prices
+        self.pos_label = pos_label
 
     @fit_method
     @one_thread_if_few
@@ -245,7 +254,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows, in whatever form the classifier takes.
         y : array-like of shape (n_samples,)
-            Two or more classes; of two, the one that sorts last is the positive one.
+            Two or more classes; see ``pos_label``.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for rules that hold within each of their levels.
         groups : array-like of shape (n_samples,)
@@ -264,11 +273,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             "control_features": control_features,
         }
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
-        rows = self._labelled(data)
+        rules = active_rules(self.constraint, "classification", data)
+        rows = self._labelled(data, rules)
         params = self._inner_params(data, fit_params, others)
         folds = known_folds(self._folds(rows), X, data.y, data.groups, groups)
-        worth, unit = read_worth(self.cost_matrix, self.classes_.size)
-        rules = active_rules(self.constraint, "classification", data)
+        worth, unit = read_worth(self.cost_matrix, self._order)
         rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, self.max_disparity)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
@@ -276,13 +285,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
                 raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
             attributes, predicted = self._certify(data, rows, fair, worth, params, folds)
             self.__dict__.update(attributes)
-            self._worth = worth
+            self._store_prices(attributes["prices_"], worth)
             self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
-            self.train_predictions_ = self.classes_[predicted]
+            self.train_predictions_ = self._ordered_classes[predicted]
             return self
         chances = self._cross_fit(data, rows, params, folds)
         before = free_decisions(chances @ worth)
-        limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
+        values = self.min_rate, self.selection_rate
+        limits = class_limits(rules, rows, *values, before, self.pos_label_)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
         self._group_models = self._fit_group_models(data, rows, judge, before)
         chosen = self._choose(judge, rows, data.groups, chances)
@@ -291,11 +301,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         if self._group_models is not None:
             self._group_models = self._group_models.without_rows()
         shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
-        self.prices_, self._worth = chosen.prices.reshape(shape), worth
+        self._store_prices(chosen.prices.reshape(shape), worth)
         self.tie_weight_ = chosen.tie_weight
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
         hint = clash(rules, self.min_rate, self.selection_rate)
         self.__dict__.update(report(judge, chosen, n_fair, hint))
         self.price_of_fairness_ = unit * (chosen.free.worth - chosen.verdict.worth)
-        self.train_predictions_ = self.classes_[chosen.predicted]
+        self.train_predictions_ = self._ordered_classes[chosen.predicted]
         return self

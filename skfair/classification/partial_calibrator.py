@@ -35,7 +35,6 @@ from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_judges import NOT_LAZY, certified_interval
-from skfair.estimators.classes import read_classes
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
@@ -54,6 +53,7 @@ from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
+from skfair.utils.text import did_you_mean
 from skfair.utils.threads import one_thread_if_few
 from skfair.utils.warn import warn_user
 
@@ -231,7 +231,7 @@ class PartialParityCalibrator(
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows, in whatever form the estimator takes.
         y : array-like of shape (n_samples,)
-            Two classes; the one that sorts last is the positive one.
+            Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
         groups : array-like of shape (n_samples,)
             What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
             the same one in one fold. They are not compared.
@@ -292,6 +292,7 @@ class PartialParityCalibrator(
             raise InvalidParameterError(
                 f"The 'constraint' parameter of PartialParityCalibrator must be a rule that maps "
                 f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
+                + did_you_mean(self.constraint, names)
             )
 
     def _fit_lazily(
@@ -348,7 +349,7 @@ class PartialParityCalibrator(
                 "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
                 f"{groups.n_attributes} attributes apart. Use crossed=True."
             )
-        self.classes_ = read_classes(y)
+        self._read_classes(y, groups)
         self.is_group_aware_ = True
 
     def _inner(self) -> Any:

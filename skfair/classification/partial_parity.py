@@ -31,7 +31,7 @@ from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_i
 from skfair.constraints.partial import RankWithin, Surrogate
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_judges import certified_interval
-from skfair.estimators.classes import has_probabilities, read_classes
+from skfair.estimators.classes import has_probabilities
 from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
@@ -311,7 +311,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Two classes; the one that sorts last is the positive one.
+            Two classes; the last one in order is the positive one. Pass ``y == label`` to choose.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
@@ -320,7 +320,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             "sample_weight": sample_weight,
         }
         data = self._read(X, y, **given, **ROW_CHECKS)
-        self.classes_ = read_classes(data.y)
+        self._read_classes(data.y, data.groups, self.loss)
         self._forget("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             rows, _ = indexable(as_rows(X), data.y)

@@ -77,6 +77,8 @@ class Constraint(ABC, BaseEstimator):
     counts_right : bool
         Whether right predictions are counted: with several classes one rule for all of them, and
         not one for each class.
+    depends_on_pos_label : bool
+        Whether the disparity changes if the other one of two classes counts as the positive one.
 
     Examples
     --------
@@ -108,6 +110,14 @@ class Constraint(ABC, BaseEstimator):
     ) -> None:
         self.max_disparity = max_disparity
         self.reference = reference
+
+    @property
+    def depends_on_pos_label(self) -> bool:
+        """Whether the disparity changes if the other one of two classes counts as positive."""
+        if self.given not in ("all", "class") or self.among_counted:
+            return True
+        # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
+        return not self.counts_right and self.compared().code != Comparison.code
 
     @abstractmethod
     def moment(self, rows: TrainingRows) -> Moment:

@@ -67,6 +67,11 @@ class ConditionalOn(Constraint):
         return self._rule().counts_right
 
     @property
+    def depends_on_pos_label(self) -> bool:
+        """Whether the rule depends on which class is the positive one."""
+        return self._rule().depends_on_pos_label
+
+    @property
     def own_limit(self) -> Any:
         """Limit of the rule within strata, or else of the rule; None if neither has one."""
         of_rule = getattr(self._rule(), "own_limit", None)  # what is no rule is refused later

@@ -34,6 +34,10 @@ class _LossRule(Constraint):
     def moment(self, rows: TrainingRows) -> Moment:
         return MeanLoss(rows.loss, rows.targets)
 
+    @property
+    def depends_on_pos_label(self) -> bool:
+        return self.given == "positive"  # the loss of a row is the same for both
+
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
         task = {"task": "regression"} if pos_label is None else {"pos_label": pos_label}
         return {**super().metric_options(loss), "loss": loss, "given": self.given, **task}

@@ -58,7 +58,7 @@ def in_memory(data: TrainingData) -> None:
 class Decides(Predicts, Protocol):
     """A fitted classifier."""
 
-    classes_: NDArray[Any]
+    pos_label_: Any
 
 
 class DecisionJudge:
@@ -71,7 +71,7 @@ class DecisionJudge:
     def __call__(self, model: Decides) -> Verdict:
         """Return the verdict on a model."""
         predicted = model.predict(self.X)
-        selected = predicted == model.classes_[1]
+        selected = predicted == model.pos_label_
         weights, steps = self.rates.weights, selected[:, None]
         walked = walk(self.rates, steps, self.confidence)
         return Verdict(

@@ -76,7 +76,10 @@ def check_prefit(estimator: Any) -> Any:
 
 
 def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
-    """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked."""
+    """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked.
+
+    ``classes`` may be in any order.
+    """
     found = np.asarray(model.predict_proba(X), dtype=np.float64)
     # A product is much faster than a sum over a short axis; it is finite only if all terms are.
     total = found @ np.ones(found.shape[1])
@@ -84,14 +87,16 @@ def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> Float
         raise ValueError(
             f"{type(model).__name__}.predict_proba returned values that are no probabilities."
         )
-    place = np.searchsorted(classes, model.classes_)
-    if not np.array_equal(classes[np.minimum(place, classes.size - 1)], model.classes_):
+    order = np.argsort(classes)
+    place = np.searchsorted(classes, model.classes_, sorter=order)
+    place = order[np.minimum(place, classes.size - 1)]
+    if not np.array_equal(classes[place], model.classes_):
         raise ValueError(
             f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
             f"has {classes.tolist()}."
         )
     found = found / np.where(total > 0, total, 1.0)[:, None]
-    if place.size == classes.size:
+    if np.array_equal(place, np.arange(classes.size)):
         chances = found
     else:
         chances = np.zeros((found.shape[0], classes.size))

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from numbers import Real
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from skfair._typing import ColumnLike, FloatArray, MatrixLike
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
-from skfair.estimators.erm_problem import LossChoice, Task
+from skfair.constraints.base import Constraint
+from skfair.estimators.erm_problem import LossChoice, TargetScale, Task, limiting_rules
+from skfair.exceptions import PositiveClassWarning
+from skfair.groups.encoding import GroupEncoding
 from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
+
+# Labels of which everybody takes the larger one for the positive class.
+_USUAL = ({0, 1}, {-1, 1})
 
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -63,6 +71,94 @@ def check_several(classes: NDArray[Any]) -> None:
         )
 
 
+class PositiveClass:
+    """A classifier with limits that depend on which one of two classes is the positive one.
+
+    Parameters
+    ----------
+    pos_label : int, float, bool or str, default=None
+        The class that constraints and other limits count as positive. It changes neither the order
+        of ``classes_`` nor the sign of ``decision_function``. None takes the last one in order,
+        and warns if a limit depends on it and the labels are not 0 and 1, -1 and 1, or booleans.
+
+    Attributes
+    ----------
+    pos_label_ : int, float, bool or str
+        The class that limits count as positive.
+    """
+
+    constraint: Any
+    min_rate: Any
+    selection_rate: Any
+    pos_label: ClassLabel
+    classes_: NDArray[Any]
+    _pos_label_constraints: ClassVar[dict[str, Any]] = {"pos_label": [Real, str, "boolean", None]}
+
+    def _read_two_classes(self, y: NDArray[Any], groups: GroupEncoding) -> None:
+        """Read two classes, and which of them is positive."""
+        self.classes_ = read_classes(y)
+        rules = limiting_rules(self.constraint, "classification", groups)
+        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
+        self._take_positive(depending_on_positive(rules, **limits))
+
+    def _take_positive(self, reasons: Sequence[object]) -> None:
+        """Read which class is positive; ``reasons`` are what depends on it."""
+        self.pos_label_ = read_positive(self.pos_label, self.classes_)
+        if self.pos_label is None:
+            warn_of_choice(self.classes_, reasons, "pos_label={!r}")
+
+    @property
+    def _sign(self) -> float:
+        """Sign of the ``decision_function`` of two classes where the positive one is predicted."""
+        labels = self.classes_.tolist()
+        return -1.0 if len(labels) == 2 and self.pos_label_ == labels[0] else 1.0
+
+    @property
+    def _ordered_classes(self) -> NDArray[Any]:
+        """The classes, of two the positive one last."""
+        return self.classes_ if self._sign > 0 else self.classes_[::-1]
+
+    def _decide(self, scores: FloatArray) -> NDArray[Any]:
+        """Return the class of each score; a score of 0 is not positive."""
+        return np.asarray(self._ordered_classes[(self._sign * scores > 0).astype(np.intp)])
+
+
+def read_positive(pos_label: ClassLabel, classes: NDArray[Any]) -> Any:
+    """Return the positive class: as passed, or the last one in order."""
+    labels = classes.tolist()
+    if pos_label is None:
+        return labels[-1]
+    if pos_label not in labels:
+        raise ValueError(
+            f"pos_label={pos_label!r} is not a class of y, which has {listed(labels)}. Pass one of "
+            "them, or None for the last one."
+        )
+    return labels[labels.index(pos_label)]
+
+
+def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str) -> None:
+    """Warn if something depends on which class is positive and labels do not say which it is.
+
+    ``choice`` is what the user passes to say it, with ``{!r}`` in the place of the class.
+    """
+    labels = classes.tolist()
+    if not reasons or set(labels) in _USUAL:
+        return
+    verb = "depends" if len(reasons) == 1 else "depend"
+    warn_user(
+        f"{' and '.join(map(str, reasons))} {verb} on which class is the positive one, and y has "
+        f"the classes {listed(labels)}: {labels[-1]!r} is taken, the last one in order. Pass "
+        f"{choice.format(labels[-1])} to keep it, or {choice.format(labels[0])}.",
+        PositiveClassWarning,
+    )
+
+
+def depending_on_positive(rules: Sequence[Constraint], **limits: Any) -> list[object]:
+    """Return the constraints, and the names of other limits, that need a positive class."""
+    others = [name for name, limit in limits.items() if limit is not None]
+    return [*(rule for rule in rules if rule.depends_on_pos_label), *others]
+
+
 class HasLoss(Protocol):
     """An estimator with the parameter ``loss``."""
 
@@ -81,9 +177,10 @@ def has_probabilities(estimator: HasLoss) -> bool:
 
 def classification_task(
     data: TrainingData,
-    classes: NDArray[Any],
+    classes: NDArray[Any],  # two, the positive one last
     loss: LossChoice,
     class_weight: Mapping[Any, float] | str | None,
+    sign: float = 1.0,  # of scores that the user sees, where they predict the positive one
 ) -> Task:
     """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
     weights = data.sample_weight
@@ -108,6 +205,7 @@ def classification_task(
         make_loss(loss, "classification"),
         weights,
         tuple(classes.tolist()),
+        TargetScale(spread=sign),
     )
 
 

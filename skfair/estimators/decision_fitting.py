@@ -36,7 +36,12 @@ from skfair.estimators.chances import (
     usual_folds,
     with_probabilities,
 )
-from skfair.estimators.classes import check_one_type, check_several
+from skfair.estimators.classes import (
+    check_one_type,
+    check_several,
+    depending_on_positive,
+    read_positive,
+)
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.fold_models import Models
@@ -67,7 +72,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     random_state: Seed
     refit_with_prices: bool
 
-    def _labelled(self, data: TrainingData) -> LabelledRows:
+    def _labelled(self, data: TrainingData, rules: Sequence[Constraint]) -> LabelledRows:
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._forget()
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
@@ -75,13 +80,37 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)
+        self._read_positive(rules)
+        codes = self._order[codes]
         self.is_group_aware_ = bool(self.group_aware)
         offsets = self._group_levels.offsets
         self._marginals = data.groups.sums(data.sample_weight)
         self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
         return LabelledRows(
-            data.groups, codes.astype(np.int64), self.classes_, data.sample_weight, data.strata
+            data.groups,
+            codes.astype(np.int64),
+            self._ordered_classes,
+            data.sample_weight,
+            data.strata,
         )
+
+    def _read_positive(self, rules: Sequence[Constraint]) -> None:
+        """Read which class is positive; of several classes floors and budgets alone have one."""
+        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
+        numbers = {name: None if isinstance(one, dict) else one for name, one in limits.items()}
+        if self.classes_.size == 2:
+            self._take_positive(depending_on_positive(rules, **numbers))
+            return
+        self.pos_label_ = self.pos_label
+        if self.pos_label is None:
+            return
+        self.pos_label_ = read_positive(self.pos_label, self.classes_)
+        if all(one is None for one in numbers.values()):
+            raise ValueError(
+                f"pos_label={self.pos_label!r} has no effect: of the {self.classes_.size} classes "
+                "of y each is limited against the rest. Use None, or pass min_rate or "
+                "selection_rate as a number, which then holds for this class."
+            )
 
     def _within_strata(
         self, X: Any, control_features: Any, rows: LabelledRows, rules: Sequence[Constraint]
@@ -135,10 +164,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         inner = self._classifier()
         if self._is_prefit:
             self.estimators_ = [inner]
-            return chances_of(inner, data.X, self.classes_)
+            return chances_of(inner, data.X, rows.classes)
         cells = rows.groups.cells(rows.codes, self.classes_.size).codes
         splits = make_splits(folds, data.X, data.y, cells)
-        found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
+        found = cross_fit(inner, data.X, data.y, params, splits, rows.classes, self.n_jobs)
         self.estimators_ = found.models
         return found.chances
 

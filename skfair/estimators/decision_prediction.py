@@ -25,6 +25,7 @@ from skfair.enforcement.decisions.shares import (
     parted,
 )
 from skfair.estimators.chances import mean_chances
+from skfair.estimators.classes import PositiveClass
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
@@ -37,7 +38,7 @@ from skfair.utils.validation import check_weights
 
 
 @documented
-class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
+class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin):
     """From probabilities and prices to decisions; subclasses have found the prices at fit."""
 
     __metadata_request__predict = {"sensitive_features": True, "control_features": True}
@@ -56,6 +57,21 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
     _strata_levels: GroupLevels | None
     _marginals: FloatArray
     _worth: FloatArray
+
+    @property
+    def _order(self) -> IntArray:
+        """Place of each class among the ordered ones, of which two have the positive one last."""
+        order = np.arange(self.classes_.size)
+        return order if self._sign > 0 else order[::-1]
+
+    @property
+    def _ordered_prices(self) -> FloatArray:
+        """The prices of the ordered classes."""
+        return self.prices_[..., self._order, :][..., self._order]
+
+    def _store_prices(self, prices: FloatArray, worth: FloatArray) -> None:
+        """Store prices and worth of decisions, of the ordered classes."""
+        self.prices_, self._worth = prices[..., self._order, :][..., self._order], worth
 
     @property
     def _n_strata(self) -> int:
@@ -93,12 +109,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         sensitive_features: ColumnsLike | None,
         control_features: ColumnsLike | None,
     ) -> FloatArray:
-        """Return the expected worth of each decision minus its price."""
+        """Return the expected worth of each decision minus its price, of the ordered classes."""
         check_is_fitted(self)
         groups = self._prediction_groups(X, sensitive_features)
         strata = self._prediction_strata(X, control_features)
         rows = self._read_features(as_rows(X), skip_check_array=True)
-        chances = mean_chances(self.estimators_, rows, self.classes_)
+        chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         if self._corrections is not None:
             chances = self._corrections(chances, None if groups is None else groups[0])
         values = parted(np.asarray(chances @ self._worth), self.tie_weight_)
@@ -107,7 +123,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         models = self._group_models
         joint = None if models is None else models.joint(rows, chances)
         shares = self._shares(chances, groups, joint, strata)
-        return margins(values, shares, self.prices_.reshape(-1, self.classes_.size))
+        return margins(values, shares, self._ordered_prices.reshape(-1, self.classes_.size))
 
     def _prediction_groups(
         self, X: MatrixLike, sensitive_features: ColumnsLike | None
@@ -163,7 +179,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             With two classes a positive score decides for the second one.
         """
         found = self._margins(X, sensitive_features, control_features)
-        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+        return self._sign * (found[:, 1] - found[:, 0]) if found.shape[1] == 2 else found
 
     def predict(
         self,
@@ -188,7 +204,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         """
         check_is_fitted(self)
         found = self._margins(X, sensitive_features, control_features)
-        return np.asarray(self.classes_[decided(found)])
+        return np.asarray(self._ordered_classes[decided(found)])
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classifier, as they are without limits.
@@ -203,6 +219,17 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             warn_of_decider(self)
         rows = self._read_features(as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
+
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Return logarithms of the probabilities of the classifier, as they are without limits.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; minus infinity for a probability of 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def score(
         self,
@@ -258,7 +285,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
                 "Decisions are thresholds only for two classes and one known attribute "
                 "(group_aware=True)."
             )
-        return thresholds_of(self.prices_, self._worth, self.groups_, self._strata_levels)
+        return thresholds_of(self._ordered_prices, self._worth, self.groups_, self._strata_levels)
 
     def to_linear(self) -> Any:
         """Return the decisions as one linear formula of the columns for each group.
@@ -281,14 +308,19 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
                 f"cv='prefit'. These are {len(self.estimators_)} models of the type "
                 f"{type(model).__name__}."
             )
-        return linear_of(table, model, self.model_features_)
+        return linear_of(table, model, self.model_features_, self._sign)
 
 
-def linear_of(thresholds: Any, model: LogisticRegression, names: NDArray[Any]) -> Any:
-    """Return what a logistic regression and thresholds by group amount to."""
+def linear_of(
+    thresholds: Any, model: LogisticRegression, names: NDArray[Any], direction: float
+) -> Any:
+    """Return what a logistic regression and thresholds by group amount to.
+
+    ``direction`` is -1 if thresholds are on the probability of the first class.
+    """
     import pandas as pd
 
-    limit = logit(np.clip(thresholds["threshold"].to_numpy(), 0.0, 1.0))
+    limit = direction * logit(np.clip(thresholds["threshold"].to_numpy(), 0.0, 1.0))
     sign = np.where(thresholds["selected"] == "above", 1.0, -1.0)
     columns: Any = pd.Index([*names, "intercept"])
     values = np.column_stack(

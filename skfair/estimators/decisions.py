@@ -95,11 +95,12 @@ def class_limits(
     rows: LabelledRows,
     min_rate: Any,
     selection_rate: Any,
-    before: IntArray,
+    before: IntArray,  # the decisions without any rule
+    pos_label: Any = None,  # the class of values that are not for each class; None: there is none
 ) -> list[ClassRule]:
-    """Return floors and budgets as rules; ``before`` are the decisions without any rule."""
+    """Return floors and budgets as rules."""
     found = []
-    for label, floor in _by_class(min_rate, "min_rate", rows.classes):
+    for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
         rule, against = floor_rule(rules), rows.against_rest(label)
         smallest = floor
         if isinstance(floor, str):
@@ -109,31 +110,38 @@ def class_limits(
         else:
             check_number(floor, "min_rate", 0, 1)
         found += [(bound, label) for bound in floors(rule, against, smallest)]
-    for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes):
+    for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
         found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     return [ClassRule(rows.named(bound, label), label) for bound, label in found]
 
 
-def _by_class(given: Any, name: str, classes: NDArray[Any]) -> list[tuple[int, Any]]:
+def _by_class(
+    given: Any, name: str, classes: NDArray[Any], pos_label: Any
+) -> list[tuple[int, Any]]:
     """Return (class number, value) pairs: of the positive class, or from a dict of classes."""
     if given is None:
         return []
     labels = classes.tolist()
     if not isinstance(given, dict):
-        if len(labels) > 2:
+        if pos_label is None:
             raise ValueError(
                 f"With {len(labels)} classes {name} must be a dict from classes to values, such as "
-                f"{{{labels[0]!r}: ...}}; got {given!r}."
+                f"{{{labels[0]!r}: ...}}, or pos_label must say which class it is for; got "
+                f"{name}={given!r}."
             )
-        return [(1, given)]
+        return [(labels.index(pos_label), given)]
     strangers = [key for key in given if key not in labels]
     if strangers:
         raise ValueError(f"{name} names {listed(strangers)}, but the classes are {listed(labels)}.")
     return [(labels.index(key), value) for key, value in given.items()]
 
 
-def read_worth(cost_matrix: Any, n_classes: int) -> tuple[FloatArray, float]:
-    """Return what each decision is worth, from 0 to 1, and the cost that a unit of it is."""
+def read_worth(cost_matrix: Any, order: IntArray) -> tuple[FloatArray, float]:
+    """Return what each decision is worth, from 0 to 1, and the cost that a unit of it is.
+
+    ``order`` are the places of the classes in the matrix, as they are to be returned.
+    """
+    n_classes = order.size
     if cost_matrix is None:
         return np.eye(n_classes), 1.0
     try:
@@ -146,7 +154,7 @@ def read_worth(cost_matrix: Any, n_classes: int) -> tuple[FloatArray, float]:
             f"for a class (column) given the true one (row); got {cost_matrix!r}."
         )
     spread = float(np.ptp(costs)) or 1.0
-    return (costs.max() - costs) / spread, spread
+    return (costs.max() - costs[np.ix_(order, order)]) / spread, spread
 
 
 def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:

@@ -8,7 +8,7 @@ is said by functions over plain values (:mod:`skfair.estimators.erm_problem`,
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -34,14 +34,14 @@ from skfair.estimators.erm_problem import (
     solve,
     with_floor,
 )
-from skfair.estimators.stream import Stream, begin, check_advances
+from skfair.estimators.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
-from skfair.solvers.base import Solver
+from skfair.solvers.base import Solver, check_needs
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.validation import check_layers
 
@@ -240,7 +240,10 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             return task.scale.inside(self._raw_scores(rows))
 
         return data.build(
-            in_memory, lambda _: LinearScores(self.coef_[0], float(self.intercept_[0]))
+            in_memory,
+            lambda _: LinearScores(
+                self.coef_[0] / task.scale.spread, float(task.scale.inside(self.intercept_)[0])
+            ),
         )
 
     def _last_point(self, problem: Problem) -> FloatArray:
@@ -261,7 +264,8 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Go on with a stream, or begin one where the last fit ended."""
         is_begun = hasattr(self, "_stream")
         problem = self._build(data, task, earlier=self._stream.weight if is_begun else 0.0)
-        solver = check_advances(choose_solver(self.solver, "alm"), problem, self.solver)
+        solver = cast(StreamSolver, choose_solver(self.solver, "alm"))
+        check_needs(solver, problem)
         if not is_begun:
             rng = check_random_state(self.random_state)
             start, multipliers = problem.start(rng), None

@@ -51,7 +51,7 @@ SolverChoice = str | Solver
 class TargetScale(NamedTuple):
     """What standardised targets were before: units of limits, losses and predictions."""
 
-    # Inside, a target is (y - middle) / spread
+    # Inside, a target is (y - middle) / spread; -1 if the first one of two classes is positive
     middle: float = 0.0
     spread: float = 1.0
     degree: int = 0  # power of the spread that is the unit of the loss
@@ -68,7 +68,7 @@ class TargetScale(NamedTuple):
 
     def of_rule(self, rule: BoundConstraint) -> float:
         """Return the unit of the disparity of a rule."""
-        return self.spread if rule.moment.unit == "score" else self.of_loss
+        return abs(self.spread) if rule.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
         """Return the scores that belong to predictions."""

@@ -30,7 +30,7 @@ from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.estimators.certified_split import Certified
-from skfair.estimators.classes import accuracy_in_blocks
+from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
@@ -291,6 +291,21 @@ class PartialPrediction(Certified, ClassifierMixin):
         given = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=given)
         return upper_bound(promise, scores, confidence)
+
+    def _read_classes(self, y: NDArray[Any], groups: GroupEncoding, loss: object = None) -> None:
+        """Read the classes; warn if it is by chance which of them is ranked first."""
+        self.classes_ = read_classes(y)
+        rule = PARTIAL_RULES[self.constraint]
+        ends = np.ravel(np.asarray(self.interval, dtype=object)).tolist()
+        ranks_all = not rule.is_repairable or ends == [0, 1]  # from the top or from the bottom
+        reasons = []
+        if not groups.is_vacuous and (not ranks_all or rule.classes == (1,)):
+            reasons.append(f"constraint={self.constraint!r}")
+        if loss == "partial_auc":
+            reasons.append(f"loss={loss!r}")
+        if self.threshold != "accuracy" and self.threshold:
+            reasons.append("threshold")
+        warn_of_choice(self.classes_, reasons, "y == {!r}")
 
     def _promise(
         self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None

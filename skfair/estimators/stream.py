@@ -12,7 +12,6 @@ from skfair._typing import FloatArray
 from skfair.estimators.erm_problem import Problem
 from skfair.models.units import Units
 from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.solvers.base import Solver, check_needs
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 
 # Steps on a part of a stream, however few rows it has.
@@ -40,16 +39,6 @@ class Stream:
         n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)
         solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
         return replace(after, weight=after.weight + weight)
-
-
-def check_advances(solver: Solver, problem: Problem, said: object) -> StreamSolver:
-    """Return a solver whose training can stop and go on with other rows, or raise."""
-    check_needs(solver, problem)
-    if not solver.can_advance:
-        raise ValueError(
-            f"partial_fit needs a stochastic solver, got solver={said!r}. Use 'auto' or 'alm'."
-        )
-    return cast(StreamSolver, solver)
 
 
 def begin(

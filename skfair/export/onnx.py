@@ -86,14 +86,16 @@ def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
 
 def _labelled(model: BaseEstimator, scores: Any, ops: _Ops) -> _Outputs:
     """Return the classes of scores that are positive, and of others; and the scores."""
-    is_positive = ops("Greater", scores, np.zeros(1))
-    number = ops("Reshape", ops("Cast", is_positive, to=_INTEGER), np.array([-1], dtype=np.int64))
-    return ops("Gather", _classes(model), number, axis=0), scores
+    sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class
+    compared = "Greater" if sign > 0 else "GreaterOrEqual"
+    is_second = ops(compared, scores, np.zeros(1))
+    number = ops("Reshape", ops("Cast", is_second, to=_INTEGER), np.array([-1], dtype=np.int64))
+    return ops("Gather", _classes(model.classes_), number, axis=0), scores
 
 
-def _classes(model: BaseEstimator) -> Any:
-    """Return the classes as ONNX knows them: integers or strings."""
-    classes = np.asarray(model.classes_)
+def _classes(classes: Any) -> Any:
+    """Return classes as ONNX knows them: integers or strings."""
+    classes = np.asarray(classes)
     return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)
 
 
@@ -127,7 +129,8 @@ def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """Nearest centres, as ``predict`` of rows whose groups are not known."""
-    _refuse_groups(model, model._sensitive.columns is not None)
+    hint = "Fit it without sensitive=, and pass sensitive_features= to fit"
+    _refuse_groups(model, model._sensitive.columns is not None, hint)
     centers = np.float64(model.cluster_centers_)
     # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
     middle = centers.mean(axis=0)
@@ -166,17 +169,19 @@ def _used_group_models(model: BaseEstimator) -> list[list[Any]]:
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """The decision of largest worth minus price; the groups are estimated from the row."""
     of_models = iter(inputs)
-    chances = _mean_chances(model.estimators_, model.classes_, of_models, ops)
+    chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
     if model.prices_.any():
         margins = ops("Sub", margins, _paid(model, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
-    return ops("Gather", _classes(model), number, axis=0), margins
+    if model._sign < 0:
+        margins = ops("Gather", margins, model._order.copy(), axis=1)
+    return ops("Gather", _classes(model._ordered_classes), number, axis=0), margins
 
 
 def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
     """Return the expected price of each decision."""
-    prices, groups = model.prices_[:, 0], model._group_models
+    prices, groups = model._ordered_prices[:, 0], model._group_models
     if groups is None:  # no price depends on the group
         of_anybody = prices[model._group_levels.offsets[:-1]].sum(axis=0)
         return ops("MatMul", chances, of_anybody)
@@ -218,7 +223,7 @@ def _mean_chances(
         known = np.asarray(_unwrapped(model).classes_)
         found = ops.number(next(of_models))
         part = ops("Div", found, ops.sums(found, known.size))
-        if known.size < len(classes):
+        if not np.array_equal(known, classes):  # some may be lacking, or in another order
             part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
         total = part if total is None else ops("Add", total, part)
     return ops("Div", total, np.full(1, float(len(models))))
@@ -241,12 +246,16 @@ def _last_step(model: BaseEstimator) -> BaseEstimator:
     return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
-def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:
+def _refuse_groups(
+    model: BaseEstimator,
+    uses_groups: bool,
+    hint: str = "Fit it with group_aware=False, or convert the model inside and apply "
+    "to_thresholds()",
+) -> None:
     if uses_groups:
         raise ValueError(
             f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
-            "input for them. Fit it with group_aware=False, or "
-            "convert the model inside and apply to_thresholds()."
+            f"input for them. {hint}."
         )
 
 
@@ -323,7 +332,7 @@ def _register() -> None:
         for name in kind.outputs:
             its_type = number
             if name == "label":
-                is_text = hasattr(model, "classes_") and _classes(model).dtype.kind == "U"
+                is_text = hasattr(model, "classes_") and _classes(model.classes_).dtype.kind == "U"
                 its_type = StringTensorType if is_text else Int64TensorType
             operator.outputs.append(scope.declare_local_variable(name, its_type()))
         return operator.outputs

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of
+from skfair.utils.response import layers, positive_class
 from skfair.utils.text import listed
 from skfair.utils.validation import asked_for
 
@@ -54,34 +54,22 @@ def read_groups(
 
 def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
     """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
-    for candidate in _layers(estimator):
+    for candidate in layers(estimator):
         if hasattr(candidate, name):
             return getattr(candidate, name)
     check_is_fitted(estimator)
-    kinds = [type(candidate).__name__ for candidate in _layers(estimator)]
+    kinds = [type(candidate).__name__ for candidate in layers(estimator)]
     raise AttributeError(
         f"{listed(kinds)} has no attribute {name}, {meaning}. Pass an estimator that stores it."
     )
 
 
-def _layers(estimator: object) -> list[Any]:
-    """List an estimator and what it wraps, from the outside to the inside."""
-    layers = [estimator]
-    while True:
-        inner = getattr(layers[-1], "best_estimator_", None)
-        if inner is None and isinstance(layers[-1], Pipeline):
-            inner = layers[-1].steps[-1][1]
-        if inner is None:
-            return layers
-        layers.append(inner)
-
-
-def second_class(estimator: object, pos_label: ClassLabel) -> Any:
-    """Return the positive class: as passed, or the second one of a binary classifier."""
+def asked_class(estimator: object, pos_label: ClassLabel) -> Any:
+    """Return the positive class: as passed, or that of a binary classifier, or 1."""
     if pos_label is not None:
         return asked_for(pos_label)
-    classes: Any = getattr(estimator, "classes_", ())
-    return classes[1] if len(classes) == 2 else 1
+    own = positive_class(estimator)
+    return 1 if own is None else own
 
 
 def check_same_length(what: str, **columns: Sized) -> None:

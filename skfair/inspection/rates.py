@@ -19,7 +19,7 @@ from skfair._typing import (
 )
 from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length, second_class
+from skfair.inspection._inputs import asked_class, check_same_length
 from skfair.inspection._style import (
     GREY,
     Look,
@@ -180,7 +180,7 @@ class GroupRatesDisplay(Display):
             y,
             get_response(estimator, X, "predict", sensitive_features=groups),
             sensitive_features=groups,
-            pos_label=second_class(estimator, pos_label),
+            pos_label=asked_class(estimator, pos_label),
             **kwargs,
         )
 

@@ -31,7 +31,12 @@ from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, witho
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics.against_rest import WorstClass
 from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
-from skfair.utils.response import get_response, response_method_of, takes_groups
+from skfair.utils.response import (
+    get_response,
+    positive_class,
+    response_method_of,
+    takes_groups,
+)
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import asked_for
 
@@ -221,12 +226,15 @@ class FairnessScorer(_BaseScorer):
         return _take(X, columns, _OPTIONS[param])
 
     def _pos_label(self, estimator: object) -> Any:
-        """Return the positive class to score, None for what has no classes."""
+        """Return the positive class to score: that of the metric, else that of the model.
+
+        None for what has no classes.
+        """
         if not hasattr(estimator, "classes_"):
             return None
         wanted = self._get_pos_label()
         # The default, 1, must not stand in the way of a classifier of strings scored by rank.
-        return wanted if wanted in list(estimator.classes_) else None
+        return wanted if wanted in list(estimator.classes_) else positive_class(estimator)
 
     def __repr__(self) -> str:
         extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""

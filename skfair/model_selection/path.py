@@ -339,20 +339,21 @@ def _disparity_of(
         return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
-    # For the estimator, too, the last class is the positive one.
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
+    positive = parameters.get("pos_label")
+    positive = classes[-1] if positive is None else positive
     measures = []
     for rule in _measurable_rules(estimator, parameters.get("constraint")):
         if limits is not None and rule.own_limit is not None:
             continue
         rule_metric = getattr(metrics, str(rule.metric))
-        options = rule.metric_options(loss, classes[-1])
+        options = rule.metric_options(loss, positive)
         parts = [rule_metric]
         if "loss" not in options and "pos_label" in options and not rule.counts_right:
             # Of several classes each is limited against the rest. Compared with its label, a class
             # may be 1 among others, which metrics read as "not said", or be predicted for nobody.
             options["pos_label"] = True
-            labels = classes if len(classes) > 2 else classes[-1:]
+            labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(rule_metric, label) for label in labels]
         options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
         options["greater_is_better"] = True

@@ -42,7 +42,7 @@ from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
 from skfair.report.views import apart_column, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
-from skfair.utils.response import get_response
+from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text
 from skfair.utils.validation import check_number, check_scores
 
@@ -420,8 +420,6 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
 
 
 def _positive_class(model: object, pos_label: ClassLabel) -> Any:
-    """Return the class that was asked for, or the second one of a binary classifier, or 1."""
-    classes: Any = getattr(model, "classes_", ())
-    if pos_label is not None or len(classes) != 2:
-        return 1 if pos_label is None else pos_label
-    return np.asarray(classes).tolist()[1]
+    """Return the class that was asked for, or that of a binary classifier, or 1."""
+    own = positive_class(model) if pos_label is None else pos_label
+    return 1 if own is None else own

@@ -68,6 +68,29 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
         return False
 
 
+def layers(estimator: object) -> list[Any]:
+    """List an estimator and what it wraps, from the outside to the inside."""
+    found = [estimator]
+    while True:
+        inner = getattr(found[-1], "best_estimator_", None)
+        if inner is None and isinstance(found[-1], Pipeline):
+            inner = found[-1].steps[-1][1]
+        if inner is None:
+            return found
+        found.append(inner)
+
+
+def positive_class(estimator: object) -> Any:
+    """Return the class that a fitted classifier counts as positive: of two the second one.
+
+    It is another one if ``pos_label`` said so; None unless there are two classes.
+    """
+    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    if len(classes) != 2:
+        return None
+    return getattr(layers(estimator)[-1], "pos_label_", classes[1])
+
+
 def get_response(
     estimator: Any,  # a fitted estimator
     X: MatrixLike,  # the rows to predict
@@ -75,7 +98,7 @@ def get_response(
     *,
     sensitive_features: ColumnsLike | None = None,  # passed on if the method takes it
     control_features: ColumnsLike | None = None,  # the same
-    pos_label: ClassLabel = None,  # the positive class of a classifier; by default the second one
+    pos_label: ClassLabel = None,  # the positive class of a classifier; None for its own
 ) -> Any:
     """Return labels, or 1-d scores that are larger for the positive class, for X."""
     estimator = getattr(estimator, "best_estimator_", estimator)
@@ -95,7 +118,7 @@ def get_response(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
             f"{len(classes)} classes {classes}."
         )
-    pos_label = classes[1] if pos_label is None else pos_label
+    pos_label = positive_class(estimator) if pos_label is None else pos_label
     if not isinstance(pos_label, Hashable) or pos_label not in classes:
         raise ValueError(
             f"pos_label={pos_label!r} is not a class of {type(estimator).__name__}; its classes "

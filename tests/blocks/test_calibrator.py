@@ -28,6 +28,8 @@ from skfair.metrics import (
 )
 from skfair.utils.history import bytes_exchanged
 
+pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
+
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 

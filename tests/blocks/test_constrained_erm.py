@@ -70,7 +70,8 @@ def assert_same(here, there, X):
     "options",
     [
         {},
-        {"constraint": "equal_opportunity", "class_weight": "balanced"},
+        {"constraint": "equal_opportunity", "class_weight": "balanced", "pos_label": "no"},
+        {"constraint": "false_positive_parity", "pos_label": "yes"},
         {"constraint": "equalized_odds", "max_disparity": 0.05},
         {"constraint": DemographicParity(reference="overall")},
         {"constraint": ["demographic_parity", "accuracy_parity"], "max_disparity": 0.04},
@@ -186,7 +187,7 @@ def test_one_group_and_no_groups():
     unlimited = ConstrainedERMClassifier(max_disparity=1.0)
     unlimited.fit(X, y, sensitive_features=people(n=300)[2])
     assert_allclose(model.coef_, unlimited.coef_, atol=1e-6)
-    cap = ConstrainedERMClassifier("bounded_selection_rate", 0.1)
+    cap = ConstrainedERMClassifier("bounded_selection_rate", 0.1, pos_label="yes")
     cap.fit(lX, ly, sensitive_features=da.zeros(300, chunks=100))
     assert cap.train_disparity_ == pytest.approx(np.mean(cap.predict(X) == "yes"))
     assert 0 < cap.train_disparity_ <= 0.1 + 1e-9
@@ -226,7 +227,7 @@ def test_errors_leave_the_model_as_it_was_and_name_the_block():
     with pytest.raises(ValueError, match="Partition 2: column 2 of X has NaN"):
         model.fit(lazily(X)[0], ly, sensitive_features=lg)
     with pytest.raises(ValueError, match=r"No row .* group 'a' with y='yes'"):
-        model.set_params(constraint="equal_opportunity").fit(
+        model.set_params(constraint="equal_opportunity", pos_label="yes").fit(
             lX, ly, sensitive_features=lazily(np.where(y == "yes", "b", "a"))[0]
         )
     with pytest.raises(ValueError, match="only one class"):

@@ -71,6 +71,7 @@ def _refuse(block, is_bad):
     return 0
 
 
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 def test_a_calibrator(cluster, frozen):  # noqa: F811
     given = test_calibrator
     frame = given.people()

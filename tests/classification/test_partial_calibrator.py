@@ -252,6 +252,7 @@ def test_a_scorer_without_probabilities_gives_none():
     assert hasattr(PartialParityCalibrator(RandomForestClassifier()), "predict_proba")
 
 
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 def test_sparse_rows_and_string_labels():
     X, y, sex = sample()
     names = np.array(["no", "yes"])[y]

@@ -46,7 +46,7 @@ def test_formulas_decide_as_thresholds(table):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3))
     model = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=200) > 0.3)
-    formulas = linear_of(table, model, np.array(["a", "b", "c"]))
+    formulas = linear_of(table, model, np.array(["a", "b", "c"]), 1.0)
     assert isinstance(formulas, pd.DataFrame)
     assert formulas.columns.tolist() == ["a", "b", "c", "intercept"]
     chances = expit(X @ model.coef_[0] + model.intercept_[0])

@@ -66,7 +66,7 @@ MODELS = {
     "``ConstrainedERMRegressor``": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
     "``PartialParityClassifier(group_aware=False)``": (
         PartialParityClassifier((0.1, 0.5), max_disparity=0.2, group_aware=False),
-        WORDS,
+        np.array([0, 1]),
     ),
     "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
@@ -119,6 +119,24 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     np.testing.assert_allclose(numbers, expected, atol=2e-5 if dtype == np.float32 else 1e-10)
     if found:
         assert np.array_equal(found["label"], model.predict(new))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (model, _) in MODELS.items() if "pos_label" in model.get_params()]
+)
+def test_the_first_class_may_be_the_positive_one(name):
+    X, y, sex = people()
+    X = np.round(4 * X) / 4
+    groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
+    model = clone(MODELS[name][0]).set_params(constraint="equal_opportunity", pos_label="approved")
+    if model.confidence is not None:
+        model.set_params(max_disparity=0.45, confidence=0.8)
+    model.fit(X, np.where(y, "approved", "rejected"), sensitive_features=groups)
+    found = run(to_onnx(model, X), X)
+    numbers = found.popitem()[1]
+    assert np.array_equal(found.pop("label"), model.predict(X))
+    numbers = numbers[:, 1] - numbers[:, 0] if numbers.shape[1] == 2 else numbers.ravel()
+    np.testing.assert_allclose(numbers, model.decision_function(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

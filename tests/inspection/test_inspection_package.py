@@ -23,7 +23,7 @@ from skfair.inspection import (
     RankingGapDisplay,
 )
 from skfair.inspection import _style as style
-from skfair.inspection._inputs import fitted_attribute, read_groups, second_class
+from skfair.inspection._inputs import asked_class, fitted_attribute, read_groups
 
 SEX = ["f", "m", "f", "m"]
 
@@ -155,9 +155,9 @@ def test_fitted_attributes_of_wrapped_estimators():
 def test_positive_class():
     y = np.array(["no", "yes", "no", "yes"])
     model = LogisticRegression().fit(np.arange(4.0)[:, None], y)
-    assert second_class(model, None) == "yes"
-    assert second_class(model, "no") == "no"
-    assert second_class(object(), None) == 1
+    assert asked_class(model, None) == "yes"
+    assert asked_class(model, "no") == "no"
+    assert asked_class(object(), None) == 1
 
 
 def of_groups(names):

@@ -449,7 +449,7 @@ def test_predictions_may_all_be_the_negative_class(classes):
     X = np.column_stack([y + groups, rng.normal(size=300)])
     with pytest.warns(ConvergenceWarning):
         path = fairness_path(
-            ConstrainedERMClassifier("bounded_selection_rate"),
+            ConstrainedERMClassifier("bounded_selection_rate", pos_label=classes[1]),
             *(X, np.array(classes)[y]),
             max_disparities=[0.0],
             sensitive_features=groups,

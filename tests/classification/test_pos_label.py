@@ -1,0 +1,355 @@
+"""Which class is the positive one: what the parameter changes, and who is warned."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import Certificate
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
+from skfair.constraints.rates import RateParity
+from skfair.exceptions import PositiveClassWarning
+from skfair.inspection import GroupRatesDisplay
+from skfair.metrics import equal_opportunity_difference, get_scorer
+from skfair.model_selection import fairness_path
+from skfair.report import Audit
+
+RNG = np.random.default_rng(0)
+SEX = RNG.choice(["f", "m"], 900)
+X = RNG.normal(size=(900, 4)) + (SEX == "m")[:, None] * [1, 0, 0, 0]
+# 1 sorts last. Of the names the good ones are first in one pair and last in the other.
+Y = (X[:, 0] + X[:, 1] + RNG.normal(size=900) > 0.5).astype(int)
+FIRST = np.where(Y == 1, "approved", "rejected")
+LAST = np.where(Y == 1, "yes", "no")
+
+CERTIFIED = {"max_disparity": 0.2, "confidence": 0.9}
+MODELS = {
+    "erm": ConstrainedERMClassifier(max_disparity=0.03),
+    "erm, balanced": ConstrainedERMClassifier(class_weight="balanced", max_disparity=0.03),
+    "erm, al_lbfgs": ConstrainedERMClassifier(solver="al_lbfgs", max_disparity=0.03),
+    "erm, layers": ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=50, random_state=0),
+    "erm, cross": ConstrainedERMClassifier(**CERTIFIED, random_state=0),
+    "erm, split": ConstrainedERMClassifier(
+        max_disparity=0.25, confidence=Certificate(0.9, by="split"), random_state=0
+    ),
+    "decisions": FairDecisionClassifier(max_disparity=0.03, random_state=0),
+    "decisions, aware": FairDecisionClassifier(
+        max_disparity=0.03, group_aware=True, random_state=0
+    ),
+    "decisions, certified": FairDecisionClassifier(**CERTIFIED, random_state=0),
+    "decisions, costs": FairDecisionClassifier(max_disparity=0.03, random_state=0),
+}
+RULES = ["equal_opportunity", "false_positive_parity", "predictive_parity"]
+CASES = [
+    (name, rule)
+    for name in MODELS
+    for rule in RULES
+    if rule == RULES[0] or name in ("erm", "decisions", "decisions, aware")
+]
+
+
+def groups_for(model):
+    return {"sensitive_features": SEX} if getattr(model, "is_group_aware_", False) else {}
+
+
+def true_positive_rates(model, y, positive):
+    selected = model.predict(X, **groups_for(model)) == positive
+    return [selected[(y == positive) & (group == SEX)].mean() for group in ("f", "m")]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("name", "rule"), CASES)
+def test_the_order_of_the_names_does_not_matter(name, rule):
+    first, last = (clone(MODELS[name]).set_params(constraint=rule) for _ in range(2))
+    if "costs" in name:  # in the order of the classes: to approve the wrong ones costs more
+        first.set_params(cost_matrix=[[0, 1], [3, 0]])
+        last.set_params(cost_matrix=[[0, 3], [1, 0]])
+    first.set_params(pos_label="approved").fit(X, FIRST, sensitive_features=SEX)
+    last.set_params(pos_label="yes").fit(X, LAST, sensitive_features=SEX)
+    assert (first.classes_ == ["approved", "rejected"]).all()
+    assert (first.pos_label_, last.pos_label_) == ("approved", "yes")
+    decided = first.predict(X, **groups_for(first)) == "approved"
+    assert np.array_equal(decided, last.predict(X, **groups_for(last)) == "yes")
+    assert first.train_disparity_ == pytest.approx(last.train_disparity_, abs=1e-12)
+    # scikit-learn's convention: positive scores, and the second column, are for classes_[1]
+    scores = first.decision_function(X, **groups_for(first))
+    assert np.array_equal(scores > 0, ~decided)
+    np.testing.assert_allclose(scores, -last.decision_function(X, **groups_for(last)), atol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        chances = first.predict_proba(X), last.predict_proba(X)
+    np.testing.assert_allclose(chances[0], chances[1][:, ::-1], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["erm", "erm, al_lbfgs", "decisions", "decisions, aware"])
+def test_the_limit_is_on_the_class_that_is_named(name):
+    kept = {}
+    for positive in ("approved", "rejected"):
+        model = clone(MODELS[name]).set_params(
+            constraint="equal_opportunity", max_disparity=0.02, pos_label=positive
+        )
+        model.fit(X, FIRST, sensitive_features=SEX)
+        if hasattr(model, "train_predictions_"):
+            decided = model.train_predictions_
+        else:
+            decided = model.predict(X)
+        for label in ("approved", "rejected"):
+            low, high = sorted(
+                (decided == label)[(label == FIRST) & (group == SEX)].mean() for group in ("f", "m")
+            )
+            kept[positive, label] = high - low <= 0.02 + 1e-12
+    assert kept["approved", "approved"]
+    assert kept["rejected", "rejected"]
+    assert not (kept["approved", "rejected"] and kept["rejected", "approved"])
+
+
+@pytest.mark.parametrize("name", ["erm", "decisions"])
+def test_floors_and_budgets_are_of_the_class_that_is_named(name):
+    for positive in ("approved", "rejected"):
+        model = clone(MODELS[name]).set_params(selection_rate=0.2, pos_label=positive)
+        model.fit(X, FIRST, sensitive_features=SEX)
+        decided = getattr(model, "train_predictions_", None)
+        decided = model.predict(X) if decided is None else decided
+        assert abs((decided == positive).sum() - 180) <= 1
+        model.set_params(selection_rate=None, constraint="equal_opportunity", min_rate=0.9)
+        model.fit(X, FIRST, sensitive_features=SEX)
+        decided = getattr(model, "train_predictions_", None)
+        decided = model.predict(X) if decided is None else decided
+        for group in ("f", "m"):
+            rate = (decided == positive)[(positive == FIRST) & (group == SEX)].mean()
+            assert rate >= 0.9 - 1e-9
+
+
+def test_coefficients_and_prices_are_in_the_order_of_the_classes():
+    first = ConstrainedERMClassifier("equal_opportunity", pos_label="approved")
+    first.fit(X, FIRST, sensitive_features=SEX)
+    scores = X @ first.coef_[0] + first.intercept_[0]
+    np.testing.assert_allclose(first.decision_function(X), scores)
+    base = LogisticRegression().fit(X, FIRST)
+    aware = FairDecisionClassifier(
+        base, "equal_opportunity", 0.02, group_aware=True, cv="prefit", pos_label="approved"
+    ).fit(X, FIRST, sensitive_features=SEX)
+    decided = aware.predict(X, sensitive_features=SEX)
+    table = aware.to_thresholds()["threshold"]
+    above = base.predict_proba(X)[:, 0] > table[SEX].to_numpy()
+    assert np.array_equal(decided == "approved", above)
+    formulas = aware.to_linear()
+    own = formulas.loc[SEX].to_numpy()
+    second = (own[:, :-1] * X).sum(axis=1) + own[:, -1] > 0
+    assert np.array_equal(decided == "rejected", second)
+    # Worth minus price, by hand, with prices in the order of classes_.
+    group = (SEX == "m").astype(int)
+    chances = base.predict_proba(X)
+    margins = chances - np.einsum("ik,ikc->ic", chances, aware.prices_[group, 0])
+    assert np.array_equal(aware.classes_[margins.argmax(axis=1)], decided)
+
+
+def test_strata_and_parts_of_a_stream_have_the_positive_class_too():
+    level = np.where(X[:, 2] > 0, "high", "low")
+    pair = []
+    for y, positive in ((FIRST, "approved"), (LAST, "yes")):
+        model = ConstrainedERMClassifier(
+            ConditionalOn("equal_opportunity"), 0.05, pos_label=positive
+        )
+        model.fit(X, y, sensitive_features=SEX, control_features=level)
+        pair.append(model.predict(X) == positive)
+    assert np.array_equal(*pair)
+    pair = []
+    for y, positive in ((FIRST, "approved"), (LAST, "yes")):
+        model = ConstrainedERMClassifier("equal_opportunity", random_state=0, pos_label=positive)
+        for part in (slice(0, 450), slice(450, 900)):
+            model.partial_fit(X[part], y[part], sensitive_features=SEX[part])
+        pair.append(model.predict(X) == positive)
+    assert np.array_equal(*pair)
+
+
+@pytest.mark.parametrize("rule", ["equal_opportunity", "mean_score_parity", "positive_loss_parity"])
+@pytest.mark.parametrize("solver", ["al_newton", "alm"])
+def test_every_kind_of_moment_is_of_the_positive_class(rule, solver):
+    pair = []
+    for y, positive in ((FIRST, "approved"), (LAST, "yes")):
+        model = ConstrainedERMClassifier(
+            rule, 0.1, solver=solver, enforce="surrogate", pos_label=positive, random_state=0
+        )
+        pair.append(model.fit(X, y, sensitive_features=SEX))
+    np.testing.assert_allclose(pair[0].coef_, -pair[1].coef_, atol=1e-8)
+    assert pair[0].train_disparity_ == pytest.approx(pair[1].train_disparity_, abs=1e-8)
+    assert pair[0].train_disparity_ > 0
+
+
+def warned(model, y, sensitive_features=SEX):
+    """The warnings of a fit to some rows that are about the positive class."""
+    some = slice(0, 240)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(X[some], y[some], sensitive_features=sensitive_features[some])
+    return [one for one in found if issubclass(one.category, PositiveClassWarning)]
+
+
+class OwnRule(RateParity):
+    """A rule on those who have not earned it."""
+
+    given = "negative"
+
+
+DEPENDS = [
+    ConstrainedERMClassifier("equal_opportunity"),
+    ConstrainedERMClassifier("false_negative_parity"),
+    ConstrainedERMClassifier("predictive_parity", 0.2),
+    ConstrainedERMClassifier("positive_loss_parity"),
+    ConstrainedERMClassifier("bounded_false_positive_rate", 0.5),
+    ConstrainedERMClassifier(OwnRule()),
+    ConstrainedERMClassifier(min_rate=0.2),
+    ConstrainedERMClassifier("equal_opportunity", **CERTIFIED),
+    FairDecisionClassifier(constraint=DemographicParity(min_ratio=0.8)),
+    FairDecisionClassifier(constraint=EqualizedOdds(comparison="ratio"), max_disparity=0.3),
+    FairDecisionClassifier(constraint=["demographic_parity", "false_positive_parity"]),
+    FairDecisionClassifier(selection_rate=(0.2, 0.4)),
+    FairDecisionClassifier(min_rate="as before"),
+    PartialParityClassifier((0.1, 0.5), max_disparity=0.3),
+    PartialParityClassifier((0, 1), "equal_opportunity", 0.3),
+    PartialParityCalibrator(None, (0.0, 0.5), max_disparity=0.3),
+]
+DOES_NOT = [
+    ConstrainedERMClassifier(),
+    ConstrainedERMClassifier("equalized_odds"),
+    ConstrainedERMClassifier("accuracy_parity"),
+    ConstrainedERMClassifier("loss_parity"),
+    ConstrainedERMClassifier("class_loss_parity"),
+    ConstrainedERMClassifier("bounded_group_loss", 0.6),
+    ConstrainedERMClassifier("excess_loss"),
+    ConstrainedERMClassifier("mean_score_parity"),
+    ConstrainedERMClassifier(DemographicParity(reference="overall")),
+    FairDecisionClassifier(**CERTIFIED),
+    FairDecisionClassifier(selection_rate={"approved": 0.4}),
+    PartialParityClassifier((0, 1), max_disparity=0.3),
+    PartialParityCalibrator(None, [[0, 1]], "demographic_parity", 0.3),
+]
+
+
+@pytest.mark.parametrize("model", DEPENDS, ids=str)
+def test_a_choice_that_matters_is_said(model):
+    [one] = warned(clone(model), FIRST)
+    assert "'approved', 'rejected': 'rejected' is taken" in str(one.message)
+    assert one.filename == __file__
+    if "pos_label" in model.get_params():
+        assert "Pass pos_label='rejected' to keep it, or pos_label='approved'." in str(one.message)
+        for positive in ("approved", "rejected"):
+            assert not warned(clone(model).set_params(pos_label=positive), FIRST)
+    else:
+        assert "Pass y == 'rejected' to keep it, or y == 'approved'." in str(one.message)
+        assert not warned(clone(model), FIRST == "approved")
+
+
+def test_usual_labels_say_it_themselves_and_one_group_has_no_rule():
+    for model in (DEPENDS[0], DEPENDS[-2]):
+        for usual in (Y, 2 * Y - 1, Y == 1, Y.astype(float)):
+            assert not warned(clone(model), usual)
+        assert warned(clone(model), Y + 1)  # 1 is good and 2 is bad in some data, and not in others
+        assert not warned(clone(model), FIRST, np.full(SEX.size, "all"))
+
+
+@pytest.mark.parametrize("model", DOES_NOT, ids=str)
+def test_nothing_is_said_where_the_choice_does_not_matter(model):
+    assert not warned(clone(model), FIRST)
+
+
+@pytest.mark.parametrize("model", [m for m in DOES_NOT if "pos_label" in m.get_params()], ids=str)
+def test_the_choice_does_not_matter_there(model):
+    models = [
+        clone(model).set_params(pos_label=one).fit(X, FIRST, sensitive_features=SEX)
+        for one in ("approved", "rejected")
+    ]
+    reached = [one.train_disparity_ for one in models]
+    decided = [one.predict(X) for one in models]
+    assert np.mean(decided[0] != decided[1]) < 0.03
+    assert reached[0] == pytest.approx(reached[1], abs=0.01)
+
+
+def test_a_class_that_y_does_not_have_is_refused():
+    model = ConstrainedERMClassifier("equal_opportunity", pos_label="granted")
+    with pytest.raises(ValueError, match="'granted' is not a class of y, which has 'approved', 'r"):
+        model.fit(X, FIRST, sensitive_features=SEX)
+    with pytest.raises(ValueError, match="is not a class of y"):
+        FairDecisionClassifier(pos_label=2).fit(X, Y, sensitive_features=SEX)
+    with pytest.raises(ValueError, match="'pos_label' parameter"):
+        FairDecisionClassifier(pos_label=["yes"]).fit(X, Y, sensitive_features=SEX)
+
+
+THREE = np.select([X[:, 0] > 0.8, X[:, 0] > -0.3], ["approved", "deferred"], "rejected")
+
+
+def test_of_several_classes_it_is_that_of_floors_and_budgets():
+    model = FairDecisionClassifier(max_disparity=0.3, selection_rate=0.25, random_state=0)
+    with pytest.raises(ValueError, match="or pos_label must say which class it is for"):
+        model.fit(X, THREE, sensitive_features=SEX)
+    named = clone(model).set_params(pos_label="approved").fit(X, THREE, sensitive_features=SEX)
+    assert abs((named.train_predictions_ == "approved").sum() - 225) <= 1
+    by_dict = clone(model).set_params(selection_rate={"approved": 0.25})
+    by_dict.fit(X, THREE, sensitive_features=SEX)
+    assert np.array_equal(named.train_predictions_, by_dict.train_predictions_)
+    without = clone(model).set_params(selection_rate=None, pos_label="approved")
+    with pytest.raises(ValueError, match="no effect: of the 3 classes of y each is limited"):
+        without.fit(X, THREE, sensitive_features=SEX)
+    assert not warned(clone(model).set_params(selection_rate=None), THREE)
+
+
+def test_copies_grids_and_later_fits_keep_it():
+    for name in ("erm", "decisions"):
+        model = clone(MODELS[name]).set_params(constraint="equal_opportunity", pos_label="approved")
+        model.fit(X, FIRST, sensitive_features=SEX)
+        copied = pickle.loads(pickle.dumps(model))
+        assert np.array_equal(copied.predict(X), model.predict(X))
+        assert clone(model).pos_label == "approved"
+        before = model.predict(X), model.pos_label_
+        with pytest.raises(ValueError, match="not a class"):
+            model.fit(X, LAST, sensitive_features=SEX)
+        assert np.array_equal(before[0], model.predict(X))
+        assert model.pos_label_ == before[1]
+        model.set_params(pos_label=None).fit(X, Y, sensitive_features=SEX)
+        assert model.pos_label_ == 1
+        again = clone(model).fit(X, Y, sensitive_features=SEX)
+        assert np.array_equal(model.predict(X), again.predict(X))
+
+
+def test_grids_choose_among_limits_of_the_positive_class():
+    table = np.column_stack([X, SEX == "m"])
+    model = ConstrainedERMClassifier("equal_opportunity", pos_label="approved", sensitive=[4])
+    scorer = get_scorer("neg_equal_opportunity_difference", sensitive=[4], pos_label="approved")
+    search = GridSearchCV(model, {"max_disparity": [0.02, 0.3]}, scoring=scorer, cv=3)
+    search.fit(table, FIRST)
+    assert search.best_params_ == {"max_disparity": 0.02}
+    found = equal_opportunity_difference(
+        FIRST, search.predict(table), sensitive_features=SEX, pos_label="approved"
+    )
+    assert -scorer(search, table, FIRST) == pytest.approx(found)
+
+
+def test_displays_audits_and_paths_ask_the_model():
+    model = ConstrainedERMClassifier("equal_opportunity", 0.02, pos_label="approved")
+    piped = make_pipeline(StandardScaler(), model)
+    piped.fit(X, FIRST, constrainedermclassifier__sensitive_features=SEX)
+    rates = true_positive_rates(piped, FIRST, "approved")
+    shown = GroupRatesDisplay.from_estimator(piped, X, FIRST, sensitive_features=SEX)
+    at = [str(rate) for rate in shown.rates].index("true_positive_rate")
+    assert shown.values[at].tolist() == pytest.approx(rates)
+    found = Audit.from_estimator(piped, X, FIRST, sensitive_features=SEX).rates
+    of_groups = (found["measure"] == "true_positive_rate") & found["group"].isin(["f", "m"])
+    assert found["value"][of_groups].tolist() == pytest.approx(rates)
+    path = fairness_path(
+        clone(model), X, FIRST, sensitive_features=SEX, max_disparities=[0.02, 0.1]
+    )
+    first = true_positive_rates(path.estimators[0], FIRST, "approved")
+    assert path.train_disparities[0] == pytest.approx(abs(first[0] - first[1]))
