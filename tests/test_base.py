@@ -157,7 +157,7 @@ def test_bad_combinations_are_explained(data, frame):
         CentroidClassifier(sensitive="sex").fit(X, y)
     with pytest.raises(ValueError, match="must be 2-dimensional"):
         CentroidClassifier(sensitive=0).fit(y, y)
-    with pytest.raises(ValueError, match="has 149 rows but X has 150"):
+    with pytest.raises(ValueError, match="has 149 rows but the other data have 150"):
         CentroidClassifier().fit(X, y, sensitive_features=groups[1:])
     with pytest.raises(ValueError, match="missing value"):
         CentroidClassifier().fit(X, y, sensitive_features=[None, *groups[1:]])
@@ -195,7 +195,7 @@ def test_groups_at_prediction(data, frame):
     assert np.array_equal(from_columns.predict(table), predicted)
     with pytest.raises(ValueError, match="did not occur at fit: 'x'"):
         model.predict(X[:1], sensitive_features=["x"])
-    with pytest.raises(ValueError, match="has 2 rows but X has 1"):
+    with pytest.raises(ValueError, match="has 2 rows but the other data have 1"):
         model.predict(X[:1].tolist(), sensitive_features=["f", "m"])
     named = GroupAwareClassifier().fit(table[["a", "b", "c"]], y, sensitive_features=groups)
     with pytest.raises(ValueError, match="different order"):

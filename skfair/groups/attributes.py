@@ -63,8 +63,8 @@ def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = Non
         raise ValueError(f"The columns of {argument} differ in length.")
     if n_samples is not None and n_rows != n_samples:
         raise ValueError(
-            f"{argument} has {n_rows} rows but X has {n_samples}. Pass one value per row of X."
-            f"{_hint_on_names(given, role)}"
+            f"{argument} has {n_rows} rows but the other data have {n_samples}. Pass one value per "
+            f"row.{_hint_on_names(given, role)}"
         )
     return columns
 

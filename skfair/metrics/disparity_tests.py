@@ -118,6 +118,7 @@ def disparity_test(
     *,
     sensitive_features: ColumnsLike,
     max_disparity: float | None = None,
+    min_ratio: float | None = None,
     confidence: float = 0.95,
     comparison: str = "difference",
     method: str = "auto",
@@ -137,8 +138,11 @@ def disparity_test(
     Parameters
     ----------
     max_disparity : float, default=None
-        The limit; None for the one that a rule has. Of ratios it is 1 minus the smallest ratio
-        that is allowed.
+        The limit; None for the one that a constraint has. Of ratios it is 1 minus the smallest
+        ratio that is allowed.
+    min_ratio : float, default=None
+        The smallest ratio that is allowed, in place of ``comparison`` and ``max_disparity``: 0.8 is
+        the four-fifths rule.
 
     Returns
     -------
@@ -177,10 +181,13 @@ def disparity_test(
     import pandas as pd
 
     check_probability(confidence, "confidence")
+    max_disparity, comparison = _read_limit(max_disparity, min_ratio, comparison)
     request = requested_metric(metric, comparison)
     limit = request.limit if max_disparity is None else max_disparity
     if limit is None:
-        raise ValueError("max_disparity is None, and the rule has none of its own. Pass a limit.")
+        raise ValueError(
+            "There is no limit: pass max_disparity=, min_ratio=, or a constraint that has its own."
+        )
     check_number(limit, "max_disparity", 0)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
@@ -256,6 +263,21 @@ def disparity_upper_bound(
     return shift + (1 - shift) * bound if shift else bound
 
 
+def _read_limit(
+    max_disparity: float | None, min_ratio: float | None, comparison: str
+) -> tuple[float | None, str]:
+    """Return the limit and how rates are compared; a smallest ratio says both."""
+    if min_ratio is None:
+        return max_disparity, comparison
+    check_number(min_ratio, "min_ratio", 0, 1)
+    if max_disparity is not None:
+        raise ValueError(
+            f"min_ratio={min_ratio!r} and max_disparity={max_disparity!r} are both a limit. Pass "
+            "one of them."
+        )
+    return 1.0 - float(min_ratio), "ratio"
+
+
 def _before_shift(request: MetricRequest, limit: float, shift: float) -> float:
     """Return the limit that must hold now, for one to hold after a shift.
 
@@ -292,8 +314,9 @@ def _evidence(
 
 
 def sample_size(
-    max_disparity: float,
+    max_disparity: float | None = None,
     *,
+    min_ratio: float | None = None,
     power: float = 0.8,
     confidence: float = 0.95,
     rates: Any = 0.5,
@@ -304,8 +327,10 @@ def sample_size(
 
     Parameters
     ----------
-    max_disparity : float
+    max_disparity : float, default=None
         The limit; of ratios 1 minus the smallest ratio that is allowed.
+    min_ratio : float, default=None
+        The smallest ratio that is allowed, in place of ``comparison`` and ``max_disparity``.
     power : float, default=0.8
         How likely the test is to succeed, if the rates are as given.
     confidence : float, default=0.95
@@ -339,6 +364,9 @@ def sample_size(
     check_probability(confidence, "confidence")
     if comparison not in ("difference", "ratio"):
         raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
+    max_disparity, comparison = _read_limit(max_disparity, min_ratio, comparison)
+    if max_disparity is None:
+        raise ValueError("There is no limit: pass max_disparity= or min_ratio=.")
     check_number(max_disparity, "max_disparity", 1e-9, 1)
     if isinstance(rates, Mapping) and isinstance(shares, Mapping):
         if set(rates) != set(shares):

@@ -33,7 +33,7 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     if isinstance(metric, str):
         name: object = metric
     elif isinstance(metric, MeasuredRule):
-        name, limit = metric.metric, metric.max_disparity
+        name, limit = metric.metric, getattr(metric, "own_limit", metric.max_disparity)
     else:
         name = getattr(metric, "__name__", None)  # a functools.partial has none
     if f"{name}_{comparison}" in LABEL_METRICS:

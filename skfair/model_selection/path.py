@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import clone, is_regressor
 from sklearn.metrics import check_scoring
+from sklearn.pipeline import Pipeline
 
 from skfair import metrics
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
@@ -174,7 +176,8 @@ def fairness_path(
     ----------
     estimator : estimator
         A classifier or regressor with the parameter ``max_disparity`` and, once fitted, the
-        attribute ``train_disparity_``. It is cloned, never fitted itself.
+        attribute ``train_disparity_``, or a pipeline that ends in one. It is cloned, never fitted
+        itself.
     X : array-like of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -235,31 +238,35 @@ def fairness_path(
     >>> path.select(max_disparity=0.1).max_disparity
     0.05
     """
-    parameters = _parameters(estimator)
+    limited, prefix = _limited(estimator)
+    parameters = _parameters(limited)
     bounds = _read_bounds(max_disparities)
     scorer = check_scoring(estimator, scoring)
     limits = limits_of(parameters["max_disparity"])
     groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
-    disparity = None if X_test is None else _disparity_of(estimator, y, metric, limits)
+    disparity = None if X_test is None else _disparity_of(limited, y, metric, limits)
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    of_fit = "" if get_config()["enable_metadata_routing"] else prefix
+    given = {of_fit + name: values for name, values in {**groups, **weights}.items()}
     model = clone(estimator)
-    if "warm_start" in parameters:
-        model.set_params(warm_start=True)
+    warms = "warm_start" in parameters
+    if warms:
+        model.set_params(**{f"{prefix}warm_start": True})
     models = []
     for bound in bounds.tolist():
         wanted = bound if limits is None else multiplied(limits, bound)
-        model.set_params(max_disparity=wanted).fit(X, y, **groups, **weights)
+        model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **given)
         models.append(deepcopy(model))
-        if "warm_start" in parameters:
-            models[-1].set_params(warm_start=parameters["warm_start"])
+        if warms:
+            models[-1].set_params(**{f"{prefix}warm_start": parameters["warm_start"]})
 
     path = FairnessPath(
         max_disparities=bounds,
         estimators=models,
         train_disparities=np.array(
-            [disparity_reached(model, limits) for model in models], dtype=float
+            [disparity_reached(_limited(model)[0], limits) for model in models], dtype=float
         ),
         train_scores=_scores(scorer, models, X, y, sensitive_features, **weights),
         score_name=scoring if isinstance(scoring, str) else "score",
@@ -277,6 +284,14 @@ def fairness_path(
     )
 
 
+def _limited(estimator: Any) -> tuple[Any, str]:
+    """Return what has the limit, and the prefix of its parameters: a pipeline's last step."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, ""
+    name, last = estimator.steps[-1]
+    return last, f"{name}__"
+
+
 def _parameters(estimator: Estimator) -> dict[str, Any]:
     """Return the estimator's parameters; raise unless the bound is one of them."""
     is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
@@ -284,8 +299,7 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
     if "max_disparity" not in parameters:
         raise TypeError(
             "fairness_path needs an estimator with the parameter max_disparity, such as "
-            f"ConstrainedERMClassifier, but got {estimator!r}. Pass the estimator itself, not a "
-            "pipeline around it: transform X first."
+            f"ConstrainedERMClassifier, or a pipeline that ends in one, but got {estimator!r}."
         )
     return dict(parameters)
 

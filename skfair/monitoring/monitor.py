@@ -27,7 +27,7 @@ from skfair.monitoring.batches import (
 from skfair.monitoring.late_labels import LateLabels
 from skfair.monitoring.state import Alarm
 from skfair.monitoring.windows import Windows, aligned
-from skfair.utils.text import listed
+from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_number, check_probability
 
 # Largest horizon and number of rows of a block.
@@ -136,7 +136,10 @@ class DisparityMonitor(LateLabels):
         reference: int | None = None,
     ) -> None:
         if constraint not in _RULES:
-            raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
+            raise ValueError(
+                f"constraint must be one of {listed(_RULES)}, got {constraint!r}."
+                f"{did_you_mean(constraint, _RULES)}"
+            )
         check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
         kind_of(pos_label, "pos_label")

@@ -208,7 +208,7 @@ def test_strangers_at_prediction_are_named():
         encoding.levels.encode(["f"])
     with pytest.raises(ValueError, match="no column 'race'"):
         encoding.levels.encode(pd.DataFrame({"sex": ["f"], "rase": ["b"]}))
-    with pytest.raises(ValueError, match="has 2 rows but X has 3"):
+    with pytest.raises(ValueError, match="has 2 rows but the other data have 3"):
         encoding.levels.encode(pd.DataFrame({"sex": SEX[:2], "race": RACE[:2]}), n_samples=3)
     with pytest.raises(ValueError, match="1 missing value"):
         encoding.levels.encode(pd.DataFrame({"sex": [None], "race": ["b"]}))
@@ -286,7 +286,7 @@ def test_many_codes_are_allowed_as_strings():
 
 
 def test_wrong_length():
-    with pytest.raises(ValueError, match="sensitive_features has 5 rows but X has 4"):
+    with pytest.raises(ValueError, match="sensitive_features has 5 rows but the other data have 4"):
         encode_groups(SEX, n_samples=4)
 
 
@@ -438,5 +438,5 @@ def test_names_of_columns_in_place_of_values_are_sent_to_their_parameter():
     for names in (["sex"], ["sex", "age"], ("sex",)):
         with pytest.raises(ValueError, match=r"names of columns of X, set sensitive=[\[(]'sex'"):
             encode_groups(names, n_samples=5)
-    with pytest.raises(ValueError, match="per row of X.$"):
+    with pytest.raises(ValueError, match="per row.$"):
         encode_groups(["f", "m"] * 20, n_samples=5)

@@ -29,7 +29,7 @@ def test_several_columns_are_crossed():
     ("wrong", "message"),
     [
         (["a", None, "b"], "Control attribute 'control_feature' has 1 missing value in 3"),
-        (["a", "b"], "control_features has 2 rows but X has 3"),
+        (["a", "b"], "control_features has 2 rows but the other data have 3"),
         ([], "control_features is empty"),
         (np.zeros((3, 1, 1)), "control_features has 3 dimensions"),
     ],

@@ -177,7 +177,9 @@ def test_options_and_again(sample):
 def test_wrong_arguments(sample):
     labels, group = sample
     X = np.zeros((200, 2))
-    with pytest.raises(ValueError, match="sensitive_features has 199 rows but X has 200"):
+    with pytest.raises(
+        ValueError, match="sensitive_features has 199 rows but the other data have 200"
+    ):
         ClusterCompositionDisplay.from_labels(labels, sensitive_features=group[1:])
     with pytest.raises(AttributeError, match="'StandardScaler' has no attribute labels_, the cl"):
         ClusterCompositionDisplay.from_estimator(StandardScaler().fit(X), sensitive_features=group)

@@ -213,7 +213,7 @@ def test_kinds_of_numbered_labels(dtype):
         ([], {}, "labels is empty"),
         ([[0, 1], [1, 0]], {}, r"labels must be 1-dimensional, got an array of shape \(2, 2\)"),
         ([0.0, np.nan, 1.0], {}, "labels has 1 missing value in 3 rows"),
-        ([0, 1], {}, "sensitive_features has 3 rows but X has 2"),
+        ([0, 1], {}, "sensitive_features has 3 rows but the other data have 2"),
         ([0, 1, 1], {"n_clusters": True}, "n_clusters must be an integer"),
         ([0, 1, 2], {"n_clusters": 2}, r"integers from 0 to 1, got 2\. Renumber"),
         (["a", 0.5, 1], {"n_clusters": 2}, "integers from 0 to 1, got"),

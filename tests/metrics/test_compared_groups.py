@@ -263,7 +263,7 @@ def test_an_undefined_rate_names_group_and_stratum():
 @pytest.mark.parametrize(
     ("control", "error", "message"),
     [
-        (list("xyx"), ValueError, "control_features has 3 rows but X has 4"),
+        (list("xyx"), ValueError, "control_features has 3 rows but the other data have 4"),
         (["x", None, "x", "y"], ValueError, "Control attribute 'control_feature' has 1 missing"),
         ({"job": ["x", None, "x", "y"]}, ValueError, "Control attribute 'job' has 1 missing"),
         ("job", TypeError, "control_features must be array-like"),

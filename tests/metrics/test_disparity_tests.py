@@ -763,7 +763,7 @@ def test_a_bound_on_scores_is_the_smallest_limit_in_any_unit(scale, confidence):
     [
         ({"confidence": 1}, "confidence must be between 0 and 1"),
         ({"confidence": 0.0}, "confidence must be between 0 and 1"),
-        ({"max_disparity": None}, "Pass a limit"),
+        ({"max_disparity": None}, "There is no limit: pass max_disparity=, min_ratio="),
         ({"max_disparity": -0.1}, "max_disparity"),
         ({"metric": "treatment_equality"}, "There is no test"),
         ({"metric": "nonsense"}, "There is no test"),

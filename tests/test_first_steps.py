@@ -1,0 +1,324 @@
+"""What people do first: each case went wrong, silently or late, for somebody who was new here."""
+
+import copy
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skfair
+from skfair import Sensitive
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairKMeans
+from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.constraints.cells import Parts
+from skfair.constraints.rates import RateParity
+from skfair.metrics import (
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    disparity_test,
+    disparity_upper_bound,
+    fairness_report,
+    get_scorer,
+    group_report,
+    sample_size,
+)
+from skfair.model_selection import fairness_path
+from skfair.monitoring import DisparityMonitor
+from tests.house import public_objects
+
+RNG = np.random.default_rng(0)
+N = 800
+FRAME = pd.DataFrame(RNG.normal(size=(N, 3)), columns=list("abc"))
+PEOPLE = pd.DataFrame(
+    {"sex": RNG.choice(["f", "m"], N), "age": RNG.choice(["old", "young"], N, p=[0.4, 0.6])}
+)
+SEX = PEOPLE["sex"]
+FRAME["a"] += SEX == "m"
+Y = (FRAME["a"] + FRAME["b"] + RNG.normal(size=N) > 0.5).astype(int)
+PERSON = np.arange(N) // 2
+WITH_SEX = FRAME.assign(sex=(SEX == "m").astype(int))
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityClassifier])
+def test_a_named_column_never_makes_decisions_depend_on_the_group(kind):
+    model = kind(sensitive="sex", max_disparity=0.2).fit(WITH_SEX, Y)
+    assert not model.is_group_aware_
+    swapped = WITH_SEX.assign(sex=1 - WITH_SEX["sex"])
+    assert np.array_equal(model.predict(WITH_SEX), model.predict(swapped))
+
+
+def test_folds_that_are_a_generator_survive_copies_files_and_a_second_fit():
+    folds = GroupKFold(4).split(FRAME, Y, groups=PERSON)
+    model = FairDecisionClassifier(cv=folds).fit(FRAME, Y, sensitive_features=SEX)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model, clone(model)):
+        other.fit(FRAME, Y, sensitive_features=SEX)
+        assert np.array_equal(other.train_predictions_, model.train_predictions_)
+
+
+def test_a_splitter_by_people_gets_them_from_fit_and_by_routing():
+    by_list = FairDecisionClassifier(cv=list(GroupKFold(4).split(FRAME, Y, groups=PERSON)))
+    by_list.fit(FRAME, Y, sensitive_features=SEX)
+    model = FairDecisionClassifier(cv=GroupKFold(4))
+    model.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
+    assert np.array_equal(model.train_predictions_, by_list.train_predictions_)
+    with config_context(enable_metadata_routing=True):
+        piped = make_pipeline(model.set_fit_request(groups=True))
+        piped.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
+    assert np.array_equal(piped[-1].train_predictions_, by_list.train_predictions_)
+
+
+def test_scorers_refuse_wrong_arguments_when_they_are_made():
+    with pytest.raises(TypeError, match="'intervall'. Did you mean 'interval'"):
+        get_scorer("neg_partial_ccdf_gap", intervall=(0, 0.3))
+    with pytest.raises(TypeError, match="no argument 'attribute'"):
+        get_scorer("neg_demographic_parity_difference", attribute="sex")
+
+
+def test_a_threshold_or_a_vote_around_limits_in_decisions_warns():
+    model = FairDecisionClassifier(max_disparity=0.03, sensitive="sex", cv=3)
+    tuned = TunedThresholdClassifierCV(model, cv=2)
+    with pytest.warns(UserWarning, match="with a threshold decides by the probabilities of Fair"):
+        tuned.fit(WITH_SEX, Y)
+    vote = VotingClassifier([("one", model), ("two", clone(model))], voting="soft")
+    vote.fit(WITH_SEX, Y)
+    with pytest.warns(UserWarning, match="Soft voting decides by the probabilities of FairDec"):
+        vote.predict(WITH_SEX)
+
+
+def test_reports_stay_reports():
+    report = fairness_report(Y, Y, sensitive_features=SEX)
+    for changed in (report.copy(), report.round(2), copy.deepcopy(report)):
+        assert type(changed) is type(report)
+        assert str(changed.compact())
+    table = group_report(Y, Y, sensitive_features=SEX)
+    assert type(table[["accuracy", "n"]]) is type(table)
+
+
+def test_the_four_fifths_rule_is_said_as_people_say_it():
+    rule = DemographicParity(min_ratio=0.8)
+    model = FairDecisionClassifier(constraint=rule, cv=3).fit(FRAME, Y, sensitive_features=SEX)
+    decided = model.train_predictions_
+    assert demographic_parity_ratio(Y, decided, sensitive_features=SEX) >= 0.8
+    free = FairDecisionClassifier(max_disparity=1.0, cv=3).fit(FRAME, Y, sensitive_features=SEX)
+    assert demographic_parity_ratio(Y, free.train_predictions_, sensitive_features=SEX) < 0.8
+
+
+def test_a_smallest_ratio_is_tested_as_the_limit_of_a_constraint_is():
+    given = {"sensitive_features": SEX}
+    asked = disparity_test("demographic_parity", None, Y, min_ratio=0.4, **given)
+    old = {"comparison": "ratio", "max_disparity": 0.6}
+    for same in (
+        disparity_test("demographic_parity", None, Y, **old, **given),
+        disparity_test(DemographicParity(min_ratio=0.4), None, Y, **given),
+    ):
+        assert (asked.p_value, asked.max_disparity) == (same.p_value, same.max_disparity)
+    bound = disparity_upper_bound("demographic_parity", None, Y, comparison="ratio", **given)
+    assert asked.is_within == (bound <= 0.6)
+    assert np.array_equal(sample_size(min_ratio=0.8), sample_size(1 - 0.8, comparison="ratio"))
+    with pytest.raises(ValueError, match="are both a limit"):
+        disparity_test("demographic_parity", None, Y, min_ratio=0.8, max_disparity=0.1, **given)
+    with pytest.raises(ValueError, match="min_ratio must be"):
+        sample_size(min_ratio=80)
+    with pytest.raises(ValueError, match="There is no limit"):
+        sample_size()
+
+
+def test_selection_rates_need_no_true_labels():
+    report = group_report(None, Y, sensitive_features=SEX)
+    for group in ("f", "m"):
+        assert report.loc[group, "selection_rate"] == pytest.approx(Y[group == SEX].mean())
+
+
+def test_certificates_say_what_is_shown_of_each_attribute():
+    model = FairDecisionClassifier(
+        max_disparity={"sex": 0.3, "age": 0.25},
+        sensitive=Sensitive(crossed=False),
+        confidence=0.9,
+        random_state=0,
+    ).fit(FRAME, Y, sensitive_features=PEOPLE)
+    shown, p_values = model.certified_disparities_, model.p_values_
+    assert list(shown) == list(p_values) == list(model.train_disparities_)
+    assert list(shown) == ["DemographicParity of sex", "DemographicParity of age"]
+    assert max(shown.values()) == model.certified_disparity_
+    assert max(p_values.values()) == model.p_value_
+    for name, limit in model.max_disparity.items():
+        reached = model.train_disparities_[f"DemographicParity of {name}"]
+        # What is shown is above what was measured, and within the limit if p is small enough.
+        assert shown[f"DemographicParity of {name}"] > reached
+        is_shown = shown[f"DemographicParity of {name}"] <= limit
+        assert is_shown == (p_values[f"DemographicParity of {name}"] <= 0.1)
+    alone = FairDecisionClassifier(max_disparity=0.3, confidence=0.9, random_state=0)
+    alone.fit(FRAME, Y, sensitive_features=SEX)
+    assert alone.certified_disparities_ == {"DemographicParity": alone.certified_disparity_}
+    alone.set_params(confidence=None).fit(FRAME, Y, sensitive_features=SEX)
+    assert not hasattr(alone, "certified_disparities_")
+    assert not hasattr(alone, "p_values_")
+
+
+def test_gauges_of_a_monitor_are_disparities_of_their_attribute():
+    monitor = DisparityMonitor("demographic_parity", {"sex": 0.05, "age": 0.5})
+    for _ in range(12):
+        monitor.update(None, Y, PEOPLE)
+    gauges = dict(
+        re.findall(r'skfair_disparity\{.*attribute="(\w+)"\} (\S+)', monitor.to_prometheus())
+    )
+    for name in ("sex", "age"):
+        by_hand = demographic_parity_difference(None, Y, sensitive_features=PEOPLE[name])
+        assert float(gauges[name]) == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_nothing_is_deprecated_before_a_release():
+    for name, thing in public_objects():
+        assert "deprecated" not in (getattr(thing, "__doc__", "") or ""), name
+
+
+@pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({}, True),
+        ({"solver": "alm"}, True),
+        ({"solver": "ghost"}, True),
+        ({"solver": "plada"}, False),
+        ({"solver": "al_newton"}, False),
+        ({"confidence": 0.9}, False),
+        ({"constraint": ConditionalOn("demographic_parity")}, False),
+    ],
+)
+def test_partial_fit_is_there_if_it_works(options, is_there):
+    model = ConstrainedERMClassifier(random_state=0, **options)
+    assert hasattr(model, "partial_fit") == is_there
+    if is_there:
+        model.partial_fit(FRAME, Y, sensitive_features=SEX)
+        assert model.predict(FRAME).shape == (N,)
+
+
+def test_names_of_columns_go_to_the_estimator():
+    with pytest.raises(ValueError, match=r"set sensitive=\['sex'\] of the estimator"):
+        ConstrainedERMClassifier().fit(WITH_SEX, Y, sensitive_features=["sex"])
+    with pytest.raises(TypeError, match="give its name to the estimator, sensitive="):
+        ConstrainedERMClassifier().fit(WITH_SEX, Y, sensitive_features="sex")
+
+
+def test_paths_take_pipelines():
+    inner = ConstrainedERMClassifier()
+    piped = make_pipeline(StandardScaler(), inner)
+    given = {"sensitive_features": SEX, "max_disparities": [0.2, 0.05]}
+    path = fairness_path(piped, FRAME, Y, **given)
+    assert [model[-1].max_disparity for model in path.estimators] == [0.2, 0.05]
+    assert not path.estimators[0][-1].warm_start
+    scaled = StandardScaler().fit_transform(FRAME)
+    direct = fairness_path(inner, scaled, Y, **given)
+    assert path.train_disparities == pytest.approx(direct.train_disparities)
+    assert path.train_scores == pytest.approx(direct.train_scores)
+    tested = {"X_test": FRAME, "y_test": Y, "sensitive_features_test": SEX}
+    path = fairness_path(piped, FRAME, Y, **given, **tested)
+    assert path.test_disparities == pytest.approx(path.train_disparities)
+    with config_context(enable_metadata_routing=True):
+        routed = fairness_path(piped, FRAME, Y, **given)
+    assert routed.train_disparities == pytest.approx(direct.train_disparities)
+
+
+def test_probabilities_have_logarithms():
+    model = FairDecisionClassifier(cv=3).fit(FRAME, Y, sensitive_features=SEX)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(FRAME)), model.predict_proba(FRAME))
+
+
+@pytest.mark.parametrize(
+    ("fit", "meant"),
+    [
+        (lambda: ConstrainedERMClassifier("equalised_odds"), "equalized_odds"),
+        (lambda: ConstrainedERMClassifier("demographic_parity_difference"), "demographic_parity"),
+        (lambda: ConstrainedERMClassifier(solver="plata"), "plada"),
+        (lambda: ConstrainedERMClassifier(loss="logloss"), "log_loss"),
+        (lambda: FairDecisionClassifier(constraint="equal_oportunity"), "equal_opportunity"),
+        (lambda: PartialParityClassifier(constraint="equal_oportunity"), "equal_opportunity"),
+        (lambda: PartialParityCalibrator(constraint="equal_oportunity"), "equal_opportunity"),
+        (lambda: FairKMeans(solver="pricess"), "prices"),
+    ],
+)
+def test_misspelt_names_are_guessed(fit, meant):
+    with pytest.raises(ValueError, match=f"Did you mean '{meant}'"):
+        fit().fit(FRAME, Y, sensitive_features=SEX)
+
+
+class OfTheOld:
+    """Rows whose third column is above 0, as the page for developers says how to write it."""
+
+    def parts(self, rows):
+        counts = np.where(rows.groups.codes[0] >= 0, (FRAME["c"] <= 0).astype(int), 1)
+        return Parts(counts, (" among some",))
+
+
+class AmongSome(RateParity):
+    """Selection rates among some of the rows."""
+
+    given = OfTheOld()
+
+
+def test_rows_that_count_may_be_split_by_an_object_of_ones_own():
+    model = FairDecisionClassifier(constraint=AmongSome(), max_disparity=0.02, cv=3)
+    model.fit(FRAME, Y, sensitive_features=SEX)
+    decided, some = model.train_predictions_[FRAME["c"] > 0], SEX[FRAME["c"] > 0]
+    assert abs(decided[some == "f"].mean() - decided[some == "m"].mean()) <= 0.02 + 1e-9
+
+
+def test_misspelt_names_are_guessed_where_nothing_is_fitted():
+    with pytest.raises(ValueError, match="Did you mean 'equalized_odds'"):
+        DisparityMonitor("equalised_odds")
+    with pytest.raises(ValueError, match="Did you mean 'neg_demographic_parity_difference'"):
+        get_scorer("neg_demographic_parity")
+    with pytest.raises(ValueError, match="Did you mean 'equalized_odds'"):
+        disparity_test("equalised_odds", Y, Y, sensitive_features=SEX, max_disparity=0.1)
+
+
+def test_metrics_do_not_speak_of_an_X_that_there_is_not():
+    for given in (SEX[:-1], ["sex"]):
+        with pytest.raises(ValueError, match=rf"has {len(given)} rows but the other data have 800"):
+            demographic_parity_difference(None, Y, sensitive_features=given)
+
+
+def test_makers_take_the_number_of_rows_first_and_return_named_parts():
+    for name in skfair.datasets.__all__:
+        if name.startswith("make_"):
+            made = getattr(skfair.datasets, name)(300)
+            assert isinstance(made, tuple)
+            assert hasattr(made, "_fields"), name
+
+
+def test_the_summary_says_which_decisions_limits_hold_for():
+    assert "``predict(X_train)`` uses models that have" in FairDecisionClassifier.__doc__
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_models_that_need_groups_are_scored_by_accuracy_with_routing(classes):
+    y = Y if classes == 2 else Y + (FRAME["c"] > 0.5)
+    model = FairDecisionClassifier(LogisticRegression(), max_disparity=0.3, group_aware=True, cv=3)
+    model.fit(FRAME, y, sensitive_features=SEX)
+    found = get_scorer("accuracy")(model, FRAME, y, sensitive_features=SEX)
+    assert found == pytest.approx(model.score(FRAME, y, sensitive_features=SEX))
+    worst = get_scorer("neg_demographic_parity_difference", worst_class=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = worst(model, FRAME, y, sensitive_features=SEX)
+    decided = model.predict(FRAME, sensitive_features=SEX)
+    by_hand = [
+        abs((decided == label)[SEX == "f"].mean() - (decided == label)[SEX == "m"].mean())
+        for label in model.classes_
+    ]
+    assert value == pytest.approx(-max(by_hand))
