@@ -35,7 +35,7 @@ from benchmarks.harness import alternate, data_folder, in_new_process, memory
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import DemographicParity
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 
 NEAR = 1e-3  # a point is near a solution if objective and constraints are missed by less
 

@@ -34,8 +34,8 @@ from skfair.papers import DCADMM
 from skfair.problems.cut.affinities.kernels import RbfKernel
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
-from skfair.solvers import Arpack, EigenResult, Lanczos
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from skfair.solvers import Arpack, Lanczos
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.

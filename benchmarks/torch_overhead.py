@@ -19,7 +19,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 
 N_ROWS, N_FEATURES, BOUND, BATCH, RATE = 10_000, 9, 0.01, 64, 0.01
 OPTIONS: dict[str, Any] = {

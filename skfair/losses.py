@@ -17,15 +17,12 @@ from skfair._typing import FloatArray
 from skfair.utils.registry import Registry
 
 __all__ = [
-    "LOSSES",
     "Loss",
-    "RowParts",
     "LogLoss",
     "Hinge",
     "SquaredHinge",
     "SquaredError",
     "AbsoluteError",
-    "make_loss",
 ]
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")

@@ -75,7 +75,7 @@ MAY_IMPORT = {
     # The shell: it sees what users see.
     "command": READING
     | {"metrics", "report", "datasets", "cluster", "classification", "regression"}
-    | {"constraints", "solvers", "papers"},
+    | {"constraints", "solvers", "solvers.clustering", "papers"},
     "__main__": {"command"},
 }
 

@@ -6,8 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from skfair.constraints import CONSTRAINTS
-from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
 from skfair.datasets import make_loans
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LOSSES, make_loss

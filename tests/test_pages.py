@@ -89,6 +89,8 @@ def test_the_page_of_the_api_lists_what_is_public():
     assert public - set(listed) == set()
     assert set(listed) - public == set()
     assert len(listed) == len(set(listed))
+    assert len(public) <= 170
+    assert sum(name.startswith("solvers.") for name in public) <= 20
 
 
 def test_code_in_the_changelog_ends_on_its_line():

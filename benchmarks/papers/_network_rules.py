@@ -23,7 +23,7 @@ from benchmarks.papers._network_runs import (
 from skfair.constraints import ClassLossParity
 from skfair.constraints.base import TrainingRows
 from skfair.constraints.bound import BoundConstraint
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 
 
 def both_classes(rows: TrainingRows, bound: float) -> list[BoundConstraint]:

@@ -44,7 +44,7 @@ from benchmarks.papers._network_runs import (
     torch_network,
     trained,
 )
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 
 N_TORCH = 5  # runs with PyTorch
 # Table 3: means of 10 runs on ACS Income, Oklahoma; Ind, Sp, Ina, Sf, Wd.

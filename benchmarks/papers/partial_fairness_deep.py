@@ -19,7 +19,7 @@ from benchmarks.harness import Table, data_folder, lacks, timed
 from skfair.classification import PartialParityClassifier
 from skfair.metrics import partial_ccdf_gap, partial_statistical_parity_gap
 from skfair.models import MLPScore
-from skfair.papers import StochasticIDCA
+from skfair.papers import IDCAStochastic
 
 INTERVAL = (0.2, 0.4)  # where fairness is measured, whatever was asked for
 SETTINGS = {
@@ -143,7 +143,7 @@ def fit(
         max_disparity=kappa,
         scale="ccdf",
         model=model,
-        solver=StochasticIDCA(
+        solver=IDCAStochastic(
             n_inner=size.n_inner, n_outer=size.n_outer, objective_weight=steps[0], damping=steps[1]
         ),
         surrogate="ramp",

@@ -30,7 +30,7 @@ from benchmarks.papers._plada_runs import (
     prices,
     watched,
 )
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 
 BOUND = 0.02  # the paper prints none
 RULES = {"parity": "demographic_parity", "odds": "equalized_odds"}

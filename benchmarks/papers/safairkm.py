@@ -28,7 +28,8 @@ from benchmarks.papers._safairkm_data import (
 from benchmarks.swap import PlainSearch
 from benchmarks.variational import WEIGHTS, variational_front
 from skfair.cluster import ParetoFairKMeans
-from skfair.metrics import balance_score, coverage, hypervolume, kmeans_cost, nondominated
+from skfair.metrics import balance_score, hypervolume, kmeans_cost, nondominated
+from skfair.metrics.fronts import coverage
 from skfair.papers.safairkm.swap_front import PAIRS, SwapFront, swap_front
 
 SEEDS = (3100, 3101, 3102)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from skfair.datasets import load_local, local_datasets, make_loans
+from skfair.datasets import load_local, make_loans
+from skfair.datasets.local import local_datasets
 from skfair.utils.files import replacing
 
 _SIMULATED = "loans"

@@ -38,8 +38,8 @@ from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.papers import Swap
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers import CLUSTERING_SOLVERS, SOLVERS
-from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.utils.files import is_safe
 
 Task = Callable[[FloatArray, NDArray[Any]], None]

@@ -1,10 +1,11 @@
 """Fairness rules in score space: on rates, on losses, on scores.
 
 A rule is passed to an estimator by name or, with parameters of its own, as an object. New rules
-subclass :class:`RateParity` or :class:`Constraint`; see the developer guide.
+subclass :class:`Constraint`, or ``RateParity`` of :mod:`skfair.constraints.rates`; see the
+developer guide.
 """
 
-from skfair.constraints.base import CONSTRAINTS, Constraint
+from skfair.constraints.base import Constraint
 from skfair.constraints.conditional import ConditionalOn
 from skfair.constraints.losses import (
     BoundedGroupLoss,
@@ -25,7 +26,6 @@ from skfair.constraints.rates import (
     FalseNegativeParity,
     FalsePositiveParity,
     PredictiveParity,
-    RateParity,
 )
 from skfair.constraints.scores import MeanScoreParity
 
@@ -48,7 +48,5 @@ __all__ = [
     "ExcessLoss",
     "MeanExcessLoss",
     "ConditionalOn",
-    "RateParity",
     "Constraint",
-    "CONSTRAINTS",
 ]

@@ -49,7 +49,7 @@ class RateParity(_RateRule):
 
     Examples
     --------
-    >>> from skfair.constraints import RateParity
+    >>> from skfair.constraints.rates import RateParity
     >>> class SpecificityParity(RateParity):
     ...     given = "negative"
     >>> SpecificityParity(min_ratio=0.8)

@@ -22,7 +22,7 @@ from skfair.datasets.generators_points import (
 )
 from skfair.datasets.generators_ranking import make_ranking_queries
 from skfair.datasets.generators_scores import make_group_scores
-from skfair.datasets.local import load_local, local_datasets
+from skfair.datasets.local import load_local
 
 __all__ = [
     "make_grouped_blobs",
@@ -40,5 +40,4 @@ __all__ = [
     "fetch_communities_crime",
     "fetch_acs_income",
     "load_local",
-    "local_datasets",
 ]

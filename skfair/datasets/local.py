@@ -166,7 +166,7 @@ def local_datasets(folder: _Folder = None) -> list[str]:
 
     Examples
     --------
-    >>> from skfair.datasets import local_datasets
+    >>> from skfair.datasets.local import local_datasets
     >>> local_datasets("path/to/folder")  # doctest: +SKIP
     ['adult', 'bank', 'compas']
     """

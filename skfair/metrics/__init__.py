@@ -62,14 +62,12 @@ __all__ = [
     "partial_equalized_odds_gap",
     "partial_ccdf_gap",
     "noise_floor",
-    "NoiseFloor",
     "suggest_interval",
     # adverse impact, from counts
     "impact_ratios",
     "selection_tests",
     # do limits hold for new people?
     "disparity_test",
-    "DisparityTest",
     "disparity_upper_bound",
     "sample_size",
     # rankings of queries
@@ -87,7 +85,6 @@ __all__ = [
     "normalized_cut",
     "price_of_fairness",
     "hypervolume",
-    "coverage",
     "nondominated",
     # reports and scorers
     "group_report",
@@ -95,8 +92,6 @@ __all__ = [
     "Report",
     "make_fairness_scorer",
     "make_group_metric",
-    "GroupMetric",
     "get_scorer",
     "get_scorer_names",
-    "FairnessScorer",
 ]

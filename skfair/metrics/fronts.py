@@ -170,7 +170,7 @@ def coverage(costs_a: Any, balances_a: Any, costs_b: Any, balances_b: Any) -> fl
 
     Examples
     --------
-    >>> from skfair.metrics import coverage
+    >>> from skfair.metrics.fronts import coverage
     >>> coverage([1.0, 2.0], [0.5, 1.0], [1.0, 1.5], [0.5, 0.8])
     0.5
     """

@@ -17,7 +17,6 @@ __all__ = [
     # safairkm
     "Swap",
     "Smooth",
-    "alternating_gradient",
     # vfairkm
     "Variational",
     # fair_spectral_dc
@@ -39,7 +38,7 @@ __all__ = [
     "Penalty",
     # idca
     "IDCA",
-    "StochasticIDCA",
-    "DCSwitching",
+    "IDCAStochastic",
+    "DCSSG",
     "DCPenalty",
 ]

@@ -9,16 +9,15 @@ from skfair.papers.fair_spectral_dc.dc_admm import DCADMM
 from skfair.papers.fair_spectral_dc.ffsc import FFSC
 from skfair.papers.fair_spectral_dc.ufsc import UFSC
 from skfair.papers.idca.dc_penalty import DCPenalty
-from skfair.papers.idca.dc_ssg import DCSwitching
+from skfair.papers.idca.dc_ssg import DCSSG
 from skfair.papers.idca.idca import IDCA
-from skfair.papers.idca.idca_stochastic import StochasticIDCA
+from skfair.papers.idca.idca_stochastic import IDCAStochastic
 from skfair.papers.plada.ipp_conex import IPPConEx
 from skfair.papers.plada.ipp_ssg import IPPSSG
 from skfair.papers.plada.multiplier_model import MultiplierModel
 from skfair.papers.plada.plada import Plada
 from skfair.papers.plada.plada_stochastic import PladaStochastic
 from skfair.papers.plada.ssg import SSG
-from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.smooth import Smooth
 from skfair.papers.safairkm.swap import Swap
 from skfair.papers.vfairkm.variational import Variational
@@ -27,7 +26,6 @@ __all__ = [
     # safairkm
     "Swap",
     "Smooth",
-    "alternating_gradient",
     # vfairkm
     "Variational",
     # fair_spectral_dc
@@ -49,7 +47,7 @@ __all__ = [
     "Penalty",
     # idca
     "IDCA",
-    "StochasticIDCA",
-    "DCSwitching",
+    "IDCAStochastic",
+    "DCSSG",
     "DCPenalty",
 ]

@@ -1,9 +1,9 @@
 """Optimisation algorithms: one file per algorithm, each sees a problem and never an estimator.
 
 Here are those that a default may choose; algorithms of papers are in :mod:`skfair.papers`. A
-solver registers itself in :data:`SOLVERS` and writes down its steps;
-:class:`IterativeSolver` makes a run of them. It says what it needs of a problem in its class
-attribute ``needs``; a mismatch is an error that names both. A solver never prints.
+solver registers itself in ``skfair.solvers.base.SOLVERS`` and writes down its steps;
+``IterativeSolver``, in the same file, makes a run of them. It says what it needs of a problem in
+its class attribute ``needs``; a mismatch is an error that names both. A solver never prints.
 """
 
 from typing import TYPE_CHECKING
@@ -20,18 +20,11 @@ __all__ = [
     "ALNewton",
     "ALLBFGS",
     "ALM",
-    "SOLVERS",
     # eigenvectors of spectral clustering
     "Lanczos",
     "DenseEigh",
     "Arpack",
-    "AutoEigen",
-    "EigenResult",
     # clusterings
     "Prices",
-    "CLUSTERING_SOLVERS",
     # for a solver of your own
-    "IterativeSolver",
-    "Solver",
-    "SolverResult",
 ]

@@ -1,11 +1,7 @@
 """What ``skfair.solvers`` offers; imported when one of these names is first asked for there."""
 
-from skfair.solvers.base import SOLVERS, IterativeSolver, Solver, SolverResult
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.solvers.clustering.prices import Prices
 from skfair.solvers.eigen.arpack import Arpack
-from skfair.solvers.eigen.auto import AutoEigen
-from skfair.solvers.eigen.base import EigenResult
 from skfair.solvers.eigen.dense import DenseEigh
 from skfair.solvers.eigen.lanczos import Lanczos
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
@@ -17,18 +13,11 @@ __all__ = [
     "ALNewton",
     "ALLBFGS",
     "ALM",
-    "SOLVERS",
     # eigenvectors of spectral clustering
     "Lanczos",
     "DenseEigh",
     "Arpack",
-    "AutoEigen",
-    "EigenResult",
     # clusterings
     "Prices",
-    "CLUSTERING_SOLVERS",
     # for a solver of your own
-    "IterativeSolver",
-    "Solver",
-    "SolverResult",
 ]

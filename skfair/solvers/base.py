@@ -141,7 +141,7 @@ class Solver(ABC):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS
+    >>> from skfair.solvers.base import SOLVERS
     >>> [name for name in SOLVERS if SOLVERS[name].is_precise]
     ['al_lbfgs', 'al_newton']
     """
@@ -204,7 +204,7 @@ class IterativeSolver(Solver, Generic[P]):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS, IterativeSolver
+    >>> from skfair.solvers.base import SOLVERS, IterativeSolver
     >>> all(issubclass(SOLVERS[name], IterativeSolver) for name in SOLVERS)
     True
     """
@@ -390,7 +390,7 @@ def check_needs(solver: Solver, problem: Problem) -> None:
     if not isinstance(solver, Solver):
         raise TypeError(
             f"{type(solver).__name__} is no solver. Derive it from "
-            "skfair.solvers.IterativeSolver, or pass the name of a solver."
+            "skfair.solvers.base.IterativeSolver, or pass the name of a solver."
         )
     check_parameters(solver)
     missing = [name for name in solver.needs if name not in problem.offers]

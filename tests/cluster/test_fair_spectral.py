@@ -26,7 +26,8 @@ from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.papers import DCADMM
 from skfair.problems.cut import checks
-from skfair.solvers import Arpack, AutoEigen, DenseEigh, Lanczos
+from skfair.solvers import Arpack, DenseEigh, Lanczos
+from skfair.solvers.eigen.auto import AutoEigen
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral as naive
 

@@ -6,7 +6,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
-from skfair.datasets import load_local, local_datasets, make_grouped_blobs
+from skfair.datasets import load_local, make_grouped_blobs
+from skfair.datasets.local import local_datasets
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Swap, Variational

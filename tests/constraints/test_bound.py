@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from skfair.constraints import CONSTRAINTS
+from skfair.constraints.base import CONSTRAINTS
 from tests.naive import erm as naive
 from tests.small_problems import make_rule, people, references_of
 

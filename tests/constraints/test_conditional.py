@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skfair.classification import ConstrainedERMClassifier
-from skfair.constraints import CONSTRAINTS, ConditionalOn, Constraint, DemographicParity
+from skfair.constraints import ConditionalOn, Constraint, DemographicParity
+from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import MeanScore, Rate
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.groups.strata import Strata

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import skfair.constraints
 import skfair.metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.constraints import CONSTRAINTS, ConditionalOn, Constraint, DemographicParity
+from skfair.constraints import ConditionalOn, Constraint, DemographicParity
+from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import Rate
 from skfair.metrics import demographic_parity_ratio
 from skfair.solvers import ALNewton

@@ -2,8 +2,9 @@
 
 import pytest
 
-from skfair.constraints import CONSTRAINTS, RateParity
+from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import Rate
+from skfair.constraints.rates import RateParity
 from tests.constraints.contract import breaches
 from tests.small_problems import references_of
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 
-from skfair.constraints import CONSTRAINTS, Constraint, DemographicParity
-from skfair.constraints.base import make_constraints
+from skfair.constraints import Constraint, DemographicParity
+from skfair.constraints.base import CONSTRAINTS, make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
 from tests.small_problems import make_rule, people

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from skfair.datasets import load_local, local_datasets
+from skfair.datasets import load_local
+from skfair.datasets.local import local_datasets
 
 DATA = os.environ.get("SKFAIR_DATA", "")
 needs_data = pytest.mark.skipif(

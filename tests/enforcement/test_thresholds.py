@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skfair._kernels import thresholds as kernels
-from skfair.constraints import RateParity
 from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
+from skfair.constraints.rates import RateParity
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss

@@ -25,7 +25,8 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.constraints import CONSTRAINTS, ConditionalOn
+from skfair.constraints import ConditionalOn
+from skfair.constraints.base import CONSTRAINTS
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive

@@ -20,12 +20,12 @@ from sklearn.preprocessing import StandardScaler
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import FairKMeans
-from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.constraints import DemographicParity
+from skfair.constraints.base import CONSTRAINTS
 from skfair.losses import LOSSES
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
-from skfair.solvers import SOLVERS
-from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 
 BOOLEAN = ([True, False], [2, "yes", np.True_])

@@ -24,7 +24,7 @@ from skfair.models.plug_in import PlugInScore  # noqa: E402
 from skfair.papers import SGD, SSLALM, Ghost, Penalty, SSw  # noqa: E402
 from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
 from skfair.regression import ConstrainedERMRegressor  # noqa: E402
-from skfair.solvers import ALM, StochasticIDCA  # noqa: E402
+from skfair.solvers import ALM, IDCAStochastic  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
 nn = torch.nn
@@ -267,7 +267,7 @@ def test_convolutions_by_idca_on_batches():
             (0.1, 0.6),
             max_disparity=kappa,
             model=TorchScore(convolutions().double()),
-            solver=StochasticIDCA(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
+            solver=IDCAStochastic(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
             surrogate="ramp",
             enforce="surrogate",
             random_state=0,

@@ -8,8 +8,7 @@ import pytest
 
 from skfair.exceptions import SolverError
 from skfair.problems.base import TwoSidedProblem
-from skfair.solvers import IterativeSolver
-from skfair.solvers.base import Answer, Average, Best, Step, check_needs
+from skfair.solvers.base import Answer, Average, Best, IterativeSolver, Step, check_needs
 
 
 def at(x):

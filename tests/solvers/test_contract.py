@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from skfair.solvers import SOLVERS, ALNewton, IterativeSolver
-from skfair.solvers.base import Step
+from skfair.solvers import ALNewton
+from skfair.solvers.base import SOLVERS, IterativeSolver, Step
 from tests.small_problems import build, optimum, people
 from tests.solvers import contract
 from tests.solvers.contract import Answer, Case, Run, Subject

@@ -23,8 +23,7 @@ from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers import SOLVERS
-from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS, ClusteringSolver
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests import naive

@@ -6,8 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from skfair.solvers import SOLVERS, Solver
-from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
 from skfair.solvers.parameters import CountOrZero, Positive, ShareOrZero, check_parameters
 
 ALL = [*(SOLVERS[name] for name in SOLVERS), *(DC_SOLVERS[name] for name in DC_SOLVERS)]

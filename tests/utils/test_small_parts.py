@@ -20,7 +20,7 @@ from skfair.losses import LOSSES
 from skfair.metrics.metric_request import requested_metric
 from skfair.metrics.row_losses import _find_loss
 from skfair.problems.cut.choice import make_affinity
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import clustering_solver
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from skfair.utils.factorize import factorize

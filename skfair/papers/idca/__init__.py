@@ -12,8 +12,8 @@ constraints are differences of convex functions, f_i = f_i^+ - f_i^-, problem (2
   :class:`~skfair.papers.idca.base.Linearised`
 - Algorithm 1, IDCA: :class:`skfair.papers.IDCA`
 - Algorithm 2, its steps: :func:`~skfair.papers.idca.base.switching_step`
-- Algorithm 3: :class:`skfair.papers.DCSwitching`, the same step on the f_i themselves
-- section G.9, networks: :class:`skfair.papers.StochasticIDCA`, inner steps of Yu, Neely and Wei
+- Algorithm 3: :class:`skfair.papers.DCSSG`, the same step on the f_i themselves
+- section G.9, networks: :class:`skfair.papers.IDCAStochastic`, inner steps of Yu, Neely and Wei
   (2017)
 - (114), (119), section G.3: :class:`skfair.papers.DCPenalty`, a baseline
 

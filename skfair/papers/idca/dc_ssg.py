@@ -28,7 +28,7 @@ from skfair.solvers.parameters import Positive
 
 @DC_SOLVERS.register("dc_ssg")
 @dataclass
-class DCSwitching(DCSolver):
+class DCSSG(DCSolver):
     r"""Switching subgradient method for differences of convex functions.
 
     Parameters

@@ -64,8 +64,8 @@ class IDCA(DCSolver):
 
     See Also
     --------
-    StochasticIDCA : The same algorithm with steps on batches, for networks.
-    DCSwitching : The same steps without convex problems.
+    IDCAStochastic : The same algorithm with steps on batches, for networks.
+    DCSSG : The same steps without convex problems.
     ALLBFGS : Reaches a lower objective in a fraction of the time on smooth surrogates.
 
     Notes

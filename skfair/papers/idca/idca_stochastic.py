@@ -47,7 +47,7 @@ from skfair.solvers.parameters import Count, NonNegative, Positive
 
 @DC_SOLVERS.register("idca_stochastic")
 @dataclass
-class StochasticIDCA(DCSolver):
+class IDCAStochastic(DCSolver):
     r"""Inexact difference-of-convex algorithm on batches of rows, for networks.
 
     Parameters

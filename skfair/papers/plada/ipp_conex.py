@@ -84,7 +84,7 @@ class IPPConEx(IterativeSolver[Problem]):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS
+    >>> from skfair.solvers.base import SOLVERS
     >>> SOLVERS["ipp_conex"](ratio=1.0).ratio
     1.0
     """

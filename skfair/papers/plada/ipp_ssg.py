@@ -65,7 +65,7 @@ class IPPSSG(SSG):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS
+    >>> from skfair.solvers.base import SOLVERS
     >>> SOLVERS["ipp_ssg"](n_inner=100).n_inner
     100
     """

@@ -101,7 +101,7 @@ class Plada(IterativeSolver[Problem]):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS
+    >>> from skfair.solvers.base import SOLVERS
     >>> SOLVERS["plada"](alpha=4.0).alpha
     4.0
     """

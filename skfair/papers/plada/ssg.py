@@ -89,7 +89,7 @@ class SSG(IterativeSolver[Problem]):
 
     Examples
     --------
-    >>> from skfair.solvers import SOLVERS
+    >>> from skfair.solvers.base import SOLVERS
     >>> SOLVERS["ssg"](eps=0.01).constraint_step
     'polyak'
     """

@@ -12,8 +12,8 @@ each an iteration makes, n_a and n_b, says where on the front of the two it ends
 - Algorithm 2, SAfairKM: :class:`skfair.papers.Swap`, ``cluster``
 - Algorithm 3, the front: :func:`~skfair.papers.safairkm.swap_front.swap_front`, which
   ``ParetoFairKMeans(solver="swap")`` runs
-- Algorithm 4, Theorem 5.1: :func:`skfair.papers.alternating_gradient`, for any two smooth
-  functions
+- Algorithm 4, Theorem 5.1: ``alternating_gradient`` of
+  :mod:`skfair.papers.safairkm.alternating`, for any two smooth functions
 - Section 5, its remark on smoothed minima: :class:`skfair.papers.Smooth`: centres and an offset
   for each pair of group and cluster; cost and balance in
   :mod:`~skfair.papers.safairkm.soft_objectives`

@@ -119,7 +119,7 @@ def alternating_gradient(
     --------
     Three of four steps pull towards 0 and one towards 1: the weighted sum is least at 1/4.
 
-    >>> from skfair.papers import alternating_gradient
+    >>> from skfair.papers.safairkm.alternating import alternating_gradient
     >>> def to_zero(x, rng):
     ...     return x + 0.1 * rng.normal(size=x.shape)
     >>> def to_one(x, rng):

@@ -33,7 +33,7 @@ class AutoEigen(Lanczos):
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering
-    >>> from skfair.solvers import AutoEigen
+    >>> from skfair.solvers.eigen.auto import AutoEigen
     >>> FairSpectralClustering(3, solver=AutoEigen(tol=1e-4)).solver.max_iter
     300
     """

@@ -8,8 +8,7 @@ import pytest
 from skfair.constraints.partial import Surrogate
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PartialPairwiseLoss
-from skfair.solvers import SOLVERS
-from skfair.solvers.base import DC_SOLVERS, check_needs
+from skfair.solvers.base import DC_SOLVERS, SOLVERS, check_needs
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.papers.idca.test_dc_solvers import ALPHA, problem_of, start_of
 from tests.small_problems import optimum

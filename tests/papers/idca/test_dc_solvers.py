@@ -20,7 +20,7 @@ from skfair.papers.idca.base import (
     switching_step,
 )
 from skfair.papers.idca.dc_penalty import DCPenalty
-from skfair.papers.idca.dc_ssg import DCSwitching
+from skfair.papers.idca.dc_ssg import DCSSG
 from skfair.papers.idca.idca import IDCA
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
@@ -318,7 +318,7 @@ def test_idca_says_where_it_cannot_keep_the_constraints():
 
 SOLVERS = {
     "idca": (IDCA(n_inner=80, eps=4e-3), 24),
-    "dc_ssg": (DCSwitching(eps=4e-3), 1200),
+    "dc_ssg": (DCSSG(eps=4e-3), 1200),
     "dc_penalty": (DCPenalty(weight=1.2, step=5e-3), 2500),
 }
 
@@ -429,7 +429,7 @@ def test_without_rules_only_the_objective_falls(name):
     lowest = minimize(lambda t: free.evaluate(t).objective, start, tol=1e-10).fun
     solvers = {
         "idca": (IDCA(), 2),
-        "dc_ssg": (DCSwitching(), 1000),
+        "dc_ssg": (DCSSG(), 1000),
         "dc_penalty": (DCPenalty(step=0.1), 1000),
     }
     solver, n_steps = solvers[name]
@@ -451,9 +451,7 @@ def steps_of(solver, problem, start, n_steps=40):
     return iterates
 
 
-@pytest.mark.parametrize(
-    "solver", [DCSwitching(eps=0.02), DCSwitching(schedule="diminishing", c=0.3)]
-)
+@pytest.mark.parametrize("solver", [DCSSG(eps=0.02), DCSSG(schedule="diminishing", c=0.3)])
 def test_algorithm_3_takes_the_printed_steps(solver):
     problem = problem_of(surrogate=Surrogate("smoothstep", 0.6))
     iterates, kinds = steps_of(solver, problem, start_of(problem)), set()
@@ -472,7 +470,7 @@ def test_algorithm_3_takes_the_printed_steps(solver):
 @pytest.mark.parametrize("schedule", ["static", "diminishing"])
 def test_algorithm_3_returns_the_best_iterate_within_the_last_tolerance(schedule):
     problem, n_steps = problem_of(), 500
-    solver = DCSwitching(eps=2e-3, schedule=schedule, c=0.5)
+    solver = DCSSG(eps=2e-3, schedule=schedule, c=0.5)
     last = 2e-3 if schedule == "static" else 0.5 / n_steps
     iterates = steps_of(solver, problem, start_of(problem), n_steps)
     kept = [

@@ -9,7 +9,7 @@ from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import Surrogate
 from skfair.metrics import partial_statistical_parity_gap
 from skfair.models import MLPScore
-from skfair.papers import IDCA, StochasticIDCA
+from skfair.papers import IDCA, IDCAStochastic
 from skfair.papers.idca.idca_stochastic import _ConvexBatch
 from skfair.problems.partial.batches import RowSampler
 from skfair.problems.partial.problem import PartialParityProblem
@@ -49,7 +49,7 @@ def twin_of(who):
 def test_the_iterates_are_those_of_the_naive_twin(mu, given):
     who = uneven()
     problem, twin = problem_of(surrogate=Surrogate("ramp", WIDTH), who=who), twin_of(who)
-    solver = StochasticIDCA(n_inner=25, n_batch=14, mu=mu, eps=1.0, **given)
+    solver = IDCAStochastic(n_inner=25, n_batch=14, mu=mu, eps=1.0, **given)
     V, alpha = given.get("objective_weight", 5.0), given.get("damping", 25.0)
     start = start_of(problem) + 0.2 * np.random.default_rng(4).normal(size=problem.n_parameters)
     centres = []
@@ -132,7 +132,7 @@ def test_the_functions_on_a_batch_have_their_derivatives(model, kind):
 @pytest.mark.parametrize("seed", range(3))
 def test_it_ends_near_the_optimum_of_a_convex_problem(seed):
     problem, (_, lowest) = convex_problem(), scipy_optimum()
-    solver = StochasticIDCA(n_inner=600)
+    solver = IDCAStochastic(n_inner=600)
     found = solver.solve(problem, start_of(problem), max_iter=6, random_state=seed).theta
     assert violations(problem, found).max() <= 3e-3
     assert abs(problem.evaluate(found).objective - lowest) <= 0.01
@@ -141,7 +141,7 @@ def test_it_ends_near_the_optimum_of_a_convex_problem(seed):
 @cache
 def ends(**options):
     problem = convex_problem()
-    solver = StochasticIDCA(**{"n_inner": 100, **options})
+    solver = IDCAStochastic(**{"n_inner": 100, **options})
     result = solver.solve(problem, start_of(problem), max_iter=4, random_state=0)
     at = problem.evaluate(result.theta)
     return at.objective, problem.violation(at), result
@@ -165,7 +165,7 @@ def test_options_do_what_they_say():
     second = slice(3, None)
     assert ends(eps=0.0)[1] == pytest.approx(best["max_violation"][second].min())
     assert ends(eps=1.0)[0] == pytest.approx(best["objective"][second].min())
-    assert StochasticIDCA(n_outer=3).solve(convex_problem(), start).n_iter == 3
+    assert IDCAStochastic(n_outer=3).solve(convex_problem(), start).n_iter == 3
     assert usual.status == "max_iter"
 
 
@@ -203,7 +203,7 @@ def test_a_network_through_the_estimator():
             (LOW, HIGH),
             max_disparity=min(bound, 1.0),
             model=Network(),
-            solver=StochasticIDCA(n_inner=100, n_outer=5),
+            solver=IDCAStochastic(n_inner=100, n_outer=5),
             surrogate="ramp",
             enforce="surrogate",
             random_state=0,
@@ -227,7 +227,7 @@ def test_it_does_about_as_well_as_steps_on_all_rows():
     start = start_of(problem)
     both = [
         solver.solve(problem, start, random_state=0).theta
-        for solver in (IDCA(n_outer=20, eps=4e-3), StochasticIDCA(n_outer=20))
+        for solver in (IDCA(n_outer=20, eps=4e-3), IDCAStochastic(n_outer=20))
     ]
     exact, found = (problem.evaluate(theta).objective for theta in both)
     assert found <= exact + 0.01

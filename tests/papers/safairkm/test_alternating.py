@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.papers import alternating_gradient
+from skfair.papers.safairkm.alternating import alternating_gradient
 from tests.naive import soft as naive_soft
 
 N_REPEATS, DIM = 30, 10

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.losses import LOSSES
-from skfair.solvers import IterativeSolver
-from skfair.solvers.base import Step
+from skfair.solvers.base import IterativeSolver, Step
 from tests.small_problems import (
     build,
     central,

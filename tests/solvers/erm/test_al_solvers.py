@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.protocol import Problem, TwiceDifferentiable
-from skfair.solvers import ALLBFGS, SOLVERS, ALNewton
-from skfair.solvers.base import check_needs
+from skfair.solvers import ALLBFGS, ALNewton
+from skfair.solvers.base import SOLVERS, check_needs
 from tests.small_problems import build, make_rule, names_of, people, raw, same_point, twin
 
 each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])

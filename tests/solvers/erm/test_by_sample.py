@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.problems.erm.summed import SummedERM
-from skfair.solvers import SOLVERS
+from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.by_sample import BySample
 from tests.small_problems import build, people
 
