@@ -52,8 +52,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}
 
     for groups g and true classes k. The prices L are those of the most accurate decisions that keep
-    the limits. With two classes and known groups they amount to one threshold for each group. With
-    more and one known attribute the probabilities are first corrected within each group.
+    the limits. With two classes and known groups they amount to thresholds for each group. With
+    one known attribute the probabilities are first corrected within groups that clearly need it.
 
     Limits hold for ``train_predictions_``, the decisions on the training rows by models that have
     not seen these rows. ``predict(X_train)`` uses models that have, and may exceed the limits.
@@ -69,9 +69,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     max_disparity : float or dict, default=0.05
         The limit of the rules without one of their own; a dict has one for each attribute, None
         for no limit, and needs ``Sensitive(crossed=False)`` if there are several.
-    group_aware : bool, default=False
+    group_aware : bool or "thresholds", default=False
         Whether decisions use the group of a person, which ``predict`` then needs. Otherwise it is
-        estimated from the other columns. Using the group may be disparate treatment in law.
+        estimated from the other columns. Using the group may be disparate treatment in law. Where
+        one threshold for each group cannot match several rates, a group may have several, and a
+        number made of the columns of a row says which one it gets: always the same, but two
+        similar people may be decided differently. "thresholds" forbids that.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
@@ -135,12 +138,15 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", or "none" if all are 0; with ``confidence``
+        What found the prices: "windows", "prices", "mixtures" of thresholds, or "none" if all
+        are 0; with ``confidence``
         "path".
     path_ : dict of str to ndarray of shape (n_steps,)
         With ``confidence``: the path from certainly fair to free decisions; of each step
         "accuracy", "selection_rate" (NaN with several classes), "disparity", "bound", "p_value" and
         "is_certified".
+    mixed_share_ : float
+        Share of the training rows between thresholds of their group, which such a number decides.
     is_group_aware_ : bool
         Whether predictions need the group.
     is_refitted_ : bool
@@ -179,7 +185,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "estimator": [HasMethods(["fit"]), None],
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
-        "group_aware": ["boolean"],
+        "group_aware": ["boolean", StrOptions({"thresholds"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
         "method": [StrOptions({"auto", "prices", "windows"})],
@@ -201,7 +207,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         constraint: Any = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
-        group_aware: bool = False,
+        group_aware: bool | Literal["thresholds"] = False,
         group_estimator: Estimator | None = None,
         cv: Any = "auto",
         method: Literal["auto", "prices", "windows"] = "auto",
@@ -295,7 +301,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         limits = class_limits(rules, rows, *values, before, self.pos_label_)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
         self._group_models = self._fit_group_models(data, rows, judge, before)
-        chosen = self._choose(judge, rows, data.groups, chances)
+        chosen = self._choose(judge, rows, data, chances)
         if self._is_refit_asked(chosen):
             chosen = self._refit(judge, rows, data, params, folds, chosen)
         if self._group_models is not None:
@@ -303,6 +309,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
         self._store_prices(chosen.prices.reshape(shape), worth)
         self.tie_weight_ = chosen.tie_weight
+        self._mixture = chosen.mixture
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
         hint = clash(rules, self.min_rate, self.selection_rate)
         self.__dict__.update(report(judge, chosen, n_fair, hint))

@@ -65,7 +65,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
     cv: Any
     method: str
-    group_aware: bool
+    group_aware: bool | str
     min_rate: Any
     selection_rate: Any
     n_jobs: int | None
@@ -76,6 +76,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._forget()
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
+        self._mixture, self.mixed_share_ = None, 0.0
+        self._draw_key = int(check_random_state(self.random_state).randint(2**31))
         check_one_type(data.y)
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
@@ -215,15 +217,15 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         return found
 
     def _choose(
-        self, judge: Judge, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
+        self, judge: Judge, rows: LabelledRows, data: TrainingData, chances: FloatArray
     ) -> Chosen:
         """Search the prices: of known or of estimated groups.
 
         With known groups decisions are compared by expected worth, which overfits less.
         """
-        counted, free = judge, free_decisions(chances @ judge.worth)
+        counted, free, groups = judge, free_decisions(chances @ judge.worth), data.groups
         if self.is_group_aware_:
-            chances = self._corrected(judge, rows, groups, chances, free)
+            chances = self._corrected(rows, groups, chances)
             judge = judge.expecting(chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
@@ -245,23 +247,20 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             joint = None if known is None else known.joint_of_rows(chances)
             return choose(search(joint), None, self.method)
         is_partition = groups.n_attributes == 1 and n_strata == 1
-        chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
+        chosen = choose(
+            search(None),
+            groups.codes[0] if is_partition else None,
+            self.method,
+            None if self.group_aware == "thresholds" else lambda: self._draws(data.X),
+        )
         return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))
 
     def _corrected(
-        self,
-        judge: Judge,
-        rows: LabelledRows,
-        groups: GroupEncoding,
-        chances: FloatArray,
-        free: IntArray,
+        self, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
     ) -> FloatArray:
-        """Return probabilities given the group, of three or more classes if a limit binds.
-
-        Of two classes thresholds by group do without.
-        """
+        """Return probabilities given the group, where they clearly differ."""
         self._corrections = None
-        if groups.n_attributes > 1 or chances.shape[1] == 2 or judge(free).is_feasible:
+        if groups.n_attributes > 1:
             return chances
         codes, rng = groups.codes[0], check_random_state(self.random_state)
         found = fit_corrections(chances, rows.codes, codes, groups.n_groups, rows.weights, rng)
@@ -298,7 +297,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         first = self.estimators_, self._group_models, self.group_estimators_, self._corrections
         weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
         chances = self._cross_fit(data, rows, {**params, "sample_weight": weights}, folds)
-        second = self._choose(judge, rows, data.groups, chances)
+        second = self._choose(judge, rows, data, chances)
         self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
         if self.is_refitted_:
             return second._replace(free=chosen.free)

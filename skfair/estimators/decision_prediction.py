@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.decisions.lines import decided
+from skfair.enforcement.decisions.mixtures import Mixture
 from skfair.enforcement.decisions.shares import (
     Shares,
     estimated_shares,
@@ -34,6 +35,7 @@ from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
 from skfair.utils.deciders import warn_of_decider
 from skfair.utils.docs import documented
+from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import check_weights
 
 
@@ -54,6 +56,8 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
     is_group_aware_: bool
     _group_models: GroupModels | None
     _corrections: GroupCorrections | None
+    _mixture: Mixture | None
+    _draw_key: int
     _strata_levels: GroupLevels | None
     _marginals: FloatArray
     _worth: FloatArray
@@ -118,12 +122,19 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         if self._corrections is not None:
             chances = self._corrections(chances, None if groups is None else groups[0])
         values = parted(np.asarray(chances @ self._worth), self.tie_weight_)
+        if self._mixture is not None:
+            assert groups is not None
+            values = self._mixture.values(values, groups[0], self._draws(rows))
         if not self.prices_.any():
             return values
         models = self._group_models
         joint = None if models is None else models.joint(rows, chances)
         shares = self._shares(chances, groups, joint, strata)
         return margins(values, shares, self._ordered_prices.reshape(-1, self.classes_.size))
+
+    def _draws(self, rows: Any) -> FloatArray:
+        """Return a number for each row that decides between thresholds."""
+        return row_draws(rows, self.model_features_.tolist(), self._draw_key)
 
     def _prediction_groups(
         self, X: MatrixLike, sensitive_features: ColumnsLike | None
@@ -132,7 +143,8 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         if not self.is_group_aware_:
             return None
         codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
-        is_used = self.prices_.any() or self._corrections is not None
+        parts = self._corrections, self._mixture
+        is_used = self.prices_.any() or any(part is not None for part in parts)
         if codes is None and is_used and self._group_levels.n_groups > 1:
             raise ValueError(
                 f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
@@ -285,7 +297,18 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
                 "Decisions are thresholds only for two classes and one known attribute "
                 "(group_aware=True)."
             )
-        return thresholds_of(self._ordered_prices, self._worth, self.groups_, self._strata_levels)
+        if self._mixture is not None:
+            raise ValueError(
+                "A group has several thresholds here, and a number made of the columns of a row "
+                "says which one it gets. Fit with group_aware='thresholds' for one of each group."
+            )
+        table = thresholds_of(self._ordered_prices, self._worth, self.groups_, self._strata_levels)
+        if self._corrections is not None:
+            groups = np.repeat(np.arange(len(self.groups_)), self._n_strata)
+            table["threshold"] = self._corrections.uncorrected(
+                table["threshold"].to_numpy(), groups
+            )
+        return table
 
     def to_linear(self) -> Any:
         """Return the decisions as one linear formula of the columns for each group.

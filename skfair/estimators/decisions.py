@@ -34,6 +34,9 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
+# A warning names the share of rows between several thresholds of their group if it is larger.
+MUCH_MIXED = 0.05
+
 
 class LabelledRows(NamedTuple):
     """Rows of several classes."""
@@ -169,7 +172,7 @@ def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> st
 
 
 def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
-    """Return the attributes that say what was kept; warn if a limit was not.
+    """Return the attributes that say what was kept; warn if a limit was not, or much was drawn.
 
     The first ``n_fair`` rules of the judge are fairness rules, the others floors and budgets.
     """
@@ -185,7 +188,14 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
             f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
             ConvergenceWarning,
         )
+    if chosen.mixed_share > MUCH_MIXED:
+        warn_user(
+            f"The decision of {chosen.mixed_share:.1%} of the training rows follows from a number "
+            "that is made of their columns, not from their scores alone: two similar people may "
+            "be decided differently. Pass group_aware='thresholds' to forbid that."
+        )
     return {
+        "mixed_share_": chosen.mixed_share,
         "train_disparities_": by_rule,
         "train_disparity_": max(by_rule.values(), default=0.0),
         "status_": "converged" if is_kept else "infeasible",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import bisect, minimize
 from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
@@ -36,6 +36,29 @@ class GroupCorrections:
             rows = np.flatnonzero(groups == group)
             found[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
         return found
+
+    def uncorrected(self, thresholds: FloatArray, groups: IntArray) -> FloatArray:
+        """Return the thresholds on probabilities of the second of two classes before correction."""
+        return np.array([self._uncorrected(*pair) for pair in zip(thresholds, groups, strict=True)])
+
+    def _uncorrected(self, threshold: float, group: int) -> float:
+        which = np.flatnonzero(self.groups == group)
+        if not which.size or not 0 < threshold < 1:
+            return threshold
+        rising = self.slopes[which[0], :, 1] - self.slopes[which[0], :, 0]
+        if not (rising[0] <= 0 <= rising[1] and rising.any()):
+            raise ValueError(
+                "Probabilities of a group are corrected by a formula that does not rise with them, "
+                "so decisions are no thresholds on them. Use predict."
+            )
+
+        def excess(probability: float) -> float:
+            chances = np.array([[1 - probability, probability]])
+            return float(self(chances, np.array([group]))[0, 1] - threshold)
+
+        if excess(0.0) >= 0:
+            return -np.inf
+        return np.inf if excess(1.0) <= 0 else float(bisect(excess, 0.0, 1.0, xtol=1e-15))
 
 
 def fit_corrections(

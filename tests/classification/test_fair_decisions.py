@@ -226,7 +226,7 @@ def test_windows_are_the_best_thresholds_there_are():
                 tried.setdefault(rule, []).append((disparity, worth(found)))
         for rule, limit in product(rules, [0.0, 0.1037, 0.3071]):
             fitted = FairDecisionClassifier(
-                inner, rule, limit, cv="prefit", group_aware=True, method="auto"
+                inner, rule, limit, cv="prefit", group_aware="thresholds", method="auto"
             )
             fitted.fit(X, y, sensitive_features=groups)
             if not fitted.prices_.any():  # no limit binds: the model decides as it did
@@ -311,6 +311,7 @@ def test_linear_formulas_decide_as_the_classifier_does():
         FairDecisionClassifier(inner, cv="prefit").fit(X, y, **given).to_linear()
 
 
+@pytest.mark.filterwarnings("ignore:The decision of .* of the training rows")
 def test_half_of_all_scores_tied():
     X, y, groups = people(seed=9)
     X = np.where(np.arange(y.size)[:, None] % 2, X, 0.0)
@@ -588,7 +589,7 @@ def test_groups_that_the_columns_tell_decide_like_known_ones(rule, n, limit, see
     for seed in seeds:
         X, y, groups = people(n, seed=seed)
         X, given = np.column_stack([X, groups == "a"]), {"sensitive_features": groups}
-        aware = model(rule, limit, group_aware=True).fit(X, y, **given)
+        aware = model(rule, limit, group_aware="thresholds").fit(X, y, **given)
         other = model(rule, limit, group_aware=False, random_state=0, **blind).fit(X, y, **given)
         right = [np.mean(one.train_predictions_ == y) for one in (aware, other)]
         lost.append(right[0] - right[1])

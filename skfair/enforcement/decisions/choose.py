@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended, moved
+from skfair.enforcement.decisions.mixtures import Mixed, Mixture, Mixtures
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.windows import is_described, window_prices
 from skfair.utils.threads import one_blas_thread
@@ -19,6 +21,8 @@ from skfair.utils.threads import one_blas_thread
 _TIE_WEIGHTS, _MOST_TIED = (0.0, 0.1, 0.2), 0.1
 # Prices are sought again if they lose so much of what soft decisions are worth.
 _LOST = 0.005
+# Mixtures of thresholds that are tried, and worth that is not worth one more.
+_MIXTURES, _LEAST_GAIN = 6, 1e-4
 
 
 class Chosen(NamedTuple):
@@ -31,6 +35,8 @@ class Chosen(NamedTuple):
     method: str
     leads: FloatArray  # (n_samples,): by how much a decision is worth more than the next best
     tie_weight: float = 0.0  # of v log v for expected worth v, which parts tied rows
+    mixture: Mixture | None = None
+    mixed_share: float = 0.0  # of the rows: whose decision is drawn
 
     def closeness(self, width: float) -> FloatArray:
         """Return 1 for rows whose decision is a toss-up, and less the larger its lead is."""
@@ -38,7 +44,12 @@ class Chosen(NamedTuple):
 
 
 @one_blas_thread
-def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
+def choose(
+    search: PriceSearch,
+    groups: IntArray | None,
+    method: str,
+    draws: Callable[[], FloatArray] | None = None,
+) -> Chosen:
     """Return the best decisions.
 
     Parameters
@@ -49,6 +60,8 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
         The groups of the rows if decisions may use them and they do not overlap.
     method : {"auto", "prices", "windows"}
         What is tried.
+    draws : callable, default=None
+        Returns a number between 0 and 1 for each row, if thresholds may be mixed.
 
     Returns
     -------
@@ -57,13 +70,15 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
     """
     free = search.free()
     if free.verdict.is_feasible:
-        return _chosen(free, free, "none")
+        best = None if method == "prices" else _at_windows(search, groups)
+        if best is None or not best.verdict.is_better_than(free.verdict):
+            return _chosen(free, free, "none")
+        return _chosen(best, free, "windows")
     found: list[tuple[str, Candidate]] = []
     is_exact, tie_weight = False, 0.0
-    if method != "prices" and groups is not None and search.judge.n_classes == 2:
-        prices = window_prices(search.judge, search.features, groups, search.values)
-        if prices is not None:
-            one = search.candidate(prices)
+    if method != "prices":
+        one = _at_windows(search, groups)
+        if one is not None:
             # All rules are windows: prices could only find such thresholds, too.
             is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
             found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
@@ -81,7 +96,74 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
             name, best = other, one
     if method == "auto" and groups is None and search.judge.n_classes == 2:
         best = moved(search, best)
-    return _chosen(best, free, name)._replace(tie_weight=tie_weight)
+    chosen = _chosen(best, free, name)._replace(tie_weight=tie_weight)
+    if method == "auto" and groups is not None and search.judge.n_classes == 2 and draws:
+        return _mixed(search, groups, draws, chosen, free)
+    return chosen
+
+
+def _at_windows(search: PriceSearch, groups: IntArray | None) -> Candidate | None:
+    """Return the best thresholds of two classes and known groups; None without an answer."""
+    if groups is None or search.judge.n_classes != 2:
+        return None
+    prices = window_prices(search.judge, search.features, groups, search.values)
+    return None if prices is None else search.candidate(prices)
+
+
+def _mixed(
+    search: PriceSearch,
+    groups: IntArray,
+    draws: Callable[[], FloatArray],
+    pure: Chosen,
+    free: Candidate,
+) -> Chosen:
+    """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
+
+    On the rows the draws are known, so that limits are satisfied by what is counted.
+    """
+    judge, values = search.judge, search.values
+    if not Mixtures.suit(judge):
+        return pure
+    mixtures, best, missed = Mixtures(judge, groups, values), pure, None
+    drawn = np.empty(0)
+    for _ in range(_MIXTURES):
+        found = mixtures.best(missed)
+        if found is None or not (found.mixture.is_needed and _promises(found, best)):
+            break
+        drawn = drawn if drawn.size else draws()
+        other = replace(search, values=found.mixture.values(values, groups, drawn))
+        there = other.candidate(np.zeros_like(pure.prices))
+        at_prices = _at_windows(other, groups) or there
+        if not at_prices.verdict.is_feasible:
+            at_prices = other.polished(at_prices)
+        if at_prices.verdict.is_better_than(best.verdict):
+            cuts = at_prices.prices[:: search.features.n_kinds, 1]
+            share = float(judge.weights @ found.mixture.decides(values, groups, cuts))
+            best = _chosen(at_prices, free, "mixtures")
+            best = best._replace(mixture=found.mixture, mixed_share=share)
+        counted = [
+            bound.row_values(means) - bound.row_values(start)
+            for bound, means, start in zip(
+                judge.bounds, there.decisions.means, judge.starts, strict=True
+            )
+        ]
+        missed = np.concatenate(counted) - found.effects
+    return best if _gains(judge, best, pure) else pure
+
+
+def _promises(found: Mixed, best: Chosen) -> bool:
+    """Whether a mixture is expected to be worth more than the best decisions."""
+    return not best.verdict.is_feasible or found.worth > best.verdict.worth + _LEAST_GAIN
+
+
+def _gains(judge: Judge, best: Chosen, pure: Chosen) -> bool:
+    """Whether decisions are worth more than others by more than the standard error of that."""
+    if not (best.verdict.is_feasible and pure.verdict.is_feasible):
+        return best.verdict.is_better_than(pure.verdict)
+    rows = np.arange(pure.predicted.size)
+    gains = judge.values[rows, best.predicted] - judge.values[rows, pure.predicted]
+    gain = float(judge.weights @ gains)
+    return gain > float(np.linalg.norm(judge.weights * (gains - gain)))
 
 
 def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:

@@ -1,0 +1,284 @@
+"""Mixtures of thresholds: where one threshold for each group has to match several rates.
+
+Two rates of a group, as equalized odds limits them, are those of another group at a single
+threshold only where ROC curves cross. A group that uses several thresholds, each for a share of its
+people, reaches every point between. The best mixture is a linear programme over all thresholds of
+all groups; its columns are made as they are needed, so that it is solved exactly.
+
+Who gets which threshold is said by a number that goes with the row (:mod:`skfair.utils.row_hash`).
+Scores are made so that one threshold for each group remains, which the exact searches then set on
+the rows: above all thresholds a row keeps its score, below all as well, and between them it is
+ordered by its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.enforcement.decisions.judge import Judge
+
+# Thresholds of each group that the programme begins with; those that pay are added, in rounds.
+_FIRST, _ROUNDS = 50, 40
+# Those near a mixture: the share of the cuts on either side, and how many of them.
+_WIDTH, _BESIDE = 0.02, 21
+# Reduced costs and shares that count as 0.
+_NOTHING, _LEAST_SHARE = 1e-9, 1e-6
+# Limits of the programme are narrower by this, for what is counted is rounded, too.
+_ROUNDING = 1e-10
+# Rows times constraints that are worth the memory.
+_MOST_EFFECTS = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Thresholds on scores, and which share of a group uses each."""
+
+    thresholds: tuple[FloatArray, ...]  # of each group, falling
+    shares: tuple[FloatArray, ...]  # of each group; they add up to 1
+    usual: float  # the mean threshold of everybody: what people of unknown groups get
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a group uses several thresholds."""
+        return any(shares.size > 1 for shares in self.shares)
+
+    def values(self, values: FloatArray, groups: IntArray, draws: FloatArray) -> FloatArray:
+        """Return what decisions are worth: more or less than 0, between thresholds as drawn."""
+        scores = values[:, 1] - values[:, 0]
+        found = scores - self.usual
+        for group, (thresholds, shares) in enumerate(
+            zip(self.thresholds, self.shares, strict=True)
+        ):
+            rows = np.flatnonzero(groups == group)
+            band, passed = self._bands(scores[rows], thresholds, shares)
+            found[rows] = draws[rows] - passed[band]
+            found[rows[band == 0]] = 2.0 + scores[rows[band == 0]]
+            is_below = band == thresholds.size
+            found[rows[is_below]] = -2.0 + scores[rows[is_below]]
+        return np.column_stack([np.zeros_like(found), found])
+
+    def decides(self, values: FloatArray, groups: IntArray, cuts: FloatArray) -> BoolArray:
+        """Whether a draw decides about rows, if the worth of each group is cut here."""
+        scores = values[:, 1] - values[:, 0]
+        found = np.zeros(scores.size, dtype=bool)
+        for group, cut in enumerate(cuts):
+            rows = np.flatnonzero(groups == group)
+            band, passed = self._bands(scores[rows], self.thresholds[group], self.shares[group])
+            lowest = -passed[band]
+            is_between = (band > 0) & (band < self.thresholds[group].size)
+            found[rows] = is_between & (lowest < cut) & (cut < lowest + 1.0)
+        return found
+
+    @staticmethod
+    def _bands(
+        scores: FloatArray, thresholds: FloatArray, shares: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Return how many thresholds are above each score, and which share uses so many."""
+        band = thresholds.size - np.searchsorted(thresholds[::-1], scores)
+        return band, np.append(0.0, np.cumsum(shares))
+
+
+class _Group(NamedTuple):
+    """The rows of a group by descending score, and what each cut of them gives."""
+
+    cuts: IntArray  # (n_cuts,): how many rows are above
+    thresholds: FloatArray  # (n_cuts,)
+    worth: FloatArray  # (n_cuts,)
+    effects: FloatArray  # (n_constraints, n_cuts)
+
+
+class Mixed(NamedTuple):
+    """A mixture, and what is expected of it over the draws."""
+
+    mixture: Mixture
+    worth: float
+    effects: FloatArray  # (n_constraints,): what it adds to the values of the constraints
+
+
+class Mixtures:
+    """The mixtures of thresholds of some rows.
+
+    Parameters
+    ----------
+    judge : Judge
+        Limits, and what decisions are worth.
+    groups : ndarray of shape (n_samples,)
+        The group of each row.
+    values : ndarray of shape (n_samples, 2)
+        Expected worth of each decision. Thresholds are on the difference of the two.
+    """
+
+    def __init__(self, judge: Judge, groups: IntArray, values: FloatArray) -> None:
+        scores = values[:, 1] - values[:, 0]
+        self._limits = _limits(judge)
+        self._start = judge.worth_of(np.zeros(scores.size, dtype=np.int64))
+        self._groups = [
+            _cut_group(judge, np.flatnonzero(groups == g), scores) for g in range(groups.max() + 1)
+        ]
+        self._sizes = np.bincount(groups, judge.weights, len(self._groups))
+        self._columns: list[IntArray] = []  # the cuts of each group that the programme knows
+
+    @staticmethod
+    def suit(judge: Judge) -> bool:
+        """Whether the limits are on linear rates, and the rows times these are not too many."""
+        is_linear = all(bound.quotients is None for bound in judge.bounds)
+        n_constraints = sum(bound.upper.size for bound in judge.bounds)
+        return is_linear and judge.classes.size * n_constraints <= _MOST_EFFECTS
+
+    def best(self, missed: FloatArray | None = None) -> Mixed | None:
+        """Return the mixture that is worth most within the limits, None if there is none.
+
+        Rows are whole, so what is counted is not quite what is expected: ``missed`` is the
+        difference, of each constraint, that was seen at the last mixture. It is believed of
+        mixtures near that, and so these are looked at first.
+        """
+        if missed is None:
+            found = self._solved(np.zeros(self._limits.matrix.shape[1]), grows=True)
+        else:
+            found = self._solved(missed, grows=False) or self._solved(missed, grows=True)
+        if found is None:
+            return None
+        self._columns = [
+            _near(cuts, part.cuts.size) for part, (cuts, _) in zip(self._groups, found, strict=True)
+        ]
+        parts = list(zip(self._groups, found, strict=True))
+        thresholds = tuple(part.thresholds[cuts] for part, (cuts, _) in parts)
+        shares = tuple(shares for _, (_, shares) in parts)
+        usual = [float(t @ s) for t, s in zip(thresholds, shares, strict=True)]
+        return Mixed(
+            Mixture(thresholds, shares, float(self._sizes @ usual)),
+            self._start + sum(float(w @ part.worth[cuts]) for part, (cuts, w) in parts),
+            np.sum([part.effects[:, cuts] @ w for part, (cuts, w) in parts], axis=0),
+        )
+
+    def _solved(
+        self, missed: FloatArray, *, grows: bool
+    ) -> list[tuple[IntArray, FloatArray]] | None:
+        """Return the cuts of each group, from the highest threshold on, and their shares.
+
+        A programme that ``grows`` gets the cuts that pay until there are none.
+        """
+        limits = self._limits
+        limits = limits._replace(most=limits.most - limits.matrix @ missed)
+        if grows:
+            self._columns = [_spread(part.cuts.size) for part in self._groups]
+        for n_left in reversed(range(_ROUNDS if grows else 1)):
+            programme = _programme(limits, self._groups, self._columns)
+            if programme.status != 0:
+                return None
+            better = self._paying(limits, programme) if n_left else []
+            if not any(cuts.size for cuts in better):
+                break
+            self._columns = [np.union1d(*pair) for pair in zip(self._columns, better, strict=True)]
+        ends = np.cumsum([cuts.size for cuts in self._columns])
+        used = np.split(programme.x[: ends[-1]], ends[:-1])
+        kept = [shares > _LEAST_SHARE for shares in used]
+        return [
+            (cuts[some], shares[some] / shares[some].sum())
+            for cuts, shares, some in zip(self._columns, used, kept, strict=True)
+        ]
+
+    def _paying(self, limits: _Limits, programme: Any) -> list[IntArray]:
+        """Return the cuts of each group that would make a solution better."""
+        prices = limits.matrix.T @ programme.ineqlin.marginals
+        return [
+            _troughs(-part.worth - prices @ part.effects - least)
+            for part, least in zip(self._groups, programme.eqlin.marginals, strict=True)
+        ]
+
+
+def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
+    """Return the cuts of a group, and what they give."""
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    ordered = scores[rows]
+    is_cut = np.ones(rows.size + 1, dtype=bool)
+    is_cut[1:-1] = ordered[:-1] - ordered[1:] > 1e-12
+    cuts = np.flatnonzero(is_cut)
+    # Beyond all scores is as far as no probability is.
+    ends = np.concatenate([[3.0], ordered, [-3.0]])
+    gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
+    effects = [
+        bound.matrix[:, cells[rows]].multiply(steps[rows]).toarray()
+        for bound, cells, steps in zip(judge.bounds, judge.cells, judge.steps, strict=True)
+    ]
+    return _Group(
+        cuts,
+        0.5 * (ends[cuts] + ends[cuts + 1]),
+        np.concatenate([[0.0], np.cumsum(gains)])[cuts],
+        np.hstack([np.zeros((sum(map(len, effects)), 1)), np.cumsum(np.vstack(effects), axis=1)])[
+            :, cuts
+        ],
+    )
+
+
+class _Limits(NamedTuple):
+    """``matrix @ effects + centers @ free <= most``, for all constraints of a judge."""
+
+    matrix: FloatArray
+    centers: FloatArray
+    most: FloatArray
+
+
+def _limits(judge: Judge) -> _Limits:
+    n_centers = [bound.n_centers for bound in judge.bounds]
+    n = sum(bound.upper.size for bound in judge.bounds)
+    centers, low, high, first, used = np.zeros((n, sum(n_centers))), [], [], 0, 0
+    for bound, start, size in zip(judge.bounds, judge.starts, n_centers, strict=True):
+        has_center = np.flatnonzero(bound.centers >= 0)
+        centers[first + has_center, used + bound.centers[has_center]] = -1.0
+        fixed = bound.row_values(start)
+        room = np.minimum(_ROUNDING, 0.25 * (bound.upper - bound.lower))
+        low.append(bound.lower - fixed + room)
+        high.append(bound.upper - fixed - room)
+        first, used = first + fixed.size, used + size
+    signs = np.vstack([np.eye(n), -np.eye(n)])
+    most = np.concatenate([*high, *(-one for one in low)])
+    is_finite = np.isfinite(most)
+    return _Limits(signs[is_finite], (signs @ centers)[is_finite], most[is_finite])
+
+
+def _programme(limits: _Limits, parts: Sequence[_Group], columns: Sequence[IntArray]) -> Any:
+    """Solve the programme over some cuts of each group."""
+    pairs = list(zip(parts, columns, strict=True))
+    worth = np.concatenate([part.worth[cuts] for part, cuts in pairs])
+    effects = np.hstack([part.effects[:, cuts] for part, cuts in pairs])
+    n_free = limits.centers.shape[1]
+    owners = np.repeat(np.arange(len(parts)), [cuts.size for cuts in columns])
+    sums = np.hstack(
+        [np.arange(len(parts))[:, None] == owners, np.zeros((len(parts), n_free))]
+    ).astype(np.float64)
+    ends: Any = [(0, None)] * worth.size + [(None, None)] * n_free
+    return linprog(
+        np.concatenate([-worth, np.zeros(n_free)]),
+        np.hstack([limits.matrix @ effects, limits.centers]),
+        limits.most,
+        sums,
+        np.ones(len(parts)),
+        ends,
+    )
+
+
+def _spread(n: int) -> IntArray:
+    """Return the first cuts to try: the ends, and some between."""
+    return np.unique(np.linspace(0, n - 1, min(n, _FIRST)).astype(np.int64))
+
+
+def _near(cuts: IntArray, n: int) -> IntArray:
+    """Return the cuts near those of a mixture."""
+    steps = np.unique(np.linspace(-_WIDTH * n, _WIDTH * n, _BESIDE).astype(np.int64))
+    return np.unique(np.clip(cuts[:, None] + steps, 0, n - 1))
+
+
+def _troughs(reduced: FloatArray) -> IntArray:
+    """Return the cuts that pay most near them: reduced costs below 0, the least of each stretch."""
+    pays = np.flatnonzero(reduced < -_NOTHING)
+    if not pays.size:
+        return pays
+    stretches = np.split(pays, np.flatnonzero(np.diff(pays) > 1) + 1)
+    return np.array([one[np.argmin(reduced[one])] for one in stretches], dtype=np.int64)

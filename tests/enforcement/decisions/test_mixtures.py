@@ -1,0 +1,120 @@
+"""Mixtures of thresholds: the best there are, by an independent programme; draws known on rows."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
+from skfair.estimators.decisions import LabelledRows, class_rules
+from skfair.groups.encoding import encode_groups
+
+
+def people(n, seed, n_groups=2):
+    """Return classes, groups, and probabilities that are better for the first group."""
+    rng = np.random.default_rng(seed)
+    groups, truth = rng.integers(0, n_groups, n), rng.normal(size=n)
+    y = (truth + 0.3 * groups + 0.3 * rng.normal(size=n) > 0).astype(np.int64)
+    scores = truth + rng.normal(size=n) * (0.3 + groups)
+    return y, groups, 1 / (1 + np.exp(-scores))
+
+
+def judged(rule, limit, y, groups, weights=None):
+    rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), weights, None)
+    return Judge(class_rules([rule], rows, limit), y, rows.weights, np.eye(2))
+
+
+def best_of_all(limit, y, groups, chances, weights):
+    """Return the worth of the best mixture under equalized odds: a programme over all cuts."""
+    blocks, worth, owners = [], [], []
+    for g in np.unique(groups):
+        own = groups == g
+        for t in [-1.0, *np.unique(chances[own])]:
+            p = chances[own] > t
+            worth.append(weights[own] @ (p == y[own]))
+            blocks.append(
+                [np.average(p[y[own] == k], weights=weights[own][y[own] == k]) for k in (0, 1)]
+            )
+            owners.append(g)
+    rates, owners = np.array(blocks), np.array(owners)
+    names = np.unique(owners)
+    left = [
+        rates[:, k] * ((owners == a).astype(float) - (owners == b))
+        for k in (0, 1)
+        for a in names
+        for b in names
+        if a != b
+    ]
+    sums = [(owners == g).astype(float) for g in names]
+    found = linprog(-np.array(worth), left, np.full(len(left), limit), sums, np.ones(names.size))
+    return -found.fun
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("limit", [0.0, 0.02, 0.1])
+def test_the_best_mixture_is_that_of_a_programme_over_all_thresholds(limit, n_groups):
+    y, groups, chances = people(400, n_groups, n_groups)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 400)
+    judge = judged(EqualizedOdds(), limit, y, groups, weights)
+    values = np.column_stack([1 - chances, chances])
+    found = Mixtures(judge, groups, values).best()
+    wanted = best_of_all(limit, y, groups, chances, weights / weights.sum())
+    assert found.worth == pytest.approx(wanted, abs=1e-7)
+
+
+def test_shares_of_draws_are_those_of_the_mixture():
+    """What is expected of a mixture is what many draws give."""
+    y, groups, chances = people(400, 5)
+    judge = judged(EqualizedOdds(), 0.01, y, groups)
+    values = np.column_stack([1 - chances, chances])
+    found = Mixtures(judge, groups, values).best()
+    assert found.mixture.is_needed
+    rng = np.random.default_rng(0)
+    worths, effects = [], []
+    start = np.concatenate(
+        [b.row_values(s) for b, s in zip(judge.bounds, judge.starts, strict=True)]
+    )
+    for _ in range(2000):
+        drawn = found.mixture.values(values, groups, rng.random(400))
+        predicted = (drawn[:, 1] > 0).astype(np.int64)
+        worths.append(judge.worth_of(predicted))
+        means = judge.means(predicted)
+        effects.append(
+            np.concatenate([b.row_values(m) for b, m in zip(judge.bounds, means, strict=True)])
+        )
+    assert np.mean(worths) == pytest.approx(found.worth, abs=2e-3)
+    assert np.mean(effects, axis=0) - start == pytest.approx(found.effects, abs=5e-3)
+
+
+def test_higher_scores_are_never_worse_with_the_same_draw():
+    y, groups, chances = people(400, 5)
+    values = np.column_stack([1 - chances, chances])
+    mixture = Mixtures(judged(EqualizedOdds(), 0.01, y, groups), groups, values).best().mixture
+    for draw in (0.0, 0.3, 0.9):
+        drawn = mixture.values(values, groups, np.full(400, draw))[:, 1]
+        for g in (0, 1):
+            own = np.flatnonzero(groups == g)[np.argsort(chances[groups == g])]
+            assert np.all(np.diff((drawn[own] > 0).astype(int)) >= 0)
+
+
+def test_which_rows_a_draw_decides_is_found_by_trying_all_draws():
+    mixture = Mixture((np.array([0.4, 0.0, -0.2]),), (np.array([0.2, 0.5, 0.3]),), 0.0)
+    scores = np.linspace(-0.9, 0.9, 37)
+    values, groups = np.column_stack([0 * scores, scores]), np.zeros(37, np.int64)
+    for cut in (-0.5, 0.0, 0.25):
+        draws = np.linspace(0, 1, 400, endpoint=False)
+        found = [mixture.values(values, groups, np.full(37, d))[:, 1] > cut for d in draws]
+        differs = np.ptp(np.array(found).astype(int), axis=0) > 0
+        assert np.array_equal(mixture.decides(values, groups, np.array([cut])), differs)
+
+
+def test_a_single_rate_needs_no_mixture_worth_the_name():
+    """Of one rate thresholds give nearly what mixtures do."""
+    y, groups, chances = people(2000, 2)
+    judge = judged(DemographicParity(), 0.05, y, groups)
+    values = np.column_stack([1 - chances, chances])
+    found = Mixtures(judge, groups, values).best()
+    shares = [max(one) for one in found.mixture.shares]
+    rows = [np.ptp(t) for t in found.mixture.thresholds]
+    assert all(share == 1 or width < 0.1 for share, width in zip(shares, rows, strict=True))
