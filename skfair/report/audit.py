@@ -40,7 +40,7 @@ from skfair.report.signed import signed_table
 from skfair.report.subgroups import search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
-from skfair.report.views import apart_column, gaps_table, rates_table, score_report, views_of
+from skfair.report.views import apart_column, find_gaps, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text
@@ -73,11 +73,13 @@ class Audit(ShownAudit):
         ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
         Measures of the earlier model begin with ``before:``.
     gaps : DataFrame
-        One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval,
-        ``noise_mean`` and ``noise_upper`` (what chance alone shows), the two groups that are
-        furthest apart, and groups left out for want of rows. ``is_beyond_chance`` is the verdict;
-        a ratio has that of the difference of the same rates. ``is_conditional`` marks comparisons
-        within levels of ``conditional_on``.
+        One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval and
+        the two groups that are furthest apart, groups left out for want of rows, and what chance
+        alone shows: ``noise_mean``, ``noise_upper`` (between these two groups). ``p_value`` is
+        that of the clearest pair and covers all pairs; ``is_beyond_chance`` is the verdict;
+        ``clear_first`` and ``clear_second`` are the groups it speaks of. A ratio has the verdict
+        of the difference of the same rates. ``is_conditional`` marks comparisons within levels of
+        ``conditional_on``.
     subgroups : DataFrame
         The most extreme subgroups by measure, with p-values that cover the whole search.
     n_subgroups, n_beyond_chance : int
@@ -95,7 +97,8 @@ class Audit(ShownAudit):
         :func:`skfair.metrics.selection_tests`; empty without a preset.
     signed : DataFrame
         With a reference group, each measure of each other group minus that of the reference group:
-        ``difference`` with its interval; below 0 the group is lower. Empty without one.
+        ``difference`` with its interval; below 0 the group is lower. ``p_value`` covers all pairs
+        of groups. Empty without one.
 
     See Also
     --------
@@ -279,7 +282,8 @@ def audit(
     """Audit predictions by group: rates, gaps, scores, subgroups, and what a change costs.
 
     Every attribute is looked at by itself and all of them crossed. Each gap comes with an interval
-    and with what chance alone would show for groups of these sizes.
+    and with what chance alone would show for groups of these sizes. What is printed is a verdict on
+    each attribute, in five lines at most.
 
     Parameters
     ----------
@@ -321,7 +325,8 @@ def audit(
         Adds the table of a rule of law, as ``impact``: impact ratios (New York City Local Law 144),
         adverse impact by the four-fifths rule with z and Fisher's exact test (Uniform Guidelines on
         Employee Selection Procedures), or ratios to a control group (Equal Credit Opportunity Act).
-        With "ll144", scores without predictions are compared by their median.
+        With "ll144", scores without predictions are compared by their median. Groups that the
+        rule sets apart are compared nowhere in the audit.
     reference : level or dict, default=None
         The group that others are compared with, such as ``"male"``; of several attributes
         ``{"sex": "male", "race": "White"}``. Adds the signed differences from it.
@@ -396,6 +401,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     scores = score_report(tally, views, task, options.confidence)
     parts = [rates_table(tally, views, options.confidence), scores.rates]
     rates = pd.concat([one for one in parts if len(one)], ignore_index=True)
+    gaps = find_gaps(tally, views, task, options)
     search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     return Audit(
         title=str(title),
@@ -405,7 +411,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         conditional_on=list(tally.control),
         confidence=options.confidence,
         rates=rates.assign(apart=apart_column(rates, tally, views, options)),
-        gaps=gaps_table(tally, views, task, options),
+        gaps=gaps.table,
         subgroups=search.table,
         n_subgroups=search.n_subgroups,
         n_beyond_chance=search.n_beyond,
@@ -415,7 +421,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         preset=options.preset or "",
         rule=rule_text(options),
         impact=impact_table(tally, views, options),
-        signed=signed_table(tally, views, options),
+        signed=signed_table(tally, views, options, gaps.p_values),
     )
 
 

@@ -3,8 +3,9 @@
 The worst of many differences is never 0, even when all groups are treated alike. So each comes with
 two things. The *interval* covers the worst difference in the population: every pair of groups gets
 an interval, all of them wide enough to hold together, and the worst difference lies between the
-largest of their lower and the largest of their upper ends. The *noise floor* is what the worst
-difference would be if all groups had the same mean.
+largest of their lower and the largest of their upper ends. The *p-value* is how often chance alone
+would set some pair as far apart, if all groups had the same mean. Pairs are compared in standard
+deviations, so that a group of three people does not hide what the large groups show.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from skfair.report.moments import Moments
 _ROUNDING = 1e-12
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
 _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
+# A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
+# selected are often barely beyond it; a verdict then speaks of a pair of large groups instead.
+_CLEARLY = 5
 # Turns means of both sides of each pair, shape (n_measures, n_draws, n_pairs), into how far they
 # are apart, shape (n_draws, n_pairs or more).
 Comparison = Callable[[FloatArray, FloatArray], FloatArray]
@@ -56,6 +60,11 @@ class Gap(NamedTuple):
         """Whether parity is 1 instead of 0, and smaller is worse."""
         return self.comparison is ratios
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it is the difference of one measure."""
+        return self.comparison is differences and len(self.measures) == 1
+
     def worst(self, means: list[FloatArray], pairs: tuple[IntArray, IntArray]) -> FloatArray:
         """Return the worst pair of each draw; pairs with an undefined mean are left out."""
         values = self.of_pairs(means, pairs)
@@ -82,14 +91,22 @@ class MeasuredGap(NamedTuple):
     second_group: str
     left_out: str  # groups without rows to compute their mean from
     is_beyond_chance: bool  # of a ratio that of the difference of the same means
+    p_value: float  # of the clearest pair, covering all pairs
+    clear_first: str  # of the pairs that are clearly beyond chance the one furthest apart
+    clear_second: str
+    p_of_pairs: dict[frozenset[str], float]  # of each pair, covering all pairs
 
 
-def is_beyond_chance(value: float, noise_upper: float, *, is_ratio: bool) -> bool:
-    """Whether a gap is further from parity than chance alone would show."""
-    if not np.isfinite([value, noise_upper]).all():
-        return False
-    further = noise_upper - value if is_ratio else value - noise_upper
-    return bool(further > _ROUNDING)
+class _Chance(NamedTuple):
+    """What chance alone would show, with one entry per comparison of a pair by a measure."""
+
+    p_values: FloatArray  # covering all comparisons
+    noise: FloatArray  # comparisons above it are beyond chance
+
+    @property
+    def smallest(self) -> float:
+        """The p-value of all comparisons together."""
+        return float(np.nanmin(self.p_values, initial=1.0))
 
 
 class _Drawn(NamedTuple):
@@ -121,13 +138,34 @@ def measure_gaps(
         drawn[_MISSES] = _Drawn(*(1 - one for one in drawn[_HITS]))
     found = {}
     for gap in gaps:
-        one = _measured(gap, moments, drawn, groups, names, confidence)
-        if gap.is_ratio:  # both say whether the same means differ, so they have one verdict
-            other = gap._replace(comparison=differences)
-            verdict = _measured(other, moments, drawn, groups, names, confidence).is_beyond_chance
-            one = one._replace(is_beyond_chance=verdict)
-        found[gap.name] = one
+        means = [moments[name].means[None] for name in gap.measures]
+        own = [drawn[name] for name in gap.measures]
+        # Both say whether the same means differ, so a ratio has the verdict of the difference.
+        tested = gap._replace(comparison=differences) if gap.is_ratio else gap
+        chance = _by_chance(tested, means, own, groups.pairs, 1 - confidence)
+        found[gap.name] = _measured(gap, moments, own, groups, names, confidence, chance)
     return found
+
+
+def _by_chance(
+    gap: Gap,
+    means: list[FloatArray],
+    drawn: list[_Drawn],
+    pairs: tuple[IntArray, IntArray],
+    level: float,
+) -> _Chance:
+    """Compare each pair with the most extreme pair of simulations of equal means."""
+    values = gap.of_pairs(means, pairs)[0]
+    simulated = np.nan_to_num(gap.of_pairs([one.around_overall for one in drawn], pairs))
+    n_draws = len(simulated)
+    spread = np.sqrt((simulated**2).mean(axis=0))
+    unit = np.where(spread > 0, spread, 1.0)
+    largest = np.sort((simulated / unit).max(axis=1, initial=0.0))
+    n_beaten = n_draws - np.searchsorted(largest, values / unit - _ROUNDING)
+    p_values = np.where(np.isfinite(values), (1 + n_beaten) / (1 + n_draws), np.nan)
+    n_allowed = int(level * (n_draws + 1) + _ROUNDING)  # simulations that may be as extreme
+    noise = largest[n_draws - max(n_allowed, 1)] * spread
+    return _Chance(p_values, np.asarray(noise))
 
 
 def _drawn(
@@ -150,32 +188,53 @@ def _drawn(
 def _measured(
     gap: Gap,
     moments: Mapping[str, Moments],
-    drawn: Mapping[str, _Drawn],
+    own: list[_Drawn],
     groups: ComparedGroups,
     names: list[str],
     confidence: float,
+    chance: _Chance,
 ) -> MeasuredGap:
     """Reduce measured and simulated means to one gap."""
     pairs = groups.pairs
     means = [moments[name].means[None] for name in gap.measures]
     value = float(gap.worst(means, pairs)[0])
-    own = [drawn[name] for name in gap.measures]
     low, high = _interval(gap, value, own, pairs, confidence)
     if all(moments[name].is_share for name in gap.measures):
         unlike = np.ones((len(means), 1, 1))
         high = min(high, max(1.0, float(gap.comparison(unlike, 0 * unlike).max())))
     simulated = gap.worst([one.around_overall for one in own], pairs)
     simulated = simulated[np.isfinite(simulated)]
-    # The unlucky end: the largest difference, or the smallest ratio, that chance would show.
-    level = 1 - confidence if gap.is_ratio else confidence
-    mean, upper = (
-        (simulated.mean(), np.quantile(simulated, level)) if simulated.size else [np.nan] * 2
+    mean = simulated.mean() if simulated.size else np.nan
+    values = gap.of_pairs(means, pairs)[0]
+    worst = _worst_place(values, is_ratio=gap.is_ratio)
+    if worst is None:
+        upper = np.nan
+    elif gap.is_ratio:  # the smallest ratio that chance would show
+        upper = np.quantile(simulated, 1 - confidence) if simulated.size else np.nan
+    else:
+        upper = chance.noise[worst]
+    places = [worst, _clear_place(values, chance, 1 - confidence, is_ratio=gap.is_ratio)]
+    (first, second), (clear_first, clear_second) = (
+        _named_pair(place, means, pairs, names) for place in places
     )
-    first, second = _worst_pair(gap, means, pairs, names)
     undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
     left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-    is_beyond = is_beyond_chance(value, upper, is_ratio=gap.is_ratio)
-    return MeasuredGap(value, low, high, mean, upper, first, second, left_out, is_beyond)
+    between = zip(*pairs, chance.p_values.tolist(), strict=False)
+    return MeasuredGap(
+        value=value,
+        value_low=low,
+        value_high=high,
+        noise_mean=mean,
+        noise_upper=float(upper),
+        first_group=first,
+        second_group=second,
+        left_out=left_out,
+        is_beyond_chance=chance.smallest <= 1 - confidence + _ROUNDING,
+        p_value=chance.smallest,
+        clear_first=clear_first,
+        clear_second=clear_second,
+        p_of_pairs={frozenset((names[i], names[j])): p for i, j, p in between},
+    )
 
 
 def _interval(
@@ -213,14 +272,34 @@ def _interval(
     return min(low, value), max(high, value)
 
 
-def _worst_pair(
-    gap: Gap, means: list[FloatArray], pairs: tuple[IntArray, IntArray], names: list[str]
-) -> tuple[str, str]:
-    """Return the pair of groups that is furthest apart, the one of the smaller mean first."""
-    values = gap.of_pairs(means, pairs)[0]
+def _worst_place(values: FloatArray, *, is_ratio: bool) -> int | None:
+    """Return which comparison is furthest from parity; None if none is defined."""
     if not np.isfinite(values).any():
+        return None
+    return int(np.nanargmin(values) if is_ratio else np.nanargmax(values))
+
+
+def _clear_place(
+    values: FloatArray, chance: _Chance, level: float, *, is_ratio: bool
+) -> int | None:
+    """Return which comparison a verdict speaks of: the worst of those that are clearest."""
+    for limit in (level / _CLEARLY, level, 1.0):
+        is_clear = chance.p_values <= limit + _ROUNDING
+        place = _worst_place(np.where(is_clear, values, np.nan), is_ratio=is_ratio)
+        if place is not None:
+            return place
+    return None
+
+
+def _named_pair(
+    place: int | None,
+    means: list[FloatArray],
+    pairs: tuple[IntArray, IntArray],
+    names: list[str],
+) -> tuple[str, str]:
+    """Return the names of the pair of a comparison, the one of the smaller mean first."""
+    if place is None:
         return "", ""
-    place = int(np.nanargmin(values) if gap.is_ratio else np.nanargmax(values))
     n_pairs = pairs[0].size
     of_measure = means[min(place // n_pairs, len(means) - 1)][0]
     pair = [int(side[place % n_pairs]) for side in pairs]

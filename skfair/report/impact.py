@@ -10,7 +10,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.resampling import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options, read_reference
-from skfair.report.roles import View, reference_group, unknown_groups
+from skfair.report.roles import View, reference_group, set_apart
 from skfair.report.rules import RULES
 from skfair.report.tally import Tally
 
@@ -63,10 +63,9 @@ def _of_view(tally: Tally, view: View, options: Options, reference: dict[str, st
     n_rows = np.bincount(view.codes, tally.n_rows, n_groups).astype(np.int64)
     stated = reference_group(tally, view, reference)
     status = np.full(n_groups, COMPARED, dtype=object)
-    is_unknown = unknown_groups(tally, view, options.unknown)
-    least = RULES[options.preset].least_share * n_rows[~is_unknown].sum()
-    status[n_rows < least] = SMALL
-    status[is_unknown] = UNKNOWN
+    apart = np.array(set_apart(tally, view, options))
+    status[apart == "small"] = SMALL
+    status[apart == "unknown"] = UNKNOWN
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
     is_kept = status == COMPARED
     if "selection_rate" in tally.moments:

@@ -18,6 +18,7 @@ from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
 from skfair.report.sentences import findings_of, number
 from skfair.report.tasks import BEFORE
+from skfair.report.verdicts import HEADLINES, measure_of, verdicts_of
 from skfair.report.words import LIMITS, measure_words, metric_words
 from skfair.utils.files import replacing
 
@@ -37,6 +38,8 @@ PICTURED = (
 )
 # More groups than this are listed, but not drawn as lines.
 MOST_LINES = 8
+# As many groups are in the first picture: what a screen shows at once.
+MOST_DOTS = 12
 
 
 def render(tables: AuditTables, template: str) -> str:
@@ -47,6 +50,8 @@ def render(tables: AuditTables, template: str) -> str:
         .render(
             audit=tables,
             version=__version__,
+            verdicts=verdicts_of(tables),
+            picture=_first_picture(tables),
             findings=findings_of(tables),
             whole=_whole(tables.rates[tables.rates["view"] == ""]),
             views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
@@ -126,10 +131,28 @@ def _view(tables: AuditTables, name: str) -> dict[str, Any]:
     }
 
 
+def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
+    """Return the picture of the first screen: groups of all attributes by one measure."""
+    rates = tables.rates[tables.rates["view"].isin(tables.attributes)]
+    measures = set(rates["measure"])
+    named = [measure_of(name, tables.task) for name in HEADLINES]
+    measure = next((one for one in (*named, *PICTURED) if one in measures), None)
+    if measure is None:
+        return None
+    if len(tables.attributes) > 1:
+        rates = rates.assign(group=rates["view"] + ": " + rates["group"].astype(str))
+    overall = tables.rates[tables.rates["view"] == ""].set_index("measure")["value"]
+    picture = _whiskers(rates, measure, overall, BEFORE + measure in measures)
+    return picture | {
+        "rows": picture["rows"][:MOST_DOTS],
+        "n_more": len(picture["rows"][MOST_DOTS:]),
+    }
+
+
 _STATUS = {
     "compared": "",
     "reference": " (compared with)",
-    "small": " (less than 2%)",
+    "small": " (few)",
     "unknown": " (unknown)",
 }
 
@@ -200,6 +223,7 @@ def _whiskers(
         "high": high,
         "overall": place(overall[measure]),
         "has_before": has_before,
+        "n_more": 0,
         "rows": [
             {
                 "row": row,

@@ -53,11 +53,32 @@ def density_picture(table: pd.DataFrame) -> dict[str, Any]:
 def _picture(
     groups: list[dict[str, Any]], across: tuple[float, float], up: tuple[float, float]
 ) -> dict[str, Any]:
-    return {"groups": groups, "x": _ticks(*across), "y": _ticks(*up)}
+    x = [(_place(tick, *across, WIDTH), text) for tick, text in ticks(*across)]
+    y = [(HEIGHT - _place(tick, *up, HEIGHT), text) for tick, text in ticks(*up)]
+    return {"groups": groups, "x": x, "y": y}
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    return [float(tick) for tick in np.linspace(low, high, 5)]
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Return round numbers at equal distances within a range, and how they are written.
+
+    Examples
+    --------
+    >>> from skfair.report.pictures import ticks
+    >>> [text for _, text in ticks(0.0, 0.054)]
+    ['0.00', '0.01', '0.02', '0.03', '0.04', '0.05']
+    """
+    if not high > low:
+        return [(low, f"{low:g}")]
+    power = 10.0 ** np.floor(np.log10((high - low) / 4))
+    step = next(k * power for k in (1, 2, 5, 10) if (high - low) / (k * power) <= 6)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    places = (np.arange(first, last + 1) * step).tolist()
+    return [(place, f"{place + 0.0:,.{digits}f}") for place in places]
+
+
+def _place(value: float, low: float, high: float, length: float) -> float:
+    return round(float(_scaled(value, low, high, length)), 1)
 
 
 def _scaled(values: Any, low: float, high: float, length: float) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 # Raised when a key is renamed or removed; new keys raise the second number.
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from skfair._typing import BoolArray, IntArray
 from skfair.report.options import Options
+from skfair.report.rules import RULES
 from skfair.report.tally import Tally
 
 
@@ -25,7 +26,8 @@ def set_apart(tally: Tally, view: View, options: Options) -> list[str]:
     """Return for each group why it is not compared: "unknown", "small", or "" for one that is."""
     n_rows = np.bincount(view.codes, tally.n_rows, len(view.names))
     is_unknown = unknown_groups(tally, view, options.unknown)
-    is_small = n_rows < options.min_group_size
+    share = 0.0 if options.preset is None else RULES[options.preset].least_share
+    is_small = n_rows < max(options.min_group_size, share * n_rows[~is_unknown].sum())
     return list(np.where(is_unknown, "unknown", np.where(is_small, "small", "")))
 
 

@@ -1,4 +1,4 @@
-"""What an audit found, in sentences."""
+"""What an audit found in detail, in sentences; the first screen is in ``verdicts``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.report.gaps import is_beyond_chance
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
 from skfair.report.words import measure_words, metric_words
+from skfair.utils.text import plural
 
 # The gaps that the summary speaks about, in this order; of those that were measured, so many.
 HEADLINES = (
@@ -57,17 +57,26 @@ def gap_sentence(gap: Any, confidence: float) -> str:
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
     )
     ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
-    verdict = "beyond" if gap.is_beyond_chance else "within"
-    noise = f" ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
-    own = is_beyond_chance(gap.value, gap.noise_upper, is_ratio=gap.is_ratio)
     return (
-        f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
-        f"{verdict} what chance shows{noise if own == gap.is_beyond_chance else ''}."
+        f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g}% interval {ends}); "
+        f"{_by_chance(gap)}."
     )
 
 
+def _by_chance(gap: Any) -> str:
+    """Say what chance shows; between whom, if not between the two that are furthest apart."""
+    verdict = f"{'beyond' if gap.is_beyond_chance else 'within'} what chance shows"
+    further = gap.noise_upper - gap.value if gap.is_ratio else gap.value - gap.noise_upper
+    if (further > _DUST) == gap.is_beyond_chance:
+        return f"{verdict} ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
+    is_same = (gap.first_group, gap.second_group) == (gap.clear_first, gap.clear_second)
+    if gap.is_beyond_chance and not is_same:
+        return f"{verdict} between {gap.clear_first} and {gap.clear_second}"
+    return verdict
+
+
 def findings_of(tables: AuditTables) -> list[str]:
-    """Return the summary of an audit, one sentence each."""
+    """Return what an audit found in detail, one sentence each."""
     gaps = tables.gaps
     found = [*impact_sentences(tables), *signed_sentences(tables)]
     if len(gaps):
@@ -84,11 +93,13 @@ def findings_of(tables: AuditTables) -> list[str]:
             found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
     found += apart_sentences(tables.rates)
     if tables.n_subgroups:
+        n_beyond = tables.n_beyond_chance
         found.append(
-            f"Of {tables.n_subgroups:,} subgroups searched, {tables.n_beyond_chance:,} comparisons "
-            "with the rest are beyond what the most extreme subgroup shows by chance."
+            f"{tables.n_subgroups:,} subgroups were compared with the rest by each measure; "
+            f"{plural(n_beyond, 'comparison')} {'is' if n_beyond == 1 else 'are'} beyond what the "
+            "most extreme subgroup shows by chance."
         )
-    return found + change_sentences(tables)
+    return found
 
 
 def signed_sentences(tables: AuditTables) -> list[str]:
@@ -112,7 +123,7 @@ def _signed_sentence(row: Any, confidence: float) -> str:
     ends = f"{number(row.difference_low)} to {number(row.difference_high)}"
     return (
         f"{row.view}: the {what} of {row.group} is {number(row.value)}, {apart} the "
-        f"{number(row.reference_value)} of {row.reference} ({100 * confidence:g} % interval of the "
+        f"{number(row.reference_value)} of {row.reference} ({100 * confidence:g}% interval of the "
         f"difference {ends})."
     )
 
@@ -148,9 +159,7 @@ def impact_sentences(tables: AuditTables) -> list[str]:
             found.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
         small = rows[rows["status"] == "small"]
         if len(small):
-            found.append(
-                f"{view}: no impact ratio for less than 2% of the people: {_named(small)}."
-            )
+            found.append(f"{view}: no impact ratio for few people: {_named(small)}.")
     return found
 
 
@@ -172,7 +181,7 @@ def _impact_sentence(row: Any, rate: float, preset: str) -> str:
 
 
 def change_sentences(tables: AuditTables) -> list[str]:
-    """Say what the change of the model cost, who moved, and whether groups were levelled down."""
+    """Say what the change of the model cost, and who moved."""
     whole = tables.rates[tables.rates["view"] == ""].set_index("measure")
     found = []
     for measure, what in _PRICES.items():
@@ -185,23 +194,20 @@ def change_sentences(tables: AuditTables) -> list[str]:
         up, down = (
             number(100 * value, 1) for value in whole["value"][["moved_up", "moved_down"]].tolist()
         )
-        found.append(f"{up} % of the rows moved up, {down} % down.")
-    return found + levelling_down(tables.rates)
+        found.append(f"{up}% of the rows moved up, {down}% down.")
+    return found
 
 
-def levelling_down(rates: pd.DataFrame) -> list[str]:
+def levelled_down(tables: AuditTables) -> list[str]:
     """Name the attributes whose groups came closer while none is selected more often."""
     found = []
-    for view in dict.fromkeys(rates["view"]):
-        own = rates[(rates["view"] == view) & (rates["apart"] == "")].pivot(
+    for view in tables.attributes:
+        own = tables.rates[(tables.rates["view"] == view) & (tables.rates["apart"] == "")].pivot(
             index="group", columns="measure", values="value"
         )
-        if not view or not {"selection_rate", "before:selection_rate"} <= set(own.columns):
+        if not {"selection_rate", "before:selection_rate"} <= set(own.columns):
             continue
         now, then = own["selection_rate"], own["before:selection_rate"]
         if (now <= then).all() and np.ptp(now) < np.ptp(then):
-            found.append(
-                f"{view}: the groups came closer because fewer people are selected (levelling "
-                "down); no group is selected more often than before."
-            )
+            found.append(view)
     return found

@@ -7,6 +7,7 @@ from os import PathLike
 from skfair.report.pages import render, written
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of
+from skfair.report.verdicts import verdicts_of
 from skfair.utils.text import visible
 
 
@@ -43,9 +44,20 @@ class ShownAudit(AuditTables):
         """
         return written(render(self, "card.md.j2"), path)
 
+    def details(self) -> list[str]:
+        """Return in sentences what the first screen has no room for.
+
+        Returns
+        -------
+        sentences : list of str
+            The main differences of every attribute and crossing with intervals, differences from
+            the reference group, groups that are not compared, and the search of subgroups.
+        """
+        return findings_of(self)
+
     def _repr_html_(self) -> str:
         return render(self, "cell.html.j2")
 
     def __repr__(self) -> str:
-        lines = [f"{self.title}: {self.n_rows:,} rows", *findings_of(self)]
+        lines = [f"{self.title}: {self.n_rows:,} rows", *verdicts_of(self)]
         return "\n".join(map(visible, lines))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -13,10 +15,16 @@ from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE
 
 
-def signed_table(tally: Tally, views: list[View], options: Options) -> pd.DataFrame:
+def signed_table(
+    tally: Tally,
+    views: list[View],
+    options: Options,
+    p_values: Mapping[tuple[str, str, frozenset[str]], float],
+) -> pd.DataFrame:
     """Return every measure of every group minus that of the reference group, with an interval.
 
-    The table is empty without a reference group.
+    The table is empty without a reference group. ``p_values`` are those of all pairs of groups, so
+    that no verdict contradicts that of a gap.
     """
     levels = {name: tally.levels[name] for name in tally.sensitive}
     reference = read_reference(options.reference, levels)
@@ -28,7 +36,12 @@ def signed_table(tally: Tally, views: list[View], options: Options) -> pd.DataFr
         for measure, cells in tally.moments.items()
         if not measure.startswith(BEFORE)
     ]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    if not tables:
+        return pd.DataFrame()
+    table = pd.concat(tables, ignore_index=True)
+    pairs = map(frozenset, zip(table["group"], table["reference"], strict=True))
+    keys = zip(table["view"], table["measure"], pairs, strict=True)
+    return table.assign(p_value=[p_values.get(key, np.nan) for key in keys])
 
 
 def _compared(

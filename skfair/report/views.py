@@ -60,10 +60,19 @@ def apart_column(rates: pd.DataFrame, tally: Tally, views: list[View], options: 
     return [apart.get(key, "") for key in zip(rates["view"], rates["group"], strict=True)]
 
 
-def gaps_table(tally: Tally, views: list[View], task: Task, options: Options) -> pd.DataFrame:
+class Gaps(NamedTuple):
+    """What is said about differences."""
+
+    table: pd.DataFrame
+    p_values: dict[tuple[str, str, frozenset[str]], float]  # by view, measure and pair of groups
+
+
+def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> Gaps:
     """Return every gap of every view: of both models, and within strata as well."""
     gaps = task.gaps(options.metrics, set(tally.moments))
     records: list[dict[str, Any]] = []
+    p_values: dict[tuple[str, str, frozenset[str]], float] = {}
+    measure_of = {gap.name: gap.measures[0] for gap in gaps if gap.is_single}
     for view in views:
         is_kept = np.array(set_apart(tally, view, options)) == ""
         if not is_kept.all() and is_kept.sum() < 2:
@@ -74,8 +83,13 @@ def gaps_table(tally: Tally, views: list[View], task: Task, options: Options) ->
             for model, prefix in (("now", ""), ("before", BEFORE)):
                 found = _gaps_of(cells, gaps, groups, prefix, options)
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                records += [{**where, **record} for record in found]
-    return pd.DataFrame(records)
+                for record in found:
+                    of_pairs = record.pop("p_of_pairs")
+                    records.append({**where, **record})
+                    if model == "now" and not is_conditional and record["metric"] in measure_of:
+                        name = measure_of[record["metric"]]
+                        p_values |= {(view.name, name, pair): p for pair, p in of_pairs.items()}
+    return Gaps(pd.DataFrame(records), p_values)
 
 
 def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:

@@ -19,6 +19,12 @@ def listed(items: Iterable[Any]) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
+def listed_in(items: list[str]) -> str:
+    """List a few texts as they are, and say how many were left out."""
+    rest = len(items) - _MAX_LISTED
+    return ", ".join(items[:_MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def plural(n: int, noun: str) -> str:
     """Return ``"1 row"`` or ``"2 rows"``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

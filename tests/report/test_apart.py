@@ -8,7 +8,6 @@ import pytest
 
 from skfair.command.main import main
 from skfair.report import Audit, audit
-from skfair.report.gaps import is_beyond_chance
 from skfair.report.sentences import gap_sentence
 from tests.report.schema import breaches
 
@@ -43,7 +42,10 @@ def test_gaps_are_those_of_the_rows_that_are_left(people):
 
 def test_the_summary_speaks_of_those_who_are_compared(people):
     found = audited(people)
-    text = repr(found)
+    assert repr(found).endswith(
+        "Not compared: d (sex, 3 rows, few), unknown (sex, 40 rows, not known)."
+    )
+    text = "\n".join(found.details())
     assert "selection rates of f and m are 0.080 apart" in text
     assert "sex: not compared, because they have few rows: d (3)." in text
     assert "sex: not compared, because they are unknown: unknown (40)." in text
@@ -68,7 +70,8 @@ def test_within_strata_too(people):
 def test_with_one_group_left_nothing_is_compared(people):
     few = people[people["sex"] != "m"]
     found = audited(few)
-    assert "sex: fewer than two groups are left, so nothing is compared." in repr(found)
+    assert "sex: nothing is compared, because fewer than two groups" in repr(found)
+    assert "sex: fewer than two groups are left, so nothing is compared." in found.details()
     assert found.to_html()
     assert found.to_markdown()
     with pytest.raises(ValueError, match="fewer than two are left"):
@@ -95,19 +98,34 @@ def test_a_condition_of_a_pipeline_does_not_hear_of_them(people, tmp_path, capsy
         assert "fewer than two are left" in capsys.readouterr().err
 
 
-def test_a_ratio_has_the_verdict_of_the_difference(people):
-    """Of three people a ratio of 0 is chance, a difference of 0.65 hardly."""
+def test_three_people_do_not_hide_what_large_groups_show(people):
+    """Their rates are furthest apart, by chance; the difference of women and men is none."""
     groups = people.replace({"sex": {"unknown": "u"}})
     found = audited(groups, min_group_size=1, unknown=None, n_simulations=500)
     names = [f"demographic_parity_{kind}" for kind in ("difference", "ratio")]
     difference, ratio = found.gaps[found.gaps["metric"].isin(names)].itertuples()
-    assert difference.is_beyond_chance
-    assert difference.value > difference.noise_upper
-    assert ratio.is_beyond_chance
-    assert not is_beyond_chance(ratio.value, ratio.noise_upper, is_ratio=True)
-    text = gap_sentence(ratio, 0.95)
-    assert "beyond what chance shows." in text  # its own noise would say the opposite
-    assert "beyond what chance shows (up to" in gap_sentence(difference, 0.95)
+    assert (difference.second_group, difference.clear_second) == ("d", "m")
+    for gap in (difference, ratio):  # one verdict of both
+        assert gap.is_beyond_chance
+        assert gap.p_value == difference.p_value <= 0.01
+    hidden = gap_sentence(difference._replace(noise_upper=0.7), 0.95)
+    assert hidden.endswith("beyond what chance shows between f and m.")
+    assert "sex: f are selected in 35% of cases, m in 43% (of 4 groups): 8 perc" in repr(found)
+
+
+def test_the_p_value_covers_all_pairs():
+    """Of 100 samples of eight equal groups of unequal sizes few show a difference."""
+    sizes, n_found = [10, 20, 50, 50, 100, 300, 500, 500], 0
+    group = np.repeat(np.arange(8), sizes)
+    for seed in range(100):
+        chosen = (np.random.default_rng(seed).random(group.size) < 0.3).astype(int)
+        found = audit(
+            None, chosen, sensitive_features={"g": group}, n_simulations=99, random_state=seed,
+            metrics=["demographic_parity_difference"],
+        )  # fmt: skip
+        n_found += found.gaps["is_beyond_chance"].item()
+        assert found.gaps["is_beyond_chance"].item() == (found.gaps["p_value"].item() <= 0.05)
+    assert n_found <= 12  # 5 expected; above 12 has a probability of 0.001
 
 
 def test_the_largest_difference_beyond_chance_is_in_the_summary():
@@ -119,7 +137,7 @@ def test_the_largest_difference_beyond_chance_is_in_the_summary():
     found = audit(y, chosen, sensitive_features={"sex": sex}, n_simulations=100)
     beyond = found.gaps[found.gaps["is_beyond_chance"] & ~found.gaps["is_ratio"]]
     assert beyond.loc[beyond["value"].idxmax(), "metric"] == "predictive_parity_difference"
-    assert "sex: positive predictive values of m and f are" in repr(found)
+    assert "Largest difference beyond chance: sex: m are truly positive in" in repr(found)
 
 
 def test_rates_and_their_complements_have_one_verdict():

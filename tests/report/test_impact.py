@@ -45,9 +45,10 @@ def test_a_table_of_the_guidelines():
     tests = selection_tests([153], [300], [480], [800]).loc[0]
     for name in ("z", "p_value", "fisher_p", "fisher_mid_p", "odds_ratio", "shortfall"):
         assert table.loc["Black", name] == tests[name]
-    assert "race: no impact ratio for less than 2% of the people: Native (20)." in repr(found)
-    assert "lowest impact ratio is 0.800: the selection rate of Hispanic is 48.0%" in repr(found)
-    assert "not below four fifths" in repr(found)
+    told = " ".join(found.details())
+    assert "race: no impact ratio for few people: Native (20)." in told
+    assert "lowest impact ratio is 0.800: the selection rate of Hispanic is 48.0%" in told
+    assert "not below four fifths" in told
 
 
 def test_a_group_below_four_fifths_is_flagged_with_what_it_lacks():
@@ -57,11 +58,14 @@ def test_a_group_below_four_fifths_is_flagged_with_what_it_lacks():
     assert row.is_below_four_fifths
     assert not row.is_fragile
     assert (row.shortfall, row.shortfall_four_fifths) == (40, 16)
-    assert "; below four fifths; 5." in repr(found)
+    told = " ".join(found.details())
+    assert "; below four fifths; 5." in told
+    assert "impact ratio 0.67, below four fifths." in repr(found)
     page = found.to_html()
     assert re.search(r'<td class="beyond">below</td>', page)
     few = table_of({"White": (6, 10), "Black": (7, 15)})
-    assert "below four fifths, which one person would turn;" in repr(few)
+    told_of_few = " ".join(few.details())
+    assert "below four fifths, which one person would turn;" in told_of_few
 
 
 @pytest.mark.parametrize("preset", ["ll144", "ugesp", "ecoa"])
@@ -108,7 +112,7 @@ def test_unknown_people_are_counted_and_left_out():
     assert table["impact_ratio"].to_dict() == pytest.approx(
         {"f": 0.75, "m": 1.0, "unknown": np.nan}, nan_ok=True
     )
-    assert "sex: not compared, because they are unknown: unknown (40)." in repr(found)
+    assert "sex: not compared, because they are unknown: unknown (40)." in found.details()
     crossed = found.impact[found.impact["view"] == "sex x age"]
     assert crossed["group"].str.contains("unknown").equals(crossed["status"] == "unknown")
     assert crossed["status"].value_counts().to_dict() == {
@@ -218,4 +222,4 @@ def test_from_a_shell(tmp_path, capsys, column):
     found = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
     pd.testing.assert_frame_equal(found.impact, expected.impact, check_dtype=False)
     assert found.rule == expected.rule
-    assert "because they are unknown: unknown (27)" in capsys.readouterr().out
+    assert "unknown (race, 27 rows, not known)" in capsys.readouterr().out

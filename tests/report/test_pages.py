@@ -228,7 +228,7 @@ def test_markdown_shows_names_of_users_as_text(payload):
         ),
         audit(None, rng.integers(0, 2, 200), sensitive_features={payload: group}, **options),
     ]
-    for found, n_headings in zip(audits, (6, 4), strict=True):
+    for found, n_headings in zip(audits, (7, 5), strict=True):
         text = found.to_markdown()
         tokens = reader.parse(text)
         every = tokens + [one for token in tokens for one in token.children or []]
@@ -239,7 +239,7 @@ def test_markdown_shows_names_of_users_as_text(payload):
         }
         kinds = [token.type for token in tokens]
         assert kinds.count("heading_open") == n_headings
-        assert kinds.count("bullet_list_open") == 2
+        assert kinds.count("bullet_list_open") == 3
         assert not re.search(r"\w://|www\.", text)  # what GitHub makes a link as it stands
         shown = "".join(one.content for one in every if one.type != "inline")
         assert visible(" ".join(payload.split())) in shown

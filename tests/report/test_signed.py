@@ -1,6 +1,7 @@
 """Differences from the reference group: the sign, the size, and how certain they are."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -49,10 +50,28 @@ def test_the_summary_says_who_is_lower_by_how_much_and_against_whom(people):
     lower = people[people["sex"] != "x"]
     rates = lower.groupby("sex")["p"].mean()
     text = f"sex: the selection rate of f is {rates['f']:.3f}, {rates['m'] - rates['f']:.3f} lower"
-    assert f"{text} than the {rates['m']:.3f} of m (95 % interval of the" in repr(
-        audited(lower, "m")
+    assert f"{text} than the {rates['m']:.3f} of m (95% interval of the" in " ".join(
+        audited(lower, "m").details()
     )
-    assert "higher than the" in repr(audited(lower, "f"))
+    assert "higher than the" in " ".join(audited(lower, "f").details())
+
+
+def test_the_verdict_is_on_the_group_furthest_from_the_reference(people):
+    found = audited(people, "x", n_simulations=200)
+    assert re.search(r"sex: f are selected .*, x in .* \(of 3 groups\): .* less", repr(found))
+    assert re.search(r"sex: x are selected .*, f in .* more", repr(audited(people, "f")))
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_difference_from_the_reference_has_the_p_value_of_the_pair(people, n_groups):
+    few = people if n_groups == 3 else people[people["sex"] != "x"]
+    found = audited(few, "m", n_simulations=100)
+    gap = found.gaps[found.gaps["metric"] == "accuracy_parity_difference"].iloc[0]
+    own = found.signed[found.signed["measure"] == "accuracy"]
+    assert (own["p_value"] >= gap["p_value"]).all()
+    if n_groups == 2:
+        assert own["p_value"].item() == gap["p_value"]
+    assert found.signed.loc[found.signed["measure"] == "base_rate", "p_value"].isna().all()
 
 
 def test_the_interval_is_that_of_newcombe():
@@ -92,9 +111,10 @@ def test_everywhere_an_audit_is_shown(people, tmp_path):
          "--reference", "m", "--out", str(out)]
     )  # fmt: skip
     again = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
-    pd.testing.assert_frame_equal(
-        again.signed,
-        found.signed[found.signed["measure"].isin(again.signed["measure"])].reset_index(drop=True),
+    own = found.signed[found.signed["measure"].isin(again.signed["measure"])]
+    pd.testing.assert_frame_equal(  # p-values are simulated, here with fewer simulations
+        again.signed.drop(columns="p_value"),
+        own.reset_index(drop=True).drop(columns="p_value"),
     )
 
 
@@ -107,4 +127,4 @@ def test_numbers(people):
     )  # fmt: skip
     own = found.signed[found.signed["measure"] == "mean_prediction"].set_index("group")
     assert own.loc["f", "difference"] == pytest.approx(-1, abs=0.05)
-    assert "the mean residual of" in repr(found)
+    assert "the mean residual of" in " ".join(found.details())

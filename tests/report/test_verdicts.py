@@ -1,0 +1,233 @@
+"""The first screen of ten made-up audits: direction, size, significance; nothing contradicts."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2_contingency
+
+from skfair.report import audit
+from skfair.report.verdicts import MOST_LINES, verdicts_of
+
+SENTENCE = re.compile(
+    r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
+    r"(?P<rate>[\d.]+)% of cases, (?P<other>.+?) in (?P<other_rate>[\d.]+)%"
+    r"(?: \(of \d+ groups\))?: (?:(?P<apart>[\d.]+) percentage points? (?P<way>less|more)|"
+    r"no difference), (?P<verdict>(?:not )?more than chance explains) \(p (?P<p>[=<] [\d.e-]+)\)"
+    r"(?:; (?:lowest )?impact ratio (?P<ratio>[\d.]+)(?: \((?P<low>.+?) against (?P<high>.+?)\))?"
+    r"(?:, (?P<side>above|below|not below) four fifths)?)?\."
+)
+
+
+def rows_of(counts):
+    """Rows with so many people of each group, of whom so many are selected."""
+    groups = np.repeat(list(counts), [n for _, n in counts.values()])
+    chosen = np.concatenate([np.arange(n) < k for k, n in counts.values()]).astype(int)
+    order = np.random.default_rng(0).permutation(groups.size)
+    return groups[order], chosen[order]
+
+
+def lines_of(found):
+    lines = repr(found).split("\n")[1:]
+    assert lines == verdicts_of(found)
+    assert 1 <= len(lines) <= MOST_LINES
+    page, cell, card = found.to_html(), found._repr_html_(), found.to_markdown()
+    for line in lines:
+        assert line in page
+        assert line in cell
+        assert line in card.replace("\\", "")
+    return lines
+
+
+def check(line, groups, chosen):
+    """Compare a verdict on selections with plain counting and a test from elsewhere."""
+    said = SENTENCE.fullmatch(line)
+    assert said, line
+    rates = pd.Series(chosen).groupby(groups).mean()
+    rate, other = rates[said["group"]], rates[said["other"]]
+    assert float(said["rate"]) == pytest.approx(100 * rate, abs=0.051)
+    assert float(said["other_rate"]) == pytest.approx(100 * other, abs=0.051)
+    if said["way"] is None:
+        assert rate == other
+    else:
+        assert (said["way"] == "less") == (rate < other)
+        apart = abs(float(said["rate"]) - float(said["other_rate"]))
+        assert float(said["apart"]) == pytest.approx(apart)  # what a reader subtracts
+    p = float(said["p"][2:])
+    assert (said["verdict"] == "more than chance explains") == (p <= 0.05)
+    if said["ratio"]:
+        low, high = said["low"] or said["group"], said["high"] or said["other"]
+        ratio = min(rates[low], rates[high]) / max(rates[low], rates[high])
+        assert float(said["ratio"]) == pytest.approx(ratio, abs=0.0051)
+        if said["side"]:
+            assert said["side"] == (
+                "above" if ratio > 0.8 + 1e-12 else "below" if ratio < 0.8 - 1e-12 else "not below"
+            )
+    return said
+
+
+def test_one_difference():
+    groups, chosen = rows_of({"women": (418, 1100), "men": (580, 1350)})
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": groups}))
+    said = check(line, groups, chosen)
+    assert (said["group"], said["way"], said["side"]) == ("women", "less", "above")
+    p = chi2_contingency(pd.crosstab(groups, chosen), correction=False).pvalue
+    assert float(said["p"][2:]) == pytest.approx(p, abs=0.02)
+    assert p < 0.05
+
+
+def test_no_difference():
+    groups, chosen = rows_of({"women": (200, 500), "men": (205, 500)})
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": groups}))
+    assert check(line, groups, chosen)["verdict"] == "not more than chance explains"
+    groups, chosen = rows_of({"women": (200, 500), "men": (200, 500)})
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": groups}))
+    assert "no difference, not more than chance explains (p = 1)" in line
+    check(line, groups, chosen)
+
+
+def test_a_tiny_group():
+    groups, chosen = rows_of({"women": (385, 1108), "men": (580, 1349), "other": (3, 3)})
+    found = audit(None, chosen, sensitive_features={"sex": groups})
+    said = check(lines_of(found)[0], groups, chosen)
+    assert {said["group"], said["other"]} == {"women", "men"}
+    assert said["verdict"] == "more than chance explains"
+    (line, last) = lines_of(
+        audit(None, chosen, sensitive_features={"sex": groups}, min_group_size=10)
+    )
+    assert check(line, groups, chosen)["low"] is None  # the tiny group has no part in the ratio
+    assert last == "Not compared: other (sex, 3 rows, few)."
+
+
+def test_three_attributes():
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({name: rng.choice(["a", "b"], 3000) for name in ("sex", "age", "race")})
+    chosen = (rng.random(3000) < 0.3 + 0.2 * (people["age"] == "b")).astype(int)
+    lines = lines_of(audit(None, chosen, sensitive_features=people))
+    for name, line in zip(people, lines, strict=False):
+        said = check(line, people[name], chosen)
+        assert said["view"] == name
+        assert (said["verdict"] == "more than chance explains") == (name == "age")
+    assert lines[3].startswith("Largest difference beyond chance: sex x age x race: ")
+
+
+def test_a_ratio_below_four_fifths():
+    groups, chosen = rows_of({"women": (300, 1000), "men": (500, 1000), "other": (440, 1000)})
+    for options in ({}, {"preset": "ugesp"}, {"reference": "men"}):
+        (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": groups}, **options))
+        said = check(line, groups, chosen)
+        assert (said["group"], said["other"], said["ratio"]) == ("women", "men", "0.60")
+        assert said["side"] == "below"
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": groups}, reference="other"))
+    said = check(line, groups, chosen)
+    assert (said["group"], said["other"]) == ("women", "other")
+    assert (said["low"], said["high"]) == ("women", "men")
+    exact, chosen = rows_of({"women": (480, 1000), "men": (600, 1000)})
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"sex": exact}))
+    assert "impact ratio 0.80, not below four fifths" in line
+
+
+def test_unknowns():
+    groups, chosen = rows_of({"women": (300, 1000), "men": (500, 1000), "?": (40, 40)})
+    found = audit(None, chosen, sensitive_features={"sex": groups}, unknown="?")
+    line, last = lines_of(found)
+    said = check(line, groups, chosen)
+    assert {said["group"], said["other"]} == {"women", "men"}
+    assert last == "Not compared: ? (sex, 40 rows, not known)."
+
+
+def test_scores():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["women", "men"], 1000)
+    score = rng.random(2000) * np.where(groups == "men", 1, 0.8)
+    y = (rng.random(2000) < score).astype(int)
+    first = lines_of(audit(y, y_score=score, sensitive_features={"sex": groups}))[0]
+    means = pd.Series(score).groupby(groups).mean()
+    assert first.startswith(
+        f"sex: women have a mean score of {means['women']:.3f}, men of {means['men']:.3f}: "
+    )
+    assert f"{means['men'] - means['women']:.3f} lower, more than chance explains" in first
+    of_law = lines_of(
+        audit(None, y_score=score, sensitive_features={"sex": groups}, preset="ll144")
+    )[0]
+    assert of_law.startswith("sex: women score above the median in ")
+    assert "four fifths" not in of_law  # this law has no threshold
+
+
+def test_three_classes():
+    rng = np.random.default_rng(0)
+    groups, y = np.repeat(["women", "men"], 1500), rng.integers(0, 3, 3000)
+    p = np.where((groups == "women") & (y == 2) & (rng.random(3000) < 0.3), 1, y)
+    labels = np.array(["low", "middle", "high"])
+    lines = lines_of(audit(labels[y], labels[p], sensitive_features={"sex": groups}))
+    recall = pd.Series(p == 2)[y == 2].groupby(groups[y == 2]).mean()
+    assert lines[0].startswith(
+        f"sex: women are predicted to be high in {100 * recall['women']:.1f}% of the cases that "
+        "are, men in 100%: "
+    )
+    assert "less, more than chance explains" in lines[0]
+
+
+def test_numbers():
+    rng = np.random.default_rng(0)
+    groups, y = np.repeat(["women", "men"], 500), rng.normal(size=1000)
+    p = y + 0.5 * (groups == "women") + 0.1 * rng.normal(size=1000)
+    line = lines_of(audit(y, p, sensitive_features={"sex": groups}))[0]
+    residuals = pd.Series(y - p).groupby(groups).mean()
+    assert (
+        f"women have a mean residual (truth minus prediction) of {residuals['women']:.3f}" in line
+    )
+    assert "lower, more than chance explains" in line
+
+
+def test_before_and_after():
+    groups = np.repeat(["women", "men"], 1000)
+    before = np.concatenate([np.arange(1000) < 300, np.arange(1000) < 500]).astype(int)
+    now = np.concatenate([np.arange(1000) < 300, np.arange(1000) < 310]).astype(int)
+    line, last = lines_of(
+        audit(
+            before,
+            now,
+            before=before,
+            sensitive_features={"sex": groups},
+            metrics=["demographic_parity_difference"],
+        )
+    )
+    assert check(line, groups, now)["verdict"] == "not more than chance explains"
+    assert "accuracy changed by -0.095" in last
+    assert "0.0% of the rows moved up, 9.5% down." in last
+    assert last.endswith("Groups of sex came closer by levelling down.")
+
+
+def test_many_attributes_with_everything_else():
+    """The clearest ones are shown, the others named, and no more than five lines."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {f"a{j}": rng.choice(["x", "y", "?"], 2000, p=[0.5, 0.45, 0.05]) for j in range(6)}
+    )
+    chosen = (rng.random(2000) < 0.3 + 0.4 * (people["a3"] == "y")).astype(int)
+    lines = lines_of(
+        audit(None, chosen, sensitive_features=people, before=1 - chosen, unknown="?", depth=1)
+    )
+    assert len(lines) <= MOST_LINES
+    assert any(line.startswith("a3: x are selected") for line in lines)
+    assert any(line.startswith("Also compared: ") for line in lines)
+
+
+def test_levels_that_are_numbers_are_named_with_their_attribute():
+    groups, chosen = rows_of({"0": (300, 1000), "1": (500, 1000)})
+    (line,) = lines_of(audit(None, chosen, sensitive_features={"is_old": groups.astype(int)}))
+    assert line.startswith(
+        "is_old: those of is_old 0 are selected in 30% of cases, those of is_old 1"
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.0004, 0.004])
+def test_differences_are_shown_however_small(shift):
+    n = 100_000
+    groups = np.repeat(["a", "b"], n)
+    chosen = np.concatenate([np.arange(n) < 0.4 * n, np.arange(n) < (0.4 + shift) * n]).astype(int)
+    (line,) = verdicts_of(audit(None, chosen, sensitive_features={"g": groups}))
+    said = check(line, groups, chosen)
+    assert (said["way"] is None) == (shift == 0)
