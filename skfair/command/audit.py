@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import operator
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,7 @@ from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
 from skfair.report.audit import Audit, audit_tally
+from skfair.report.checks import Condition, read_condition
 from skfair.report.options import read_options
 from skfair.report.reading import (
     Given,
@@ -46,15 +45,6 @@ from skfair.utils.validation import (
     check_weights,
 )
 
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
-_CONDITION = re.compile(
-    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*"
-)
 _WRITERS: dict[str, Callable[[Audit], str]] = {
     ".html": Audit.to_html,
     ".md": Audit.to_markdown,
@@ -62,14 +52,8 @@ _WRITERS: dict[str, Callable[[Audit], str]] = {
 }
 
 
-class Condition(NamedTuple):
-    """A limit that makes the command fail."""
-
-    text: str
-    view: str | None
-    metric: str
-    holds: Callable[[float, float], bool]
-    limit: float
+# Of several conditions the first of these outcomes counts.
+EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
 
 class Survey(NamedTuple):
@@ -81,8 +65,8 @@ class Survey(NamedTuple):
 
 
 def run_audit(given: argparse.Namespace) -> int:
-    """Audit a file; return 1 if a condition holds."""
-    conditions = [read_condition(text) for text in given.fail_if]
+    """Audit a file; return 1 if a condition holds, and 3 if that is open."""
+    conditions = _conditions(given.fail_if)
     suffix = "" if given.out is None else Path(given.out).suffix.lower()
     if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
         raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
@@ -92,6 +76,7 @@ def run_audit(given: argparse.Namespace) -> int:
     if are_there and os.path.samefile(given.out, given.file):
         raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
     check_probability(given.confidence, "--confidence")
+    check_number(given.seed, "--seed", 0, 2**32 - 1)
     for name in ("depth", "min_size", "min_group_size", "block_rows"):
         check_number(getattr(given, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
     found = audit_file(given, [one.metric for one in conditions])
@@ -100,16 +85,24 @@ def run_audit(given: argparse.Namespace) -> int:
             beside.write_text(_WRITERS[suffix](found), encoding="utf-8")
     where = "" if given.out is None else f"The report is in {visible(given.out)}.\n"
     sys.stdout.write(f"{found!r}\n{where}")
-    failed = 0
-    for one in conditions:
-        value = found.value(one.metric, one.view)
-        if np.isnan(value):
-            raise ValueError(f"--fail-if {one.text!r}: the metric is undefined for these groups.")
-        if one.holds(value, one.limit):
-            text = visible(one.text)
-            sys.stderr.write(f"skfair audit: {text} holds: the value is {value:.4g}.\n")
-            failed = 1
-    return failed
+    checks = [found.check(one.text) for one in conditions]
+    for check in checks:
+        sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
+        if given.annotate:
+            sys.stdout.write(f"{check.annotation()}\n")
+    outcomes = {check.outcome for check in checks}
+    if "inconclusive" in outcomes and given.inconclusive is not None:
+        outcomes.add(given.inconclusive)
+        outcomes.remove("inconclusive")
+    return next((EXIT_CODES[one] for one in EXIT_CODES if one in outcomes), 0)
+
+
+def _conditions(texts: list[str]) -> list[Condition]:
+    """Read what must not hold."""
+    try:
+        return [read_condition(text) for text in texts]
+    except ValueError as error:
+        raise ValueError(f"--fail-if: {error}") from error
 
 
 def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
@@ -143,7 +136,7 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
         given.depth,
         given.min_size,
         500,
-        0,
+        given.seed,
         preset=given.preset,
         reference=_reference(given.reference, table.columns.groups),
         median=median,
@@ -176,20 +169,6 @@ def _unknown(text: str | None, missing: str | None) -> list[str]:
     return [*_names(text or ""), *([] if missing is None else [missing])]
 
 
-def read_condition(text: str) -> Condition:
-    """Read ``sex: demographic_parity_difference > 0.1``."""
-    found = _CONDITION.fullmatch(text)
-    try:
-        limit = float(found["limit"]) if found else np.nan
-    except ValueError:
-        limit = np.nan
-    if found is None or np.isnan(limit):
-        raise ValueError(
-            f"--fail-if must look like 'demographic_parity_difference > 0.1', got {text!r}."
-        )
-    return Condition(text, found["view"], found["metric"], _SIGNS[found["sign"]], limit)
-
-
 def _table(given: argparse.Namespace) -> Table:
     """Return the file with its columns as they were asked for."""
     groups, within = _names(given.groups), _names(given.within or "")
@@ -199,7 +178,8 @@ def _table(given: argparse.Namespace) -> Table:
         given.target, given.prediction, given.score, given.before, given.weight, groups, within
     )
     bins = read_bins(given.bins)
-    return Table(Path(given.file), columns, bins, given.missing, given.block_rows)
+    rows = given.block_rows
+    return Table(Path(given.file), columns, bins, given.missing, rows, encoding=given.encoding)
 
 
 def _names(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from skfair._version import __version__
 from skfair.utils.text import visible
 
 _AUDIT_EXAMPLES = """examples:
@@ -18,7 +19,9 @@ _AUDIT_EXAMPLES = """examples:
       --groups sex --out report.json --fail-if "demographic_parity_difference > 0.1"
   python -m skfair audit applicants.csv --prediction hired --groups sex,race --preset ugesp
 
-Exit code 0: audited. 1: a --fail-if condition holds. 2: the audit could not be made.
+Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
+disparity has values on both sides of the limit, so that more rows are needed (--inconclusive).
+2: the audit could not be made.
 """
 _DATA_EXAMPLES = """examples:
   python -m skfair data                          list the data sets
@@ -88,6 +91,7 @@ def _warm(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser("python -m skfair", description="Fairness audits and more.")
+    parser.add_argument("--version", action="version", version=f"skfair {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     audit = _command(
         commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
@@ -121,6 +125,17 @@ def _command(
 
 def _add_audit(audit: argparse.ArgumentParser) -> None:
     """Declare the options of ``audit``."""
+    _add_input(audit)
+    _add_result(audit)
+
+
+def _decimal(text: str) -> float:
+    """Read a number with a point or a comma before its decimals."""
+    return float(text.replace(",", "."))
+
+
+def _add_input(audit: argparse.ArgumentParser) -> None:
+    """Declare which columns are read, and how."""
     audit.add_argument("file", help="CSV (also compressed) or parquet file with one row per person")
     columns = audit.add_argument_group("columns")
     columns.add_argument("--target", help="true labels or numbers")
@@ -132,7 +147,9 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     columns.add_argument("--weight", help="weights of the rows")
     reading = audit.add_argument_group("reading")
     reading.add_argument("--positive", default="1", help="the positive class; default 1")
-    reading.add_argument("--threshold", type=float, help="scores above it are positive decisions")
+    reading.add_argument(
+        "--threshold", type=_decimal, help="scores above it are positive decisions"
+    )
     reading.add_argument(
         "--bins",
         action="append",
@@ -147,6 +164,11 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     )
     reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
     reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
+    reading.add_argument("--encoding", default="utf-8", help="of a CSV file, such as cp1252")
+
+
+def _add_result(audit: argparse.ArgumentParser) -> None:
+    """Declare what is computed and written."""
     result = audit.add_argument_group("result")
     result.add_argument("--out", help="file to write: .html, .md or .json; default: none")
     result.add_argument("--title", help="title of the report")
@@ -159,7 +181,8 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
         default=1,
         help="smaller groups are listed, and not compared, nor by --fail-if; default 1",
     )
-    result.add_argument("--confidence", type=float, default=0.95, help="coverage of intervals")
+    result.add_argument("--confidence", type=_decimal, default=0.95, help="coverage of intervals")
+    result.add_argument("--seed", type=int, default=0, help="of the simulations; default 0")
     legal = audit.add_argument_group("tables of rules of law (no advice)")
     legal.add_argument(
         "--preset",
@@ -175,6 +198,15 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help='exit with 1 if it holds: "demographic_parity_difference > 0.1", for one attribute '
-        '"sex: equal_opportunity_difference > 0.05"; may be repeated',
+        help='exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '
+        'attribute "sex: equal_opportunity_difference > 0.05"; may be repeated',
+    )
+    result.add_argument(
+        "--inconclusive",
+        choices=["pass", "fail"],
+        help="count an interval with values on both sides of the limit as passed (exit code 0) or "
+        "failed (1); default: exit code 3",
+    )
+    result.add_argument(
+        "--annotate", action="store_true", help="print conditions as annotations of GitHub, too"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -28,6 +29,9 @@ from skfair.utils.text import listed, plural
 _DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, LZMAError)
 # Options that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+# How their files begin.
+_EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 # Names of columns in a message.
 _MOST_NAMES = 40
 
@@ -69,11 +73,13 @@ class Table(NamedTuple):
     missing: str | None
     block_rows: int
     labels_are_text: bool = False
+    encoding: str = "utf-8"
 
     def check(self) -> None:
         """Raise unless the file exists and has the columns."""
         if not self.path.is_file():
             raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
+        self._check_kind()
         names = self._names()
         known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
@@ -95,6 +101,25 @@ class Table(NamedTuple):
         stray = [name for name in self.bins if name not in self.columns.attributes]
         if stray:
             raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
+
+    def _check_kind(self) -> None:
+        """Raise if the file is one of a spreadsheet, or if there is no such encoding."""
+        with self.path.open("rb") as file:
+            start = file.read(8)
+        suffix = self.path.suffix.lower()
+        if suffix in _SPREADSHEETS or (suffix != ".zip" and start.startswith(_EXCEL)):
+            raise ValueError(
+                f"{self.path.name} is an Excel file or the like. Save the sheet as CSV UTF-8 "
+                f"(File, Save as), or in Python: pandas.read_excel({self.path.name!r})."
+                f"to_csv({self.path.with_suffix('.csv').name!r}, index=False)."
+            )
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError as error:
+            raise ValueError(
+                f"--encoding {self.encoding!r} is not known. Common ones are utf-8, cp1252, "
+                "latin-1 and utf-16."
+            ) from error
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks of rows, with attributes as text or as bins."""
@@ -128,6 +153,7 @@ class Table(NamedTuple):
             with pd.read_csv(
                 self.path,
                 **_LINES,
+                encoding=self.encoding,
                 header=None,
                 skiprows=n_before,
                 dtype=str,
@@ -143,7 +169,7 @@ class Table(NamedTuple):
         It is a comma, or what separates the names of the first line. Spreadsheets take a line such
         as ``sep=;`` before the names as the separator.
         """
-        (line,) = pd.read_csv(self.path, **_LINES, nrows=0).columns
+        (line,) = pd.read_csv(self.path, **_LINES, encoding=self.encoding, nrows=0).columns
         stated = re.fullmatch('"?sep=(.)"?', line)
         unquoted = re.sub('"[^"]*"', "", line)
         return (stated[1], 1) if stated else (max(",;\t", key=unquoted.count), 0)
@@ -154,6 +180,7 @@ class Table(NamedTuple):
             separator, n_before = self._separator()
             return pd.read_csv(  # type: ignore[call-overload, no-any-return]
                 self.path,
+                encoding=self.encoding,
                 sep=separator,
                 skiprows=n_before,
                 decimal="." if separator == "," else self._decimal(separator, n_before),
@@ -165,6 +192,7 @@ class Table(NamedTuple):
         """Return what numbers of a file have before their decimals, by its first rows."""
         few = pd.read_csv(
             self.path,
+            encoding=self.encoding,
             sep=separator,
             skiprows=skiprows,
             skipinitialspace=True,
@@ -200,7 +228,11 @@ class Table(NamedTuple):
         try:
             yield
         except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path.name} is not UTF-8. Save it as CSV UTF-8.") from error
+            known = self.encoding.upper()
+            raise ValueError(
+                f"{self.path.name} is not {known}. Save it as CSV UTF-8, or name its encoding, for "
+                "example --encoding cp1252."
+            ) from error
         except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
             raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
         except _DAMAGED as error:
@@ -283,12 +315,13 @@ def check_levels(name: str, levels: set[str]) -> None:
 
 
 def read_bins(given: list[str]) -> dict[str, list[float]]:
-    """Read ``age=25,45,65``."""
+    """Read ``age=25,45,65``, or with decimal commas ``age=25,5;45,5;65``."""
     bins = {}
     for one in given:
         name, is_there, edges = one.partition("=")
         try:
-            numbers = [float(edge) for edge in edges.split(",")]
+            parts = edges.replace(",", ".").split(";") if ";" in edges else edges.split(",")
+            numbers = [float(edge) for edge in parts if edge or ";" not in edges]
         except ValueError:
             numbers = []
         is_rising = bool(np.isfinite(numbers).all()) and numbers == sorted(set(numbers))

@@ -4,5 +4,6 @@ The same from a shell: ``python -m skfair audit data.csv --help``.
 """
 
 from skfair.report.audit import Audit, audit
+from skfair.report.checks import Check
 
-__all__ = ["audit", "Audit"]
+__all__ = ["audit", "Audit", "Check"]

@@ -14,13 +14,17 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.metrics.compared_groups import ComparedGroups
+from skfair.metrics.resampling import wilson
 from skfair.report.moments import Moments
 
 # Shares of few rows are often exactly as far apart as those that chance shows.
 _ROUNDING = 1e-12
+# A share below it counts as 0 in ratios.
+_SMALLEST = 1e-12
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
 _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
 # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
@@ -198,8 +202,9 @@ def _measured(
     pairs = groups.pairs
     means = [moments[name].means[None] for name in gap.measures]
     value = float(gap.worst(means, pairs)[0])
-    low, high = _interval(gap, value, own, pairs, confidence)
-    if all(moments[name].is_share for name in gap.measures):
+    of_gap = [moments[name] for name in gap.measures]
+    low, high = _interval(gap, value, of_gap, own, pairs, confidence)
+    if all(one.is_share for one in of_gap):
         unlike = np.ones((len(means), 1, 1))
         high = min(high, max(1.0, float(gap.comparison(unlike, 0 * unlike).max())))
     simulated = gap.worst([one.around_overall for one in own], pairs)
@@ -240,6 +245,7 @@ def _measured(
 def _interval(
     gap: Gap,
     value: float,
+    moments: list[Moments],
     drawn: list[_Drawn],
     pairs: tuple[IntArray, IntArray],
     confidence: float,
@@ -247,7 +253,8 @@ def _interval(
     """Return the ends of the interval of the worst gap.
 
     The error of a pair is the gap of the errors of its means; of ratios, the gap of relative errors
-    is the error of the logarithm.
+    is the error of the logarithm. How many of its standard deviations the intervals of all pairs
+    must have to hold together is simulated.
     """
     centres = [one.centre[None] for one in drawn]
     errors = [one.around_centre - one.centre for one in drawn]
@@ -265,11 +272,47 @@ def _interval(
     at, of_pairs = at[is_there], of_pairs[:, is_there]
     spread = np.sqrt((of_pairs**2).mean(axis=0))
     scaled = of_pairs / np.where(spread > 0, spread, 1.0)
-    margin = float(np.quantile(scaled.max(axis=1), confidence)) * spread
-    low, high = float(np.maximum(at - margin, 0.0).max()), float((at + margin).max())
+    n_errors = float(stats.norm.ppf(0.5 + confidence / 2))
+    if at.size > 1:
+        n_errors = max(n_errors, float(np.quantile(scaled.max(axis=1), confidence)))
+    if gap.comparison is not totals and all(one.is_share for one in moments):
+        of_measures = [_ends_of_shares(one, pairs, n_errors, gap.is_ratio) for one in moments]
+        lows, highs = (np.concatenate(ends)[is_there] for ends in zip(*of_measures, strict=True))
+        low, high = float(np.maximum(lows, 0.0).max()), float(highs.max())
+    else:
+        margin = n_errors * spread
+        low, high = float(np.maximum(at - margin, 0.0).max()), float((at + margin).max())
     if gap.is_ratio:
         low, high = float(np.exp(-high)), float(np.exp(-low))
     return min(low, value), max(high, value)
+
+
+def _ends_of_shares(
+    moments: Moments, pairs: tuple[IntArray, IntArray], n_errors: float, is_ratio: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return intervals of the distance of the shares of each pair, or of their logarithms.
+
+    The distances from both shares to the ends of their own intervals, those of Wilson with half a
+    row for continuity, are added as squares (Newcombe 1998, method 10; Zou & Donner 2008 for
+    ratios). With 0.3 and 0.4 of 500 each, a limit of 0.1 is wrongly passed in 2.3% of samples;
+    without the half row in 2.5 to 3.0%, by the usual interval in 3.1%, and not in 2.5% or less.
+    """
+    confidence = float(2 * stats.norm.cdf(n_errors) - 1)
+    n_rows = np.where(moments.weight > 0, moments.n_effective, np.nan)
+    shares = moments.means
+    low, high = wilson(shares, n_rows, confidence)
+    half = 0.5 / n_rows
+    ends = np.stack([shares, np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)])
+    if is_ratio:
+        ends = np.log(np.clip(ends, _SMALLEST, None))
+    is_larger = ends[0, pairs[0]] >= ends[0, pairs[1]]
+    upper = np.where(is_larger, pairs[0], pairs[1])
+    lower = np.where(is_larger, pairs[1], pairs[0])
+    (a, a_low, a_high), (b, b_low, b_high) = ends[:, upper], ends[:, lower]
+    low = a - b - np.hypot(a - a_low, b_high - b)
+    if is_ratio:  # of a share of 0 only the upper end is known
+        low = np.where(b <= np.log(_SMALLEST), a_low - b_high, low)
+    return low, a - b + np.hypot(a_high - a, b - b_low)
 
 
 def _worst_place(values: FloatArray, *, is_ratio: bool) -> int | None:

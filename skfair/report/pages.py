@@ -21,6 +21,7 @@ from skfair.report.tasks import BEFORE
 from skfair.report.verdicts import HEADLINES, measure_of, verdicts_of
 from skfair.report.words import LIMITS, measure_words, metric_words
 from skfair.utils.files import replacing
+from skfair.utils.text import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -92,6 +93,7 @@ def _environment(template: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["counted"] = plural
     environment.filters["title_of"] = lambda name: measure_words(name).name
     environment.filters["metric_title"] = lambda name: metric_words(name).name
     return environment

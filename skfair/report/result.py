@@ -11,6 +11,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from skfair.report.checks import Check, check_condition, read_condition
+
 # Raised when a key is renamed or removed; new keys raise the second number.
 SCHEMA_VERSION = "1.2"
 
@@ -57,6 +59,36 @@ class AuditTables:
         value : float
             Of a difference the largest, of a ratio the smallest one.
         """
+        rows = self._gaps_of(metric, view)
+        return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
+
+    def check(self, condition: str) -> Check:
+        """Check a limit for a pipeline: pass, fail, or inconclusive, as the interval decides.
+
+        Parameters
+        ----------
+        condition : str
+            What must not hold: ``"demographic_parity_difference > 0.1"``, of one attribute
+            ``"sex: demographic_parity_ratio < 0.8"``.
+
+        Returns
+        -------
+        check : Check
+            ``outcome`` is "fail" if the condition holds in the whole interval of the disparity,
+            "pass" if it holds nowhere in it, else "inconclusive"; ``n_rows_needed`` says how many
+            rows would decide it, ``sentence`` says it in words, and ``annotation()`` for GitHub.
+
+        Notes
+        -----
+        With the true disparity exactly at the limit, either "fail" or "pass" is the outcome in
+        about ``(1 - confidence) / 2`` of all samples each, "inconclusive" in the others.
+        """
+        asked = read_condition(condition)
+        rows = self._gaps_of(asked.metric, asked.view)
+        return check_condition(rows, asked, self.n_rows, self.confidence)
+
+    def _gaps_of(self, metric: str, view: str | None) -> pd.DataFrame:
+        """Return a gap of the present model in all views, or in one."""
         if not len(self.gaps):
             raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = self.gaps[(self.gaps["model"] == "now") & ~self.gaps["is_conditional"]]
@@ -69,7 +101,7 @@ class AuditTables:
             if not len(rows):
                 known = ", ".join(repr(name) for name in dict.fromkeys(now["view"]))
                 raise ValueError(f"The audit has no view {view!r}. It has {known}.")
-        return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, numbers and text; undefined numbers are None.

@@ -93,11 +93,12 @@ def findings_of(tables: AuditTables) -> list[str]:
             found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
     found += apart_sentences(tables.rates)
     if tables.n_subgroups:
-        n_beyond = tables.n_beyond_chance
+        n_beyond, n_searched = tables.n_beyond_chance, tables.n_subgroups
         found.append(
-            f"{tables.n_subgroups:,} subgroups were compared with the rest by each measure; "
-            f"{plural(n_beyond, 'comparison')} {'is' if n_beyond == 1 else 'are'} beyond what the "
-            "most extreme subgroup shows by chance."
+            f"{plural(n_searched, 'subgroup')} {'was' if n_searched == 1 else 'were'} compared "
+            f"with the rest by each measure; {plural(n_beyond, 'comparison')} "
+            f"{'is' if n_beyond == 1 else 'are'} beyond what the most extreme subgroup shows by "
+            "chance."
         )
     return found
 

@@ -8,7 +8,7 @@ from skfair.report.pages import render, written
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of
 from skfair.report.verdicts import verdicts_of
-from skfair.utils.text import visible
+from skfair.utils.text import plural, visible
 
 
 class ShownAudit(AuditTables):
@@ -59,5 +59,5 @@ class ShownAudit(AuditTables):
         return render(self, "cell.html.j2")
 
     def __repr__(self) -> str:
-        lines = [f"{self.title}: {self.n_rows:,} rows", *verdicts_of(self)]
+        lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]
         return "\n".join(map(visible, lines))

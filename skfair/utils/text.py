@@ -26,8 +26,8 @@ def listed_in(items: list[str]) -> str:
 
 
 def plural(n: int, noun: str) -> str:
-    """Return ``"1 row"`` or ``"2 rows"``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    """Return ``"1 row"`` or ``"2,000 rows"``."""
+    return f"{n} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -1,0 +1,191 @@
+"""Limits of a pipeline: a check passes, fails, or is inconclusive, as the interval decides.
+
+A disparity that is measured on few rows may lie on the wrong side of a limit by chance. So a
+condition such as ``demographic_parity_difference > 0.1`` is decided by the interval of the
+disparity: it fails if the whole interval is beyond the limit, passes if none of it is, and is
+inconclusive otherwise.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from skfair.utils.text import visible
+
+Outcome = Literal["pass", "fail", "inconclusive"]
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_CONDITION = re.compile(
+    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*"
+)
+# With more rows than this many times those of the audit, the estimate is as good as at the limit.
+_MOST_TIMES = 1000
+_LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
+
+
+class Condition(NamedTuple):
+    """What must not hold."""
+
+    text: str
+    view: str | None
+    metric: str
+    holds: Callable[[float, float], bool]
+    limit: float
+
+
+class Check(NamedTuple):
+    """Whether an audit keeps a limit; made by :meth:`skfair.report.Audit.check`.
+
+    Parameters
+    ----------
+    condition : str
+        What must not hold.
+    outcome : {"pass", "fail", "inconclusive"}
+        "fail" if the condition holds in the whole interval, "pass" if it holds nowhere in it.
+    value, low, high : float
+        The disparity and the ends of its interval.
+    limit : float
+        The limit of the condition.
+    view : str
+        The attribute or crossing that decided.
+    n_rows : int
+        Number of rows of the audit.
+    n_rows_needed : int or None
+        If the check is inconclusive: about how many rows would decide it, with the same disparity
+        and the same shares of the groups. None if it is decided, or if the disparity is too close
+        to the limit.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.report import audit
+    >>> y, scores, groups = make_group_scores(2000, random_state=0)
+    >>> found = audit(y, scores > 0, sensitive_features={"group": groups})
+    >>> found.check("demographic_parity_difference > 0.5").outcome
+    'pass'
+    """
+
+    condition: str
+    outcome: Outcome
+    value: float
+    low: float
+    high: float
+    limit: float
+    view: str
+    n_rows: int
+    n_rows_needed: int | None
+
+    @property
+    def sentence(self) -> str:
+        """The check in a sentence."""
+        ends = f"{self.value:.4g}, interval {self.low:.4g} to {self.high:.4g}"
+        text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
+        if self.outcome != "inconclusive":
+            return f"{text}."
+        if self.n_rows_needed is None:
+            return f"{text}; the value is so close to the limit that no number of rows decides it."
+        times = self.n_rows_needed / self.n_rows
+        return f"{text}; about {self.n_rows_needed:,} rows ({times:.2g} times as many) decide it."
+
+    def annotation(self) -> str:
+        """Return a line that GitHub and similar services show beside a change.
+
+        Returns
+        -------
+        line : str
+            ``::error``, ``::warning`` or ``::notice`` with a title and the sentence.
+        """
+        text = visible(self.sentence).replace("%", "%25")
+        return f"::{_LEVELS[self.outcome]} title=skfair audit::{text}"
+
+
+def read_condition(text: str) -> Condition:
+    """Read ``sex: demographic_parity_difference > 0.1``; the decimal mark may be a comma."""
+    found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+    try:
+        limit = float(found["limit"].replace(",", ".")) if found else np.nan
+    except ValueError:
+        limit = np.nan
+    if found is None or not np.isfinite(limit):
+        raise ValueError(
+            f"A condition must look like 'demographic_parity_difference > 0.1', got {text!r}."
+        )
+    return Condition(text.strip(), found["view"], found["metric"], _SIGNS[found["sign"]], limit)
+
+
+def check_condition(
+    rows: pd.DataFrame, condition: Condition, n_rows: int, confidence: float
+) -> Check:
+    """Decide a condition on the gaps of one metric, one row per view.
+
+    The condition is about the worst of several views. None of them may hold it for a pass, so their
+    intervals are taken as they are; for a fail one is enough, so those are widened to hold together
+    (Bonferroni).
+    """
+    decided = [
+        _decided(row, condition, n_rows, _wider(confidence, len(rows)))
+        for row in rows[rows["value"].notna()].itertuples()
+    ]
+    if not decided:
+        raise ValueError(f"{condition.text!r}: the metric is undefined for these groups.")
+    order = {"fail": 0, "inconclusive": 1, "pass": 2}
+    sign = 1 if rows["is_ratio"].all() else -1
+    return min(decided, key=lambda one: (order[one.outcome], sign * one.value))
+
+
+def _wider(confidence: float, n_views: int) -> float:
+    """Return how many times as far the ends of intervals are for several to hold together."""
+    level = 1 - confidence
+    return float(stats.norm.isf(level / (2 * n_views)) / stats.norm.isf(level / 2))
+
+
+def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:
+    """Decide a condition on the gap of one view."""
+    value, low, high, limit = row.value, row.value_low, row.value_high, condition.limit
+    own = [condition.holds(end, limit) for end in (low, high)]
+    far = [condition.holds(_moved(value, end, wider), limit) for end in (low, high)]
+    is_known = bool(np.isfinite([low, high]).all())
+    outcome: Outcome = "inconclusive"
+    if is_known and all(far):
+        outcome = "fail"
+    elif is_known and not any(own):
+        outcome = "pass"
+    needed = None
+    if is_known and outcome == "inconclusive":
+        is_beyond = condition.holds(value, limit)
+        needed = _rows_needed(row, limit, n_rows, wider if is_beyond else 1.0)
+    return Check(condition.text, outcome, value, low, high, limit, row.view, n_rows, needed)
+
+
+def _moved(value: float, end: float, wider: float) -> float:
+    """Return an end of an interval, so many times as far from the value."""
+    return value + wider * (end - value)
+
+
+def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | None:
+    """Return how many rows put the limit outside of the interval, whose length is 1 / sqrt(n).
+
+    Intervals of ratios are those of logarithms.
+    """
+    numbers = np.array([row.value, row.value_low, row.value_high, limit], np.float64)
+    if row.is_ratio:
+        if (numbers <= 0).any():
+            return None
+        numbers = np.log(numbers)
+    value, low, high, at = numbers.tolist()
+    end = low if value > at else high
+    if value == at or end == value:
+        return None
+    times = (wider * (end - value) / (at - value)) ** 2
+    return int(np.ceil(times * n_rows)) if times <= _MOST_TIMES else None

@@ -1,0 +1,143 @@
+"""Limits are decided by intervals: how often wrongly, with how many rows, and what is said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skfair.report import audit
+from skfair.report.checks import check_condition, read_condition
+from skfair.report.gaps import _ends_of_shares
+from skfair.report.moments import Moments
+
+NAME = "demographic_parity_difference"
+
+
+def audited(sizes, counts, **options):
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    chosen = np.concatenate([np.arange(n) < k for n, k in zip(sizes, counts, strict=True)])
+    options = {"sensitive_features": {"g": group}, "n_simulations": 200, "depth": 1, **options}
+    return audit(None, chosen.astype(int), **options)
+
+
+@pytest.mark.parametrize("is_ratio", [False, True])
+@pytest.mark.parametrize(
+    ("sizes", "rates"),
+    [
+        ((500, 500), (0.3, 0.4)),
+        ((300, 300), (0.05, 0.15)),
+        ((100, 900), (0.3, 0.4)),
+        ((900, 100), (0.3, 0.4)),
+        ((1000, 1000), (0.02, 0.05)),
+        ((50, 50), (0.3, 0.5)),
+    ],
+)
+def test_with_the_limit_exactly_true_either_error_is_rare(sizes, rates, is_ratio):
+    """The exact probabilities over all tables of two groups: 2.5% each at most."""
+    counts = np.indices((sizes[0] + 1, sizes[1] + 1)).reshape(2, -1)
+    chances = np.prod(
+        [stats.binom.pmf(k, n, p) for k, n, p in zip(counts, sizes, rates, strict=True)], axis=0
+    )
+    selected = counts.ravel().astype(float)
+    n_rows = np.repeat(sizes, counts.shape[1]).astype(float)
+    share = Moments(selected, selected, n_rows, n_rows, is_share=True)
+    cells = np.arange(selected.size).reshape(2, -1)
+    z = stats.norm.ppf(0.975)
+    low, high = _ends_of_shares(share, (cells[0], cells[1]), z, is_ratio)
+    limit = np.log(rates[1] / rates[0]) if is_ratio else rates[1] - rates[0]
+    assert chances[low > limit + 1e-12].sum() <= 0.025
+    assert chances[high < limit - 1e-12].sum() <= 0.025
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.4), (0.3, 0.35, 0.4)])
+def test_whole_audits_are_as_rarely_wrong(rates):
+    """2.5% of 250 samples are 6; more than 14 have a probability of 0.002."""
+    outcomes, sizes = [], [300] * len(rates)
+    for seed in range(250):
+        rng = np.random.default_rng(seed)
+        found = audited(
+            sizes, rng.binomial(sizes, rates), metrics=[NAME], n_simulations=100, random_state=seed
+        )
+        outcomes.append(found.check(f"{NAME} > 0.1").outcome)
+    assert outcomes.count("fail") <= 14
+    assert outcomes.count("pass") <= 14
+
+
+@pytest.mark.parametrize("condition", [f"{NAME} > 0.1", "demographic_parity_ratio < 0.75"])
+@pytest.mark.parametrize("counts", [(60, 85), (60, 72)])
+def test_so_many_rows_decide_it(condition, counts):
+    sizes = np.array([200, 200])
+    check = audited(sizes, counts).check(condition)
+    assert check.outcome == "inconclusive"
+    assert check.n_rows == 400 < check.n_rows_needed
+    assert f"about {check.n_rows_needed:,} rows" in check.sentence
+    for factor, is_decided in ((1.15, True), (0.8, False)):
+        times = factor * check.n_rows_needed / 400
+        more = audited((times * sizes).astype(int), (times * np.array(counts)).astype(int))
+        assert (more.check(condition).outcome != "inconclusive") == is_decided
+    decided = "fail" if counts == (60, 85) else "pass"
+    assert audited(100 * sizes, 100 * np.array(counts)).check(condition).outcome == decided
+
+
+def test_a_value_at_the_limit_is_decided_by_no_number_of_rows():
+    check = audited([200, 200], [60, 80]).check(f"{NAME} > 0.1")
+    assert check.outcome == "inconclusive"
+    assert check.n_rows_needed is None
+    assert "no number of rows decides it" in check.sentence
+
+
+def test_the_side_of_the_limit():
+    found = audited([2000, 2000], [600, 1000])
+    assert found.check(f"{NAME} > 0.1").outcome == "fail"
+    assert found.check(f"{NAME} > 0.3").outcome == "pass"
+    assert found.check(f"{NAME} < 0.1").outcome == "pass"  # too little of it can be the fault, too
+    assert found.check("demographic_parity_ratio < 0.8").outcome == "fail"
+    assert found.check("g: demographic_parity_ratio >= 0,7").outcome == "pass"
+    # Of no difference at all nothing is below: equal groups do not fail a limit of 0.
+    assert audited([50, 50], [20, 20]).check(f"{NAME} > 0").outcome == "inconclusive"
+
+
+def test_of_several_views_the_worst_decides_and_a_fail_accounts_for_their_number():
+    row = {"metric": NAME, "is_ratio": False, "value": 0.15, "value_low": 0.101}
+    row |= {"value_high": 0.199, "view": "a"}
+    asked = read_condition(f"{NAME} > 0.1")
+    alone = check_condition(pd.DataFrame([row]), asked, 100, 0.95)
+    assert alone.outcome == "fail"
+    other = {**row, "view": "b", "value": 0.02, "value_low": 0.0, "value_high": 0.05}
+    both = check_condition(pd.DataFrame([other, row]), asked, 100, 0.95)
+    assert (both.outcome, both.view) == ("inconclusive", "a")
+    assert both.n_rows_needed > 100
+    assert check_condition(pd.DataFrame([other, other]), asked, 100, 0.95).outcome == "pass"
+
+
+def test_what_is_checked_and_said():
+    found = audited([2000, 2000], [600, 1000])
+    check = found.check(f" g: {NAME} > 0.1 ")
+    assert check.value == found.value(NAME) == pytest.approx(0.2)
+    assert check.low < check.value < check.high
+    assert check.annotation().startswith(f"::error title=skfair audit::g: {NAME} > 0.1: fail (g: ")
+    assert "\n" not in check.annotation()
+    assert found.check(f"{NAME} > 0.9").annotation().startswith("::notice ")
+
+
+def test_conditions():
+    asked = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
+    assert (asked.view, asked.metric) == ("sex x age", "equal_opportunity_difference[a > b]")
+    assert asked.holds(0.05, asked.limit)
+    assert not asked.holds(0.04, asked.limit)
+    assert read_condition("demographic_parity_ratio<0.8").view is None
+    assert read_condition(f"{NAME} > 0,1").limit == 0.1
+
+
+@pytest.mark.parametrize("text", ["parity", f"{NAME} > x", f"{NAME} > nan", f"{NAME} = 1", None])
+def test_no_conditions(text):
+    with pytest.raises(ValueError, match="must look like"):
+        read_condition(text)
+
+
+def test_unknown_names():
+    found = audited([50, 50], [20, 30])
+    with pytest.raises(ValueError, match="no metric"):
+        found.check("accuracy_parity_difference > 0.1")
+    with pytest.raises(ValueError, match="no view 'age'"):
+        found.check(f"age: {NAME} > 0.1")
