@@ -45,25 +45,26 @@ MOST_DOTS = 12
 
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template with the numbers of an audit."""
-    return (
-        _environment(template)
-        .get_template(template)
-        .render(
-            audit=tables,
-            version=__version__,
-            verdicts=verdicts_of(tables),
-            picture=_first_picture(tables),
-            findings=findings_of(tables),
-            whole=_whole(tables.rates[tables.rates["view"] == ""]),
-            views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
-            subgroups=_subgroups(tables),
-            steps=_steps(tables.path),
-            impact=_impact(tables),
-            impact_title=RULES[tables.preset].title if tables.preset else "",
-            words=_glossary(tables),
-            limits=LIMITS,
-        )
+    return render_template(
+        template,
+        audit=tables,
+        verdicts=verdicts_of(tables),
+        picture=_first_picture(tables),
+        findings=findings_of(tables),
+        whole=_whole(tables.rates[tables.rates["view"] == ""]),
+        views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
+        subgroups=_subgroups(tables),
+        steps=_steps(tables.path),
+        impact=_impact(tables),
+        impact_title=RULES[tables.preset].title if tables.preset else "",
+        words=_glossary(tables),
+        limits=LIMITS,
     )
+
+
+def render_template(template: str, **names: Any) -> str:
+    """Fill a template."""
+    return _environment(template).get_template(template).render(version=__version__, **names)
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:

@@ -1,0 +1,427 @@
+"""Less discriminatory alternatives: models with less disparity that are about as good.
+
+A lender must look for one and document the search. The smallest disparity of many candidates looks
+better than it is, because it was chosen; so the intervals of all candidates hold together. They
+come from a paired bootstrap: all candidates are judged on the same resampled people, so that only
+those for whom two models decide differently make a difference uncertain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    MatrixLike,
+    Seed,
+)
+from skfair.groups.attributes import check_aligned, check_alignment
+from skfair.groups.encoding import encode_groups
+from skfair.metrics.disparity_tests import disparity_upper_bound
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.pages import render_template, written
+from skfair.report.paired import DUST, changes_table, count_people, resampled
+from skfair.report.pictures import ticks
+from skfair.utils.docs import documented
+from skfair.utils.response import get_response
+from skfair.utils.text import check_text, did_you_mean, visible
+from skfair.utils.validation import check_number, check_probability, check_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
+METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
+
+
+@documented
+class Alternatives:
+    """Candidates beside the model that they would replace; made by :func:`alternatives`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per candidate: ``candidate``, ``disparity``, ``accuracy``; ``disparity_change`` and
+        ``accuracy_change`` against the baseline with ``_low`` and ``_high``; ``is_within_loss``,
+        whether the accuracy is at most ``max_loss`` lower; ``is_shown``, whether both intervals
+        show it: less disparity, and a loss of at most ``max_loss``; ``certified``, what the
+        disparity of the population is at most, NaN if that was not asked for.
+    models : list of estimators
+        The fitted candidates.
+    baseline, selected : int
+        Positions of the model to replace, and of the candidate with the smallest disparity within
+        the loss. Both are the same if no candidate has less.
+    metric : str
+        What the disparity is.
+    max_loss, confidence : float
+        The loss that was allowed, and the coverage of all intervals of a column together.
+    n_rows : int
+        Number of rows that candidates were judged on.
+    title : str
+        Title of the page.
+
+    See Also
+    --------
+    skfair.model_selection.fairness_path : Fits the candidates.
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        models: list[Any],
+        baseline: int,
+        selected: int,
+        metric: str,
+        max_loss: float,
+        confidence: float,
+        n_rows: int,
+        title: str,
+    ) -> None:
+        self.table = table
+        self.models = models
+        self.baseline = baseline
+        self.selected = selected
+        self.metric = metric
+        self.max_loss = max_loss
+        self.confidence = confidence
+        self.n_rows = n_rows
+        self.title = title
+
+    @property
+    def estimator(self) -> Any:
+        """The less discriminatory alternative; the baseline if there is none."""
+        return self.models[self.selected]
+
+    def sentences(self) -> list[str]:
+        """Say what was found, and how certain it is.
+
+        Returns
+        -------
+        sentences : list of str
+            Three or four sentences.
+        """
+        rows: list[Any] = list(self.table.itertuples())
+        base, best = rows[self.baseline], rows[self.selected]
+        what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
+        found = [
+            f"The baseline is {base.candidate}: {what}, accuracy {100 * base.accuracy:.1f}%, on "
+            f"{self.n_rows:,} rows."
+        ]
+        n_within = int(self.table["is_within_loss"].sum()) - 1
+        if self.selected == self.baseline:
+            return [
+                *found,
+                f"None of the {len(rows) - 1} other candidates has less disparity with an accuracy "
+                f"at most {100 * self.max_loss:g} points lower ({n_within} are within the loss).",
+            ]
+        found.append(
+            f"Of {len(rows) - 1} other candidates, {n_within} lose at most "
+            f"{100 * self.max_loss:g} points of accuracy; {best.candidate} has the smallest "
+            f"disparity among them: {100 * best.disparity:.1f} points, accuracy "
+            f"{100 * best.accuracy:.1f}%."
+        )
+        ends = [
+            f"{100 * value:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
+            for value, low, high in (
+                (best.disparity_change, best.disparity_change_low, best.disparity_change_high),
+                (best.accuracy_change, best.accuracy_change_low, best.accuracy_change_high),
+            )
+        ]
+        verdict = "shown" if best.is_shown else "not shown"
+        found.append(
+            f"The disparity changes by {ends[0]}, the accuracy by {ends[1]}. That it is less, "
+            f"within the loss, is {verdict} at {100 * self.confidence:g}% confidence."
+        )
+        if np.isfinite(best.certified):
+            found.append(
+                f"In the population its disparity is at most {100 * best.certified:.1f} points "
+                f"({100 * self.confidence:g}% confidence, all candidates together)."
+            )
+        return found
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw disparity over accuracy, each candidate with its intervals.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ax : Axes
+            The picture.
+        """
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        for position, row in enumerate(_drawn(self)):
+            marker = "s" if position == self.baseline else "o"
+            colour = "C1" if position == self.selected else "C0"
+            ends = np.abs(np.array([row["x_ends"], row["y_ends"]]) - [[row["x"]], [row["y"]]])
+            ax.errorbar(
+                row["x"], row["y"], xerr=ends[:1].T, yerr=ends[1:].T, marker=marker, color=colour,
+                alpha=0.8, linewidth=0.8,
+            )  # fmt: skip
+        ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
+        ax.set_xlabel("change of accuracy in points")
+        ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")
+        return ax
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the search as one self-contained page.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        return written(self._rendered("alternatives.html.j2"), path)
+
+    def _rendered(self, template: str) -> str:
+        return render_template(
+            template,
+            found=self,
+            rows=list(self.table.itertuples()),
+            picture=_picture(self),
+            has_certificate=bool(self.table["certified"].notna().any()),
+        )
+
+    def _repr_html_(self) -> str:
+        return self._rendered("alternatives_cell.html.j2")
+
+    def __repr__(self) -> str:
+        return "\n".join(visible(line) for line in (self.title, *self.sentences()))
+
+
+def alternatives(
+    candidates: Any,
+    X: MatrixLike,
+    y: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    before: object | None = None,
+    max_loss: float = 0.01,
+    metric: str = "demographic_parity_difference",
+    training: Mapping[str, Any] | None = None,
+    certify: bool = False,
+    pos_label: ClassLabel = None,
+    confidence: float = 0.95,
+    n_bootstrap: int = 1000,
+    title: str = "Less discriminatory alternatives",
+    random_state: Seed = 0,
+) -> Alternatives:
+    """Find the candidate with the smallest disparity that is at most ``max_loss`` less accurate.
+
+    Parameters
+    ----------
+    candidates : FairnessPath, list or dict of estimators, or search
+        Fitted binary classifiers. Of a search such as ``GridSearchCV`` all combinations of
+        parameters are fitted again on ``training``, because it keeps only the best.
+    X : array-like of shape (n_samples, n_features)
+        Rows that no candidate was fitted on.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several attributes are crossed.
+    before : estimator, default=None
+        The model in use, which an alternative would replace; None is the most accurate candidate.
+    max_loss : float, default=0.01
+        How much accuracy an alternative may lose.
+    metric : str, default="demographic_parity_difference"
+        The disparity: a difference of rates of :mod:`skfair.metrics`.
+    training : dict, default=None
+        Arguments of ``fit`` for the candidates of a search, such as ``{"X": X_train, "y": y_train,
+        "sensitive_features": groups}``.
+    certify : bool, default=False
+        Whether to compute what the disparity of the population is at most
+        (:func:`skfair.metrics.disparity_upper_bound`), for all candidates together.
+    pos_label : label, default=None
+        The positive class; by default the second one.
+    confidence : float, default=0.95
+        Coverage of the intervals of all candidates together.
+    n_bootstrap : int, default=1000
+        Number of resamples.
+    title : str, default="Less discriminatory alternatives"
+        Title of the page.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    found : Alternatives
+        ``table``, ``estimator``, ``plot()`` and ``to_html()``.
+
+    Notes
+    -----
+    The baseline is taken as given. If it was chosen as the most accurate candidate on the same
+    rows, its accuracy is a little too high, and losses are overstated. Rows are
+    resampled within groups: O(n_bootstrap * m * n_models) for m distinct rows of group, label and
+    decisions.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import alternatives
+    >>> loans = make_loans(3000, random_state=0)
+    >>> X, y = loans.data[["income", "age"]].fillna(0), loans.target
+    >>> sex = loans.sensitive_features["sex"]
+    >>> models = {f"C={C}": LogisticRegression(C=C).fit(X[:2000], y[:2000]) for C in (0.001, 1)}
+    >>> found = alternatives(models, X[2000:], y[2000:], sensitive_features=sex[2000:])
+    >>> found.table["candidate"].tolist()
+    ['C=0.001', 'C=1']
+    """
+    check_text([title], "The title")
+    check_number(max_loss, "max_loss", 0, 1)
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", 1)
+    if metric not in METRICS:
+        hint = did_you_mean(metric, METRICS)
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.{hint}")
+    names, models = _read_candidates(candidates, training)
+    if before is not None:
+        names, models = ["before", *names], [before, *models]
+    like = check_aligned(X=X, y=y)
+    check_alignment(sensitive_features, like)
+    labels = np.asarray(y)
+    check_rows(len(labels), "y", _num_samples(X))
+    positive = _positive(models[0], pos_label)
+    predictions = [
+        np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
+        for model in models
+    ]
+    groups = encode_groups(sensitive_features, n_samples=len(labels))
+    people = count_people(
+        labels == positive, [one == positive for one in predictions], groups.codes[0]
+    )
+    draws = resampled(people, metric, n_bootstrap, check_random_state(random_state))
+    table = changes_table(names, people, metric, draws, before is not None, confidence, max_loss)
+    if certify:
+        level = 1 - (1 - confidence) / len(models)
+        table["certified"] = [
+            disparity_upper_bound(
+                metric.removesuffix("_difference"), labels, one, confidence=level,
+                sensitive_features=sensitive_features, pos_label=positive,
+            )
+            for one in predictions
+        ]  # fmt: skip
+    baseline = int(table.attrs.pop("baseline"))
+    within = table["disparity"].where(table["is_within_loss"])
+    selected = int(np.nanargmin(within))
+    if table["disparity"][selected] > table["disparity"][baseline] - DUST:
+        selected = baseline
+    given = (metric, float(max_loss), confidence, len(labels), title)
+    return Alternatives(table, models, baseline, selected, *given)
+
+
+def _read_candidates(
+    candidates: Any, training: Mapping[str, Any] | None
+) -> tuple[list[str], list[Any]]:
+    """Return the names and the models of candidates."""
+    if hasattr(candidates, "cv_results_"):
+        if training is None:
+            raise ValueError(
+                "A search keeps only its best model. Pass training={'X': ..., 'y': ...} with the "
+                "rows on which its candidates are fitted again."
+            )
+        params = candidates.cv_results_["params"]
+        names = [", ".join(f"{name}={value}" for name, value in one.items()) for one in params]
+        models = [clone(candidates.estimator).set_params(**_cloned(one)) for one in params]
+        return names, [model.fit(**training) for model in models]
+    if training is not None:
+        raise ValueError("training is for the candidates of a search; these are fitted already.")
+    if hasattr(candidates, "estimators") and hasattr(candidates, "max_disparities"):
+        limits = np.asarray(candidates.max_disparities).tolist()
+        return [f"limit {limit:.3g}" for limit in limits], list(candidates.estimators)
+    if isinstance(candidates, Mapping) and candidates:
+        return [str(name) for name in candidates], list(candidates.values())
+    if isinstance(candidates, Sequence) and not isinstance(candidates, str) and len(candidates):
+        return [f"candidate {k}" for k in range(len(candidates))], list(candidates)
+    raise TypeError(
+        "candidates must be a FairnessPath, a fitted search, or a list or dict of fitted models, "
+        f"got {candidates!r}."
+    )
+
+
+def _cloned(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with copies of the estimators among them."""
+    return {name: clone(value, safe=False) for name, value in params.items()}
+
+
+def _positive(model: Any, pos_label: ClassLabel) -> Any:
+    """Return the positive class; raise unless there are two."""
+    classes = np.asarray(getattr(model, "classes_", ())).tolist()
+    if len(classes) != 2 or (pos_label is not None and pos_label not in classes):
+        raise ValueError(
+            f"Candidates must be fitted classifiers of two classes, and pos_label one of them or "
+            f"None; got {type(model).__name__} with the classes {classes}, pos_label={pos_label!r}."
+        )
+    return classes[1] if pos_label is None else pos_label
+
+
+def _drawn(found: Alternatives) -> list[dict[str, Any]]:
+    """Return the candidates in points: changes of accuracy across, of the disparity up."""
+    return [
+        {
+            "name": row.candidate,
+            "x": 100 * row.accuracy_change,
+            "y": 100 * row.disparity_change,
+            "x_ends": (100 * row.accuracy_change_low, 100 * row.accuracy_change_high),
+            "y_ends": (100 * row.disparity_change_low, 100 * row.disparity_change_high),
+        }
+        for row in list[Any](found.table.itertuples())
+    ]
+
+
+def _picture(found: Alternatives) -> dict[str, Any]:
+    """Return the coordinates of the picture of a page, 300 wide and 200 high."""
+    rows = _drawn(found)
+    limit = -100 * found.max_loss
+    across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
+    up = [0.0, *(end for row in rows for end in row["y_ends"])]
+    x_low, x_high = min(across), max(across) + DUST
+    y_low, y_high = min(up), max(up) + DUST
+
+    def x(value: float) -> float:
+        return float(round(300 * (value - x_low) / (x_high - x_low), 1))
+
+    def y(value: float) -> float:
+        return float(round(200 - 200 * (value - y_low) / (y_high - y_low), 1))
+
+    return {
+        "points": [
+            {
+                "name": row["name"],
+                "x": x(row["x"]),
+                "y": y(row["y"]),
+                "x_ends": [x(end) for end in row["x_ends"]],
+                "y_ends": [y(end) for end in row["y_ends"]],
+                "kind": "baseline"
+                if k == found.baseline
+                else "selected"
+                if k == found.selected
+                else "other",
+            }
+            for k, row in enumerate(rows)
+        ],
+        "limit": x(limit),
+        "zero": y(0.0),
+        "x": [(x(at), text) for at, text in ticks(x_low, x_high)],
+        "y": [(y(at), text) for at, text in ticks(y_low, y_high)],
+    }

@@ -1,0 +1,226 @@
+"""Less discriminatory alternatives: what is found, how certain it is, and what is shown."""
+
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier
+from skfair.model_selection import fairness_path
+from skfair.report import alternatives
+from skfair.report.paired import changes_table, count_people, resampled
+from tests.report.test_pages import Page
+
+NAME = "demographic_parity_difference"
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 4000)
+    X = np.column_stack([rng.normal(size=4000) + 0.8 * (sex == "m"), rng.normal(size=4000)])
+    y = (X[:, 1] + 0.6 * X[:, 0] + rng.normal(size=4000) > 0).astype(int)
+    return X[:2000], y[:2000], sex[:2000], X[2000:], y[2000:], sex[2000:]
+
+
+@pytest.fixture(scope="module")
+def path(sample):
+    X, y, sex, *_ = sample
+    model = ConstrainedERMClassifier("demographic_parity")
+    return fairness_path(model, X, y, sensitive_features=sex, max_disparities=[0.3, 0.1, 0.03])
+
+
+@pytest.fixture(scope="module")
+def found(sample, path):
+    *_, X, y, sex = sample
+    return alternatives(path, X, y, sensitive_features=sex, max_loss=0.06, n_bootstrap=300)
+
+
+@pytest.mark.parametrize(
+    "metric", [NAME, "equalized_odds_difference", "predictive_parity_difference"]
+)
+def test_the_table_is_that_of_the_metrics(sample, path, metric):
+    *_, X, y, sex = sample
+    age = np.arange(2000) % 2
+    groups = pd.DataFrame({"sex": sex, "age": age})
+    own = alternatives(
+        path, X, y, sensitive_features=groups, metric=metric, n_bootstrap=20, max_loss=0.02
+    )
+    best = int(own.table["accuracy"].idxmax())
+    assert own.baseline == best
+    for row, model in zip(own.table.itertuples(), path.estimators, strict=True):
+        p = model.predict(X)
+        value = getattr(metrics, metric)(y, p, sensitive_features=groups)
+        assert row.disparity == pytest.approx(value)
+        assert row.accuracy == pytest.approx((p == y).mean())
+        assert row.disparity_change == pytest.approx(row.disparity - own.table["disparity"][best])
+        assert row.is_within_loss == (row.accuracy_change >= -0.02)
+
+
+def test_the_smallest_disparity_within_the_loss(found, path):
+    within = found.table[found.table["accuracy"] >= found.table["accuracy"].max() - 0.06]
+    assert found.selected == within["disparity"].idxmin()
+    assert found.estimator is path.estimators[found.selected]
+    assert found.selected != found.baseline
+    assert found.table.loc[found.selected, "is_shown"]
+    base = found.table.loc[found.baseline]
+    assert (base["disparity_change"], base["disparity_change_low"]) == (0, 0)
+
+
+def test_a_smaller_loss_allows_less(sample, path):
+    *_, X, y, sex = sample
+    disparities = [
+        alternatives(
+            path, X, y, sensitive_features=sex, max_loss=loss, n_bootstrap=10
+        ).table["disparity"].iloc[-1 if loss == 1 else 0]
+        for loss in (0, 1)
+    ]  # fmt: skip
+    assert disparities[1] <= disparities[0]
+    every = alternatives(path, X, y, sensitive_features=sex, max_loss=1, n_bootstrap=10)
+    assert every.selected == every.table["disparity"].idxmin()
+
+
+def test_if_there_is_none_it_is_said(sample):
+    *_, X, y, sex = sample
+    model = LogisticRegression().fit(X, y)
+    same = alternatives([model, model], X, y, sensitive_features=sex, n_bootstrap=10)
+    assert same.selected == same.baseline
+    assert "None of the 1 other candidates has less disparity" in repr(same)
+
+
+def test_the_intervals_are_those_of_pairs():
+    """Two models that decide alike for nearly everybody differ by little, however uncertain each
+    of them is; and the interval is that of the textbook for a difference of paired shares."""
+    rng = np.random.default_rng(0)
+    codes, y = np.repeat([0, 1], 1000), rng.integers(0, 2, 2000)
+    first = rng.random(2000) < 0.3 + 0.2 * codes
+    second = first & ~((rng.random(2000) < 0.04) & (codes == 1))
+    people = count_people(y == 1, [first, second], codes)
+    draws = resampled(people, NAME, 4000, np.random.RandomState(0))
+    table = changes_table(["a", "b"], people, NAME, draws, True, 0.95, 0.01)
+    row = table.loc[1]
+    change = second.astype(float) - first
+    error = np.sqrt(sum(change[codes == g].var() / 1000 for g in (0, 1)))
+    margin = row["disparity_change_high"] - row["disparity_change"]
+    assert margin == pytest.approx(1.96 * error, rel=0.05)
+    alone = np.sqrt(sum(first[codes == g].var() / 1000 for g in (0, 1)))
+    assert error < alone / 3
+
+
+def test_the_intervals_of_all_candidates_hold_together():
+    """Of 120 samples the truth of some candidate is missed in few."""
+    missed = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        codes = np.repeat([0, 1], 400)
+        y = rng.random(800) < 0.5
+        base = rng.random(800) < np.where(codes, 0.6, 0.3)
+        others = [base ^ (rng.random(800) < 0.1) for _ in range(6)]
+        truth = 0.3 * 0.8 - 0.3  # a tenth is turned over, so rates come closer by a fifth
+        people = count_people(y, [base, *others], codes)
+        draws = resampled(people, NAME, 200, np.random.RandomState(seed))
+        table = changes_table(list("abcdefg"), people, NAME, draws, True, 0.95, 0.01).iloc[1:]
+        missed += (
+            (table["disparity_change_low"] > truth) | (table["disparity_change_high"] < truth)
+        ).any()
+    assert missed <= 14  # 6 expected; above 14 has a probability of 0.001
+
+
+def test_the_model_in_use_is_the_baseline(sample, path):
+    *_, X, y, sex = sample
+    used = LogisticRegression().fit(sample[0], sample[1])
+    own = alternatives(path, X, y, sensitive_features=sex, before=used, n_bootstrap=20)
+    assert own.table["candidate"][own.baseline] == "before"
+    assert len(own.table) == len(path.estimators) + 1
+
+
+def test_candidates_of_a_search_are_fitted_again(sample):
+    X, y, _, X_test, y_test, sex_test = sample
+    search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, cv=2).fit(X, y)
+    own = alternatives(
+        search, X_test, y_test, sensitive_features=sex_test, training={"X": X, "y": y},
+        n_bootstrap=20,
+    )  # fmt: skip
+    assert own.table["candidate"].tolist() == ["C=0.0001", "C=1.0"]
+    for model, C in zip(own.models, (1e-4, 1.0), strict=True):
+        expected = LogisticRegression(C=C).fit(X, y).coef_
+        np.testing.assert_array_equal(model.coef_, expected)
+    with pytest.raises(ValueError, match="keeps only its best model"):
+        alternatives(search, X_test, y_test, sensitive_features=sex_test)
+
+
+def test_certificates_cover_all_candidates(sample, path):
+    *_, X, y, sex = sample
+    own = alternatives(path, X, y, sensitive_features=sex, certify=True, n_bootstrap=20)
+    alone = [
+        metrics.disparity_upper_bound(
+            "demographic_parity", None, model.predict(X), sensitive_features=sex
+        )
+        for model in path.estimators
+    ]
+    assert (own.table["certified"] > alone).all()  # for three at once it must be larger
+    assert (own.table["certified"] > own.table["disparity"]).all()
+    assert "In the population at most" in own.to_html()
+
+
+def test_names_of_classes(sample, path):
+    *_, X, y, sex = sample
+    model = LogisticRegression().fit(X, np.array(["no", "yes"])[y])
+    own = alternatives(
+        {"a": model}, X, np.array(["no", "yes"])[y], sensitive_features=sex, pos_label="no",
+        n_bootstrap=10, metric="equal_opportunity_difference",
+    )  # fmt: skip
+    value = metrics.equal_opportunity_difference(
+        y == 0, model.predict(X) == "no", sensitive_features=sex
+    )
+    assert own.table["disparity"].item() == pytest.approx(value)
+
+
+def test_it_is_shown(found, tmp_path):
+    text = found.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+    page = Page(text)
+    assert page.open == []
+    assert not page.unlabelled
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("caption") == tags.count("table") == 1
+    assert not re.search(r"https?:|//\w+\.|@import|url\(", text)
+    for line in repr(found).split("\n"):
+        assert line in page.text
+    for name in found.table["candidate"]:
+        assert name in page.text
+    assert found.sentences()[0] in found._repr_html_()
+    ax = found.plot()
+    assert ax.get_xlabel() == "change of accuracy in points"
+    assert found.plot(ax) is ax
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "demographic_parity"}, "Did you mean"),
+        ({"max_loss": 2}, "max_loss"),
+        ({"candidates": []}, "candidates must be"),
+        ({"candidates": "path"}, "candidates must be"),
+        ({"training": {"X": 1}}, "fitted already"),
+        ({"pos_label": 7}, "pos_label"),
+        ({"n_bootstrap": 0}, "n_bootstrap"),
+    ],
+)
+def test_errors(sample, path, change, message):
+    *_, X, y, sex = sample
+    given = {"candidates": path, "X": X, "y": y, "sensitive_features": sex, **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        alternatives(given.pop("candidates"), given.pop("X"), given.pop("y"), **given)
+
+
+def test_the_same_search_twice(sample, path, found):
+    *_, X, y, sex = sample
+    again = alternatives(path, X, y, sensitive_features=sex, max_loss=0.06, n_bootstrap=300)
+    pd.testing.assert_frame_equal(again.table, found.table)
