@@ -73,6 +73,18 @@ class Alternatives:
     See Also
     --------
     skfair.model_selection.fairness_path : Fits the candidates.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import alternatives
+    >>> loans = make_loans(3000, random_state=0)
+    >>> X, y = loans.data[["income", "age"]].fillna(0), loans.target
+    >>> model = LogisticRegression().fit(X, y)
+    >>> found = alternatives([model], X, y, sensitive_features=loans.sensitive_features["sex"])
+    >>> found.estimator is model
+    True
     """
 
     def __init__(
@@ -364,7 +376,7 @@ def _cloned(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: clone(value, safe=False) for name, value in params.items()}
 
 
-def _positive(model: Any, pos_label: ClassLabel) -> Any:
+def _positive(model: object, pos_label: ClassLabel) -> Any:
     """Return the positive class; raise unless there are two."""
     classes = np.asarray(getattr(model, "classes_", ())).tolist()
     if len(classes) != 2 or (pos_label is not None and pos_label not in classes):

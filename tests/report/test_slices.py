@@ -1,0 +1,192 @@
+"""Subgroups over all columns against brute force, and p-values that cover the whole search."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.report import audit, find_subgroups
+from skfair.report.slices import MOST_LEVELS
+
+
+def brute_force(levels, measures, depth, min_size):
+    """Every subgroup by loops over levels; ``levels`` is a table of their names."""
+    found = {}
+    for size in range(1, depth + 1):
+        for columns in combinations(levels.columns, size):
+            for row in product(*(levels[column].unique() for column in columns)):
+                is_in = np.ones(len(levels), bool)
+                for column, level in zip(columns, row, strict=True):
+                    is_in &= (levels[column] == level).to_numpy()
+                if min(is_in.sum(), (~is_in).sum()) < min_size:
+                    continue
+                name = ", ".join(f"{c}={v}" for c, v in zip(columns, row, strict=True))
+                name = name if size > 1 else f"{columns[0]}={row[0]}"
+                for measure, (values, counted, weights) in measures.items():
+                    inside, outside = counted & is_in, counted & ~is_in
+                    if min(inside.sum(), outside.sum()) < min_size:
+                        continue
+                    means = [
+                        np.average(values[one], weights=weights[one]) for one in (inside, outside)
+                    ]
+                    found[measure, name] = (is_in.sum(), *means)
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame(
+        {
+            "age": rng.normal(40, 12, 2500).round(1),
+            "children": rng.integers(0, 3, 2500),
+            "region": rng.choice(["n", "s", "w"], 2500),
+            "is_new": rng.random(2500) < 0.3,
+        }
+    )
+    columns.loc[::50, "age"] = np.nan
+    score = rng.random(2500)
+    y = (rng.random(2500) < score).astype(int)
+    is_hard = ((columns["region"] == "s") & columns["is_new"]).to_numpy()
+    score = np.where(is_hard, score**3, score)
+    p = (score > 0.5).astype(int)
+    edges = np.quantile(columns["age"].dropna(), [0.25, 0.5, 0.75])
+    texts = [f"{edge:.3g}" for edge in edges]
+    names = [f"under {texts[0]}", f"{texts[0]} to under {texts[1]}"]
+    names += [f"{texts[1]} to under {texts[2]}", f"{texts[2]} and over"]
+    bins = pd.cut(columns["age"], [-np.inf, *edges, np.inf], right=False, labels=names)
+    levels = columns.assign(age=bins.astype(object).fillna("missing")).astype(str)
+    return columns, levels, y, p, score
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_search_is_brute_force(sample, weighted):
+    columns, levels, y, p, score = sample
+    w = np.random.default_rng(1).uniform(0.8, 1.2, y.size) if weighted else np.ones(y.size)
+    found = find_subgroups(
+        y, p, score, columns=columns, depth=2, n_simulations=20,
+        sample_weight=w if weighted else None,
+    )  # fmt: skip
+    every = np.ones(y.size, bool)
+    measures = {
+        "selection_rate": (p == 1, every, w),
+        "true_positive_rate": (p == 1, y == 1, w),
+        "false_positive_rate": (p == 1, y == 0, w),
+        "accuracy": (p == y, every, w),
+        "mean_residual": (y - score, every, w),
+    }
+    expected = brute_force(levels, measures, 2, 30)
+    own = {(row.measure, row.subgroup): row for row in found.itertuples()}
+    if not weighted:  # weights make the effective number of rows of a few smaller
+        assert set(own) == set(expected)
+    assert len(own) > 0.95 * len(expected)
+    for key, row in own.items():
+        n, value, rest = expected[key]
+        assert row.n == n
+        assert (row.value, row.rest) == pytest.approx((value, rest))
+        assert row.difference == pytest.approx(value - rest)
+
+
+def test_what_a_model_does_wrong_is_on_top(sample):
+    columns, _, y, p, score = sample
+    found = find_subgroups(y, p, score, columns=columns, n_simulations=200)
+    top = found[found["measure"] == "mean_residual"].iloc[0]
+    assert top["subgroup"] == "region=s, is_new=True"
+    assert top["is_beyond_chance"]
+    assert top["difference"] > 0.1  # scores are too low for them
+
+
+def test_numbers():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=3000), rng.normal(size=3000)
+    found = find_subgroups(y, y - 0.5 * (x > 1), columns={"x": x}, task="numbers", n_bins=10)
+    top = found.groupby("measure").first()
+    assert (top["subgroup"].str.endswith("and over")).all()
+    assert top["is_beyond_chance"].all()
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.03])
+@pytest.mark.parametrize("most", [10**6, 1000])
+def test_noise_is_rarely_called_a_discovery(rate, most, monkeypatch):
+    """By dealing out all values, and by a sample of the rows; also where outcomes are rare."""
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", most)
+    n_found = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        columns = {f"c{j}": rng.integers(0, 4, 2000) for j in range(3)}
+        columns["x"] = rng.normal(size=2000)
+        p = (rng.random(2000) < rate).astype(int)
+        found = find_subgroups(None, p, columns=columns, n_simulations=99, random_state=seed)
+        assert len(found) > 80
+        n_found += found["is_beyond_chance"].any()
+    assert n_found <= 9  # 3 expected; above 9 has a probability of 0.001
+
+
+def test_p_values_are_those_of_an_audit():
+    """Of few attributes an audit searches the same subgroups, by other simulations."""
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame({f"c{j}": rng.integers(0, 3, 3000) for j in range(3)})
+    p = (rng.random(3000) < 0.3 + 0.06 * (columns["c0"] == 1)).astype(int)
+    options = {"depth": 2, "n_simulations": 2000}
+    found = find_subgroups(None, p, columns=columns, **options).set_index("subgroup")
+    other = audit(None, p, sensitive_features=columns, **options).subgroups.set_index("subgroup")
+    both = found.join(other.add_suffix("_audit"), how="inner")
+    assert len(both) > 10
+    np.testing.assert_allclose(both["standard_errors"], both["standard_errors_audit"])
+    np.testing.assert_allclose(both["p_value"], both["p_value_audit"], atol=0.04)
+
+
+def test_a_sample_says_the_same_as_all_rows(sample, monkeypatch):
+    columns, _, y, p, score = sample
+    options = {"columns": columns, "n_simulations": 1000}
+    every = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", 1200)
+    sampled = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    both = every.join(sampled.add_suffix("_sampled"))
+    assert len(both) == len(every) == len(sampled)
+    clear = both["p_value"] < 0.2
+    assert clear.any()
+    np.testing.assert_allclose(both["p_value"][clear], both["p_value_sampled"][clear], atol=0.12)
+
+
+def test_rare_levels_are_put_together():
+    rng = np.random.default_rng(0)
+    names = np.array([f"town {j}" for j in range(40)])
+    town = names[np.minimum(rng.geometric(0.08, 5000), 39)]
+    found = find_subgroups(None, rng.integers(0, 2, 5000), columns={"town": town}, n_simulations=9)
+    levels = found["subgroup"].str.removeprefix("town=")
+    assert "others" in set(levels)
+    assert len(levels) == MOST_LEVELS
+    few = pd.Series(town).value_counts().index[: MOST_LEVELS - 1]
+    assert set(levels) == {*few, "others"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": {}}, "columns"),
+        ({"columns": {"a": np.zeros(59)}}, "59 rows"),
+        ({"depth": 0}, "depth"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"y_pred": None}, "neither"),
+    ],
+)
+def test_errors(change, message):
+    given = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 2}
+    given |= {"columns": {"a": np.arange(60) % 3}, **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        find_subgroups(given.pop("y_true"), **given)
+
+
+def test_too_many_subgroups_are_refused(sample, monkeypatch):
+    columns, _, y, p, _ = sample
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SUBGROUPS", 20)
+    with pytest.raises(ValueError, match="Pass depth=1"):
+        find_subgroups(y, p, columns=columns)
+
+
+def test_the_same_search_twice(sample):
+    columns, _, y, p, _ = sample
+    pair = [find_subgroups(y, p, columns=columns, n_simulations=50) for _ in range(2)]
+    pd.testing.assert_frame_equal(*pair)
