@@ -5,7 +5,7 @@ of clusterings are written as people would write them, and opened dark and light
 Faults are:
 
 - a message on the console, or a page that asks the network for something;
-- a page that can be scrolled sideways;
+- a page that can be scrolled sideways, or a table that is cut;
 - anything that axe-core objects to: contrast, headings, names for readers of screens;
 - a table that the keyboard cannot sort, a slider that the keyboard cannot move;
 - a page that says less where scripts are off;
@@ -35,6 +35,14 @@ from skfair.report import Audit, audit
 
 MOST_SHEETS = 6
 KEYS_TO_ANYTHING = 400
+# Phones, small screens, large ones.
+AUDIT_WIDTHS = {**WIDTHS, "middle": 1024}
+CUT = """() => {
+  document.querySelectorAll('details').forEach(details => { details.open = true; });
+  const cut = () => [...document.querySelectorAll('.scroll')].filter(
+    e => e.scrollWidth > e.clientWidth + 1).map(e => 'cut: ' + e.getAttribute('aria-label'));
+  return new Promise(done => setTimeout(() => done(cut()), 100));
+}"""
 AXE_ALL = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(
   v => `${v.id}: ${v.nodes[0].target.join(' ')}: ${v.nodes[0].any[0]?.message || v.help}`)"""
 FOCUS = """() => {
@@ -131,7 +139,7 @@ def printed(page: Page, file: Path) -> Iterator[str]:
 def looked_at(browser: Browser, name: str, file: Path, axe: str) -> Iterator[str]:
     """Yield the faults of one audit."""
     address = file.resolve().as_uri()
-    for width, pixels in WIDTHS.items():
+    for width, pixels in AUDIT_WIDTHS.items():
         for theme in THEMES:
             said: list[str] = []
             page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
@@ -149,6 +157,7 @@ def looked_at(browser: Browser, name: str, file: Path, axe: str) -> Iterator[str
                 page.evaluate(axe)
                 said += page.evaluate(AXE_ALL)
             said += keyboard(page)
+            said += page.evaluate(CUT)
             if (theme, width) == ("light", "wide"):
                 said += printed(page, file.with_suffix(".pdf"))
             yield from (f"{name} ({theme}, {width}): {fault}" for fault in said)
@@ -170,7 +179,7 @@ def main() -> None:
             sizes[name] = file.stat().st_size
             faults += looked_at(browser, name, file, axe)
         browser.close()
-    looks = len(THEMES) * len(WIDTHS)
+    looks = len(THEMES) * len(AUDIT_WIDTHS)
     largest = max(sizes.values()) / 1e6
     print(f"{len(sizes)} audits, {looks} looks each, {len(faults)} faults; up to {largest:.2f} MB")
     print("\n".join(faults))

@@ -22,6 +22,31 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// A table that is wider than its place is shown row by row, each value with the head of its column.
+const places = [...document.querySelectorAll(".scroll")];
+const fit = () => {
+  for (const place of places) {
+    const table = place.querySelector("table");
+    table.classList.remove("stacked");
+    table.classList.toggle("stacked", place.scrollWidth > place.clientWidth + 1);
+  }
+};
+for (const table of document.querySelectorAll(".scroll table")) {
+  const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+  table.setAttribute("role", "table");
+  for (const part of [table.tHead, ...table.tBodies]) part.setAttribute("role", "rowgroup");
+  for (const row of table.rows) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((cell, column) => {
+      cell.dataset.head = heads[column];
+      const isHead = cell.tagName === "TH";
+      cell.setAttribute("role", !isHead ? "cell" : row.parentNode === table.tHead ? "columnheader" : "rowheader");
+    });
+  }
+}
+addEventListener("resize", fit);
+document.addEventListener("toggle", fit, true);
+fit();
 const slider = document.getElementById("limit");
 if (slider) {
   const rows = [...document.querySelectorAll("#path tbody tr")];
