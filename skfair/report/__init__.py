@@ -4,8 +4,7 @@ The same from a shell: ``python -m skfair audit data.csv --help``.
 """
 
 from skfair.report.audit import Audit, audit
-from skfair.report.checks import Check
-from skfair.report.less_discriminatory import Alternatives, alternatives
+from skfair.report.less_discriminatory import alternatives
 from skfair.report.slices import find_subgroups
 
-__all__ = ["alternatives", "Alternatives", "audit", "Audit", "Check", "find_subgroups"]
+__all__ = ["alternatives", "audit", "Audit", "find_subgroups"]
