@@ -1,0 +1,139 @@
+"""Which procedure produced each result, and what is lost without it.
+
+Limits are kept by a few procedures that follow each other: rounds of smooth problems, errors in
+place of the loss, line searches, moves of rows. Every case of the gate (:mod:`benchmarks.frontier`)
+is fitted with all of them, and once more without each: how often that changes what is decided on
+new rows, and what it costs at equal disparity of new rows. What changes hardly any result, and
+loses nothing when it is left out, should go.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.frontier import FAMILIES, Row, compared
+from benchmarks.harness import Table, data_folder
+
+# Splits of the data that the gate itself does not use.
+SEEDS = (101, 102)
+
+
+class Procedure(NamedTuple):
+    """A function of the package, and what stands in its place when it is left out."""
+
+    name: str
+    family: str  # of cases of the gate
+    where: str  # module, or module and class
+    function: str
+    substitute: Callable[..., Any]
+
+
+def _second(first: Any, second: Any, *_: Any, **__: Any) -> Any:
+    """Return what was there before: the second argument."""
+    return second
+
+
+def _best(search: Any, start: Any, best: Any) -> Any:
+    return best
+
+
+def _first_prices(search: Any, can_part: bool) -> tuple[Any, float]:
+    from skfair.enforcement.decisions.choose import _searched
+
+    return _searched(search), 0.0
+
+
+STRICT, CHOOSE = "skfair.enforcement.strict", "skfair.enforcement.decisions.choose"
+PARTIAL = "skfair.enforcement.strict_partial"
+PLACEMENT = "skfair.problems.clustering.placement:Placement"
+PROCEDURES = (
+    Procedure("a sample of many rows first", "erm", STRICT, "few_rows", lambda *_: None),
+    Procedure("steps on true rates", "erm", STRICT, "suits_rate_steps", lambda *_: False),
+    Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
+    Procedure("scale of steep scores", "erm", STRICT, "scaled_if_steep", _second),
+    Procedure("scale of scores of networks", "erm", STRICT, "scaled_scores", _second),
+    Procedure(
+        "exact windows of thresholds", "decide", CHOOSE, "window_prices", lambda *_, **__: None
+    ),
+    Procedure("parting of tied rows", "decide", CHOOSE, "_priced", _first_prices),
+    Procedure("search with fines", "decide", CHOOSE, "mended", _best),
+    Procedure("random moves of blind decisions", "decide", CHOOSE, "moved", _second),
+    Procedure(
+        "last line searches",
+        "decide",
+        "skfair.enforcement.decisions.prices:PriceSearch",
+        "polished",
+        _second,
+    ),
+    Procedure("random moves within an interval", "partial", PARTIAL, "_wander", lambda *_: []),
+    Procedure("exchange of rows", "cluster", PLACEMENT, "improve", lambda *_, **__: None),
+    Procedure("repair of single rows", "cluster", PLACEMENT, "repair", lambda *_, **__: None),
+)
+
+
+def _owner(procedure: Procedure) -> Any:
+    """Return the module or class whose function it is."""
+    module, _, name = procedure.where.partition(":")
+    owner = importlib.import_module(module)
+    return getattr(owner, name) if name else owner
+
+
+@contextmanager
+def without(procedure: Procedure) -> Iterator[None]:
+    """Leave a procedure out."""
+    with patch.object(_owner(procedure), procedure.function, procedure.substitute):
+        yield
+
+
+def main(*, quick: bool) -> list[Row]:
+    """Fit the cases of the gate with all procedures, and without each."""
+    if data_folder() is None:
+        return []
+    rows: list[Row] = []
+    seeds = SEEDS[:1] if quick else SEEDS
+    for family in dict.fromkeys(p.family for p in PROCEDURES):
+        rows += [{**row, "without": ""} for row in FAMILIES[family](seeds)]
+    for procedure in PROCEDURES:
+        with without(procedure):
+            rows += [
+                {**row, "without": procedure.name} for row in FAMILIES[procedure.family](seeds)
+            ]
+    return rows
+
+
+def tables(results: Sequence[Row]) -> dict[str, Table]:
+    """Return what each procedure does, for the record."""
+    if not results:
+        return {}
+    columns = ["procedure", "fits", "changes the result, %", "worth that it gains"]
+    columns += ["standard error", "violated without it", "CPU with it / without"]
+    return {"gains": Table("procedures", columns, [_line(p, results) for p in PROCEDURES])}
+
+
+def _line(procedure: Procedure, results: Sequence[Row]) -> tuple[Any, ...]:
+    full, bare = (
+        [r for r in results if r["without"] == name and r["cell"].split()[0] == procedure.family]
+        for name in ("", procedure.name)
+    )
+    a, b = (pd.DataFrame(rows)[["worth", "gap"]].to_numpy() for rows in (full, bare))
+    changed = (a != b).any(axis=1)
+    # Cells in which nothing changes would only make the gain of the others look small.
+    cells = {row["cell"] for row, is_other in zip(full, changed, strict=True) if is_other}
+    gains = [cell.gain for cell in compared(bare, full) if cell.cell in cells] or [0.0]
+    error = float(np.std(gains, ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
+    return (
+        f"{procedure.family}: {procedure.name}",
+        len(full),
+        100 * float(changed.mean()),
+        float(np.mean(gains)),
+        error,
+        sum(row["broken"] for row in bare) - sum(row["broken"] for row in full),
+        sum(row["cpu"] for row in full) / sum(row["cpu"] for row in bare),
+    )
