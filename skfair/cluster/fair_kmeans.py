@@ -109,8 +109,8 @@ class FairKMeans(
     n_init : "auto" or int, default="auto"
         Number of runs, of which the cheapest is kept ("variational" and "smooth": that of least
         objective, which weighs fairness too). Each run starts twice: from plain k-means,
-        and from k-means on the points relative to their group's mean. "auto" is one run whose
-        starts are the best of three.
+        and from k-means on the points relative to their group's mean, the best of three each.
+        "auto" is one run; more runs begin with that one, so that they are never worse.
     max_iter : int, default=100
         Largest number of rounds per run.
     tol : float, default=1e-4
@@ -341,8 +341,7 @@ class FairKMeans(
     ) -> Clustering:
         """Start from plain k-means and run the solver once."""
         rng = check_random_state(seed)
-        n_trials = 3 if isinstance(self.n_init, str) else 1
-        starts = starting_centers(problem, self.init, n_trials, rng)
+        starts = starting_centers(problem, self.init, rng)
         return solver.cluster(
             problem,
             starts,

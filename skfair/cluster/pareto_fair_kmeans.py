@@ -218,7 +218,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             return balance_rules(groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0])
 
         def starts(rng: np.random.RandomState) -> list[FloatArray]:
-            runs = [starting_centers(problem, self.init, 3, rng) for _ in range(self.n_init)]
+            runs = [starting_centers(problem, self.init, rng) for _ in range(self.n_init)]
             return [start for run in runs for start in run]
 
         problem = clustering_problem(data, rules_of(1.0), self.n_clusters)

@@ -17,10 +17,13 @@ from skfair.utils.warn import hidden
 
 # Starting centres are sought on at most this many points.
 _START_SAMPLE = 10_000
+# Runs of plain k-means, of which the best one is a start: with one each, ten fair runs from twenty
+# starts were worse than one from six on Adult with five clusters (cost 2389 against 2376).
+_TRIALS = 3
 
 
 def starting_centers(
-    problem: RepresentationProblem, init: Any, n_trials: int, rng: np.random.RandomState
+    problem: RepresentationProblem, init: Any, rng: np.random.RandomState
 ) -> list[FloatArray]:
     """Return the (scaled) centres that were given, or those of two plain k-means runs.
 
@@ -42,7 +45,7 @@ def starting_centers(
         ]
         means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, None]
         seen.append(points - means.astype(points.dtype)[cells])
-    plain, *apart = best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
+    plain, *apart = best_runs(seen, weights, problem.n_clusters, init, _TRIALS, rng)
     has_all_columns = points.shape[1] == problem.X.shape[1]
     starts = [plain.cluster_centers_ if has_all_columns else part.means(plain.labels_)[0]]
     for kmeans in apart:

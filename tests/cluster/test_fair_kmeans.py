@@ -700,3 +700,16 @@ def test_limits_that_swaps_miss_by_less_than_a_row_are_said():
     with pytest.warns(ConvergenceWarning, match="limits are missed"):
         model.fit(X, sensitive_features=sex)
     assert model.status_ == "infeasible"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_more_runs_are_never_worse_than_the_usual_one(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 3)) + rng.choice(4.0 * rng.normal(size=(9, 3)), 400)
+    groups = np.where(X[:, 0] + rng.normal(size=400) > 0, "a", "b")
+    costs = [
+        FairKMeans(5, n_init=n, random_state=seed).fit(X, sensitive_features=groups).inertia_
+        for n in ("auto", 1, 2, 10)
+    ]
+    assert costs[0] == costs[1]
+    assert costs[1] >= costs[2] >= costs[3]
