@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray, MatrixLike
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.placement import Placement
-from skfair.solvers.clustering.assignment import place
 from skfair.utils.threads import over_blocks
 
 _TINY = 1e-300
@@ -104,40 +101,3 @@ def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> 
 def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> float:
     """Return the mean of what the rows pay in their clusters."""
     return float(np.average(costs[np.arange(labels.size), labels], weights=weights))
-
-
-def means_of(X: Any, labels: NDArray[Any], weights: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the weighted means of the rows of each cluster; an empty one keeps its place."""
-    n_clusters = empty.shape[0]
-    shares: Any = sparse.csr_array(
-        (weights, (labels, np.arange(labels.size))), shape=(n_clusters, labels.size)
-    )
-    total = np.bincount(labels, weights, n_clusters)[:, None]
-    sums = (shares @ X).toarray() if sparse.issparse(X) else shares @ X
-    return np.asarray(np.where(total > 0, sums / np.where(total > 0, total, 1), empty))
-
-
-class Moved(NamedTuple):
-    """An assignment, what rows pay in it, its centres, and the rounds."""
-
-    placement: Placement
-    costs: FloatArray
-    centers: FloatArray
-    n_rounds: int
-
-
-def move_centers(X: Any, problem: CostProblem, start: Moved) -> Moved:
-    """Move centres to the means of their rows and assign again, until the cost settles."""
-    best, found, centers = start, start.placement, start.centers
-    cost = mean_cost(start.costs, found.labels, problem.weights)
-    for n_rounds in range(start.n_rounds + 1, start.n_rounds + _MOST_ROUNDS):
-        centers = means_of(X, found.labels, problem.weights, centers)
-        costs = distances_between(X, centers)
-        found = place(problem, costs, found.multipliers)
-        before, cost = cost, mean_cost(costs, found.labels, problem.weights)
-        if found.violation > best.placement.violation + problem.rounding or cost >= before:
-            return best._replace(n_rounds=n_rounds)
-        best = Moved(found, costs, centers, n_rounds)
-        if cost > (1 - _SETTLED) * before:
-            break
-    return best

@@ -24,16 +24,10 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     CostFunction,
-    Moved,
-    centers_of,
-    cost_function,
     cost_table,
-    distances_between,
-    distances_to_centers,
     mean_cost,
 )
 from skfair.cluster.limits import representation_rules
-from skfair.cluster.relocation import improved
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.named_columns import take_columns
@@ -57,8 +51,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     """Clusters of any clusterer, with labels that keep the groups in proportion.
 
     Rows are assigned so that each cluster keeps the limits and the total cost is least: squared
-    distances to centres, or minus log probabilities. The clusters stay where they are, unless
-    ``update_centers`` is set.
+    distances to centres, or minus log probabilities. The clusters stay where they are; in
+    :class:`FairKMeans` centres follow their rows.
 
     Parameters
     ----------
@@ -76,12 +70,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     costs : callable, default=None
         ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
         distances to medoids, or of mixed columns. X is then passed on as it is.
-    update_centers : bool, default=False
-        Whether centres move: those that are hardly needed to where rows pay most, if a sample shows
-        that it pays, then all to the means of their rows, until the cost settles. It costs less at
-        the same limits; the clusters are then no longer those of the clusterer.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clusterer, if it has none of its own, and of the sample of ``update_centers``.
+        Seed of the clusterer, if it has none of its own.
 
     Attributes
     ----------
@@ -89,10 +79,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         The fitted clusterer.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, within the limits.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Where the centres have moved, with ``update_centers=True`` only.
-    n_iter_ : int
-        How often rows were assigned.
     cost_ : float
         Mean cost of the rows.
     cost_without_limits_ : float
@@ -149,7 +135,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
         "costs": [callable, None],
-        "update_centers": ["boolean"],
         "random_state": ["random_state"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -162,7 +147,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         relative_balance: bool = True,
         share_bounds: Any = None,
         costs: CostFunction | None = None,
-        update_centers: bool = False,
         random_state: Seed = None,
         sensitive: SensitiveLike = None,
     ) -> None:
@@ -171,7 +155,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
         self.costs = costs
-        self.update_centers = update_centers
         self.random_state = random_state
         self.sensitive = sensitive
 
@@ -209,13 +192,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         )
         others = {"sensitive_features": sensitive_features}
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
-        self._moved: NDArray[Any] | None = None
-        self.__dict__.pop("cluster_centers_", None)
-        costs = self._costs(data.X)
+        costs = cost_table(self.clusterer_, data.X, self.costs)
         problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
-        found, self.n_iter_ = assign(problem, costs, settle_iter=_SETTLING_STEPS), 1
-        if self.update_centers:
-            found, costs = self._move_centers(data.X, problem, found, costs)
+        found = assign(problem, costs, settle_iter=_SETTLING_STEPS)
         if found.is_feasible:
             found.settle()  # few rows, or heavy ones, have no cheap single moves
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
@@ -226,20 +205,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.__dict__.update(count_attributes(counts, data.groups))
         self.status_ = self._status(problem, found)
         return self
-
-    def _move_centers(
-        self, X: Any, problem: CostProblem, found: Placement, costs: FloatArray
-    ) -> tuple[Placement, FloatArray]:
-        if self.costs is not None or cost_function(self.clusterer_) is not distances_to_centers:
-            raise ValueError(
-                f"update_centers=True needs a clusterer with centres and costs=None; "
-                f"{type(self.clusterer_).__name__} is used with other costs."
-            )
-        start = Moved(found, costs, centers_of(self.clusterer_), 0)
-        moved = improved(X, problem, start, check_random_state(self.random_state))
-        self.n_iter_ += moved.n_rounds
-        self.cluster_centers_ = self._moved = moved.centers
-        return moved.placement, moved.costs
 
     def _checks(self) -> dict[str, Any]:
         if self.costs is not None:
@@ -285,12 +250,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             inner.set_params(random_state=seed)
         return inner.fit(X, **fit_arguments(self, inner, sample_weight, given, others))
-
-    def _costs(self, X: MatrixLike) -> FloatArray:
-        """Return what rows pay in each cluster."""
-        if self._moved is not None:
-            return distances_between(X, self._moved)
-        return cost_table(self.clusterer_, X, self.costs)
 
     def _problem(
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
@@ -338,7 +297,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         """
         check_is_fitted(self)
         codes = self._read_groups(X, sensitive_features)
-        costs = self._costs(self._read_features(X, **self._checks()))
+        costs = cost_table(self.clusterer_, self._read_features(X, **self._checks()), self.costs)
         for attribute in () if codes is None else codes:
             costs = costs + self.prices_.T[attribute]
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)
@@ -372,7 +331,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             sensitive_features = take_columns(X, self._sensitive.columns)
         if sensitive_features is None:
             raise ValueError("assign needs the groups of the rows: pass sensitive_features.")
-        costs = self._costs(rows)
+        costs = cost_table(self.clusterer_, rows, self.costs)
         groups = encode_groups(
             sensitive_features,
             n_samples=costs.shape[0],

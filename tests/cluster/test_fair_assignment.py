@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skfair.cluster import FairAssignment, FairKMeans
-from skfair.cluster.costs import Moved, mean_cost, move_centers
+from skfair.cluster.costs import mean_cost
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score
 from skfair.problems.clustering.cost_table import CostProblem
@@ -129,15 +129,13 @@ def test_the_unit_of_costs_does_not_matter(unit):
         assert other == pytest.approx(plain, rel=1e-6)
 
 
-@pytest.mark.parametrize("update_centers", [False, True])
-def test_a_far_offset_costs_no_digits(update_centers):
+def test_a_far_offset_costs_no_digits():
     X, groups = people(200)
     start = KMeans(3, n_init=1, random_state=0).fit(X).cluster_centers_
     X, start = X + 1e9, start + 1e9  # squares have 18 digits
     inner = KMeans(3, n_init=1, init=start)
-    model = FairAssignment(inner, update_centers=update_centers, random_state=0)
-    model.fit(X, sensitive_features=groups)
-    centers = model.cluster_centers_ if update_centers else model.clusterer_.cluster_centers_
+    model = FairAssignment(inner, random_state=0).fit(X, sensitive_features=groups)
+    centers = model.clusterer_.cluster_centers_
     distances = ((X[:, None] - centers) ** 2).sum(axis=2)
     assert model.cost_ == pytest.approx(distances[np.arange(200), model.labels_].mean(), rel=1e-6)
     assert np.array_equal(model.predict(X), distances.argmin(axis=1))
@@ -230,55 +228,6 @@ def test_groups_are_needed_for_a_batch():
     model = FairAssignment(KMeans(2, n_init=1)).fit(X, sensitive_features=groups)
     with pytest.raises(ValueError, match="needs the groups"):
         model.assign(X)
-
-
-def test_centres_that_move_cost_less():
-    X, groups = people(600, seed=4)
-    inner = MiniBatchKMeans(4, n_init=1, random_state=0)
-    stay = FairAssignment(inner).fit(X, sensitive_features=groups)
-    move = FairAssignment(inner, update_centers=True, random_state=2)
-    move.fit(X, sensitive_features=groups)
-    assert stay.n_iter_ == 1 < move.n_iter_
-    assert move.cost_ < 0.99 * stay.cost_
-    assert balance(move.labels_, groups) >= 0.8 * balance(np.zeros(groups.size), groups) - 1e-9
-    means = np.array([X[move.labels_ == k].mean(axis=0) for k in range(4)])
-    assert np.abs(means - move.cluster_centers_).max() < 0.05  # nearly a fixed point
-    own = ((X - move.cluster_centers_[move.labels_]) ** 2).sum(axis=1)
-    assert move.cost_ == pytest.approx(own.mean())
-    new_X, _ = people(seed=5)
-    nearest = ((new_X[:, None] - move.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
-    assert np.array_equal(move.predict(new_X), nearest)
-    assert not hasattr(stay, "cluster_centers_")
-    fair = FairKMeans(4, random_state=0).fit(X, sensitive_features=groups)
-    assert move.cost_ * groups.size <= fair.inertia_ * 1.05
-    for other in (GaussianMixture(2), FrozenEstimator(GaussianMixture(2).fit(X))):
-        with pytest.raises(ValueError, match="needs a clusterer with centres"):
-            FairAssignment(other, update_centers=True).fit(X, sensitive_features=groups)
-    again = move.set_params(update_centers=False).fit(X, sensitive_features=groups)
-    assert np.array_equal(again.labels_, stay.labels_)
-    assert not hasattr(again, "cluster_centers_")
-
-
-def test_a_cluster_without_rows_keeps_its_centre_while_others_move():
-    X, groups = people()
-    inner = KMeans(3, n_init=1, random_state=0).fit(X)
-    far = np.array([90.0, 90.0])
-    inner.cluster_centers_ = np.vstack([inner.cluster_centers_, far])
-    stay = FairAssignment(FrozenEstimator(inner), min_balance=0.0)
-    stay.fit(X + 0.3, sensitive_features=groups)  # there is something to gain
-    costs = ((X[:, None] + 0.3 - inner.cluster_centers_) ** 2).sum(axis=2)
-    problem = stay._problem(encode_groups(groups), None, 4)
-    start = Moved(assign(problem, costs), costs, inner.cluster_centers_, 1)
-    moved = move_centers(X + 0.3, problem, start)
-    assert moved.n_rounds > 1
-    assert 3 not in moved.placement.labels
-    assert np.array_equal(moved.centers[3], far)
-    # Unless a place is found where it is needed.
-    model = FairAssignment(FrozenEstimator(inner), min_balance=0.0, update_centers=True)
-    model.set_params(random_state=0).fit(X + 0.3, sensitive_features=groups)
-    assert 3 in model.labels_
-    own = moved.costs[np.arange(groups.size), moved.placement.labels]
-    assert model.cost_ < own.mean() < stay.cost_
 
 
 def test_many_rows_cost_hardly_more_than_by_all_their_prices():

@@ -518,7 +518,6 @@ def fair_assignment(rng: np.random.Generator) -> Fit:
     estimator = FairAssignment(
         inner,
         **draw_limit(rng, rows, intersectional),
-        update_centers=bool(rng.integers(2)) and not isinstance(inner, GaussianMixture),
         sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
