@@ -12,12 +12,14 @@ from skfair.utils.namesakes import warn_of_namesakes
 
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
+    from skfair.estimators.objective import Objective
     from skfair.groups.sensitive import Sensitive
 
 __all__ = [
     "__version__",
     "show_versions",
     "Certificate",
+    "Objective",
     "Sensitive",
     "classification",
     "cluster",
@@ -37,10 +39,11 @@ __all__ = [
     "report",
     "solvers",
 ]
-_SUBPACKAGES = tuple(__all__[4:])
+_SUBPACKAGES = tuple(__all__[5:])
 # Objects that several parts take, and the modules that they are in.
 _OBJECTS = {
     "Certificate": "skfair.estimators.certificate",
+    "Objective": "skfair.estimators.objective",
     "Sensitive": "skfair.groups.sensitive",
 }
 

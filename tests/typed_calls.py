@@ -98,7 +98,7 @@ def results() -> None:
     assert_type(
         ConstrainedERMRegressor().fit(X, scores, sensitive_features=sex).predict(X), Numbers
     )
-    decisions = FairDecisionClassifier(method="auto").fit(X, y, sensitive_features=sex)
+    decisions = FairDecisionClassifier(objective="f1").fit(X, y, sensitive_features=sex)
     assert_type(decisions.predict(X, sensitive_features=sex), Numbers)
     calibrated = PartialParityCalibrator(interval=(0, 0.3)).fit(X, y, sensitive_features=sex)
     assert_type(calibrated.predict_proba(X, sensitive_features=sex), Numbers)

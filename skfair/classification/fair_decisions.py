@@ -6,6 +6,7 @@ store them. A row is decided for the class with the largest probability minus pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -23,19 +24,14 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.decision_fitting import DecisionFitting
-from skfair.estimators.decisions import (
-    clash,
-    class_limits,
-    class_rules,
-    free_decisions,
-    read_worth,
-    report,
-)
+from skfair.estimators.decision_search import Before
+from skfair.estimators.decisions import clash, class_rules, report, report_objective
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
+from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
@@ -66,9 +62,10 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     constraint : str, Constraint or list of them, default="demographic_parity"
         Rules on rates of decisions, from :mod:`skfair.constraints`. With several classes each
         holds for each class against the rest, accuracy parity for all of them at once.
-    max_disparity : float or dict, default=0.05
+    max_disparity : float, dict or None, default=0.05
         The limit of the rules without one of their own; a dict has one for each attribute, None
-        for no limit, and needs ``Sensitive(crossed=False)`` if there are several.
+        for no limit, and needs ``Sensitive(crossed=False)`` if there are several. None finds the
+        smallest one at which the objective is reached: see ``objective``.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group of a person, which ``predict`` then needs. Otherwise it is
         estimated from the other columns. Using the group may be disparate treatment in law. Where
@@ -83,8 +80,13 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         generator of folds a list, since copies and files cannot hold one. "auto" means 5, or 10
         with ``confidence`` and fewer than 3000 rows: of few rows the more accurate decisions.
         "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
-    method : {"auto", "prices", "windows"}, default="auto"
-        "windows" finds exact thresholds for two classes and known groups; "prices" works always.
+    objective : str, array-like, callable or Objective, default="accuracy"
+        What decisions are to be best in: "accuracy", "balanced_accuracy", "f1" or "mcc"; a matrix
+        (n_classes, n_classes) with the cost of deciding for a class (column) given the true one
+        (row); ``function(tn, fp, fn, tp)`` of shares of the rows; or an
+        :class:`~skfair.Objective`, such as ``Objective("precision_at_recall", recall=0.8)``. With
+        ``max_disparity=None``, ``Objective("f1", at_least=0.6)`` finds the smallest disparity at
+        an F1 of at least .6.
     min_rate : float, "as before" or dict, default=None
         No group's rate may be below: the true positive rate if a rule looks at the positives, alone
         or beside the negatives as equalized odds does, else the selection rate. "as before" means
@@ -94,8 +96,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Share of all rows that are decided for the positive class: exactly (to half a row), or from
         low to high. With several classes a dict from classes to values, or a value for
         ``pos_label``.
-    cost_matrix : array-like of shape (n_classes, n_classes), default=None
-        Cost of deciding for a class (column) given the true one (row), in place of errors.
     unseen : {"error", "overall"}, default="error"
         What is done with a group at prediction that was not there in fit: an error, or the prices
         of the average row.
@@ -103,14 +103,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Seed of the sample that large data sets begin with.
     n_jobs : int, default=None
         Folds that are fitted at the same time.
-    confidence : float, default=None
-        How sure the limits are to hold for new people, such as 0.95. None promises them on the
-        training rows only, and new people exceed them about half of the time. For rules on
-        differences or ratios; with several classes on those of each class against the rest.
-    refit_with_prices : bool, default=False
-        Whether the classifier is fitted again with more weight on the rows whose decision is close
-        at the prices found. It is kept if the decisions on the training rows become better. Needs
-        an ``estimator`` whose fit takes ``sample_weight``; twice the time.
 
     Attributes
     ----------
@@ -131,9 +123,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Disparity of these, the largest of all rules.
     train_disparities_ : dict of str to float
         Disparity of each rule.
+    train_objective_ : float
+        The objective of these; minus the mean cost for a cost matrix.
     price_of_fairness_ : float
-        Accuracy that is given up on the training rows (or what is paid, of the cost matrix). Below
-        0 if corrections within groups gain more than the limits cost.
+        How much of the objective is given up on the training rows. Below 0 if corrections within
+        groups gain more than the limits cost.
     status_ : str
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
@@ -149,8 +143,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Share of the training rows between thresholds of their group, which such a number decides.
     is_group_aware_ : bool
         Whether predictions need the group.
-    is_refitted_ : bool
-        Whether the second fit of ``refit_with_prices`` was kept.
 
     See Also
     --------
@@ -184,20 +176,18 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
         "constraint": "no_validation",  # make_constraints says more
-        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "group_aware": ["boolean", StrOptions({"thresholds"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
-        "method": [StrOptions({"auto", "prices", "windows"})],
+        "objective": "no_validation",  # Objective says more
         "min_rate": "no_validation",  # floors and budgets say more
         "selection_rate": "no_validation",
-        "cost_matrix": ["array-like", None],
         "unseen": [StrOptions({"error", "overall"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         **DecisionFitting._confidence_constraints,
         **DecisionFitting._pos_label_constraints,
-        "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -210,17 +200,15 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         group_aware: bool | Literal["thresholds"] = False,
         group_estimator: Estimator | None = None,
         cv: Any = "auto",
-        method: Literal["auto", "prices", "windows"] = "auto",
+        objective: Measure | Objective = "accuracy",
         min_rate: Any = None,
         selection_rate: Any = None,
-        cost_matrix: Any = None,
         unseen: Literal["error", "overall"] = "error",
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
+        pos_label: ClassLabel = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
-        confidence: float | Certificate | None = None,
-        refit_with_prices: bool = False,
-        pos_label: ClassLabel = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -228,17 +216,15 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.group_aware = group_aware
         self.group_estimator = group_estimator
         self.cv = cv
-        self.method = method
+        self.objective = objective
         self.min_rate = min_rate
         self.selection_rate = selection_rate
-        self.cost_matrix = cost_matrix
         self.unseen = unseen
         self.sensitive = sensitive
+        self.confidence = confidence
+        self.pos_label = pos_label
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.confidence = confidence
-        self.refit_with_prices = refit_with_prices
-        self.pos_label = pos_label
 
     @fit_method
     @one_thread_if_few
@@ -283,36 +269,42 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rows = self._labelled(data, rules)
         params = self._inner_params(data, fit_params, others)
         folds = known_folds(self._folds(rows), X, data.y, data.groups, groups)
-        worth, unit = read_worth(self.cost_matrix, self._order)
+        goal = self._goal(rules, rows)
         rows = self._within_strata(X, control_features, rows, rules)
-        fair = class_rules(rules, rows, self.max_disparity)
+        fair = class_rules(rules, rows, 0.0 if goal.at_least is not None else self.max_disparity)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
-            if self.refit_with_prices:
-                raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
-            attributes, predicted = self._certify(data, rows, fair, worth, params, folds)
+            attributes, predicted = self._certify(data, rows, fair, goal, params, folds)
             self.__dict__.update(attributes)
-            self._store_prices(attributes["prices_"], worth)
-            self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
+            assert goal.worth is not None  # which alone is certified
+            self._store_prices(attributes["prices_"], goal.worth)
+            self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)
+            self.price_of_fairness_ *= goal.unit
             self.train_predictions_ = self._ordered_classes[predicted]
             return self
         chances = self._cross_fit(data, rows, params, folds)
-        before = free_decisions(chances @ worth)
-        values = self.min_rate, self.selection_rate
-        limits = class_limits(rules, rows, *values, before, self.pos_label_)
-        judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
-        self._group_models = self._fit_group_models(data, rows, judge, before)
-        chosen = self._choose(judge, rows, data, chances)
-        if self._is_refit_asked(chosen):
-            chosen = self._refit(judge, rows, data, params, folds, chosen)
+        before = Before.of(goal, chances, rows.codes, rows.weights)
+        limits = self._other_limits(rules, rows, goal, before.predicted)
+
+        def judge_of(rules: Sequence[ClassRule]) -> Judge:
+            return Judge([*rules, *limits], rows.codes, rows.weights, before.worth)
+
+        judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
+        self._group_models = self._fit_group_models(data, rows, judge, before.predicted)
+        search = self._searching(rows, data, chances, goal, before)
         if self._group_models is not None:
             self._group_models = self._group_models.without_rows()
-        shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
-        self._store_prices(chosen.prices.reshape(shape), worth)
-        self.tie_weight_ = chosen.tie_weight
-        self._mixture = chosen.mixture
-        n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
-        hint = clash(rules, self.min_rate, self.selection_rate)
-        self.__dict__.update(report(judge, chosen, n_fair, hint))
-        self.price_of_fairness_ = unit * (chosen.free.worth - chosen.verdict.worth)
+        if goal.at_least is None:
+            found = search.best(judge)
+        else:
+            judge, found = search.smallest(
+                lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
+            )
+        chosen, n_classes = found.chosen, self.classes_.size
+        shape = data.groups.n_groups, self._n_strata, n_classes, n_classes
+        self._store_prices(chosen.prices.reshape(shape), found.worth)
+        self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
+        said = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
+        said |= report_objective(goal, rows, chosen, before.predicted)
+        self.__dict__.update(said)
         self.train_predictions_ = self._ordered_classes[chosen.predicted]
         return self

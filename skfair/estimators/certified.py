@@ -44,13 +44,6 @@ from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 
-def check_certifiable(min_rate: Any, selection_rate: Any, method: str) -> None:
-    """Raise for what cannot be certified."""
-    check_no_floors(min_rate, selection_rate)
-    if method != "auto":
-        raise ValueError(f"confidence= walks a path of its own: use method='auto', not {method!r}.")
-
-
 def check_no_floors(min_rate: Any, selection_rate: Any) -> None:
     """Raise for limits that hold on the training rows only."""
     if min_rate is not None or selection_rate is not None:

@@ -7,6 +7,7 @@ prices are searched on the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -14,16 +15,14 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.enforcement.decisions.choose import Chosen, choose
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.estimators.certified import certify_two_classes, check_certifiable
+from skfair.estimators.certified import certify_two_classes, check_no_floors
 from skfair.estimators.certified_classes import certify_classes
 from skfair.estimators.certified_split import Certified
 from skfair.estimators.certified_task import Task
@@ -43,39 +42,36 @@ from skfair.estimators.classes import (
     read_positive,
 )
 from skfair.estimators.decision_prediction import DecisionPrediction
-from skfair.estimators.decisions import LabelledRows, free_decisions
+from skfair.estimators.decision_search import Before, DecisionSearch
+from skfair.estimators.decisions import LabelledRows, class_limits
 from skfair.estimators.fold_models import Models
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
+from skfair.estimators.objective import Goal, check_swap, goal_of, is_linear, read_objective
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
 from skfair.utils.text import listed
-from skfair.utils.warn import warn_user
-
-# A second fit weighs rows by 1 + CLOSE_WEIGHT * exp(-(lead / CLOSENESS)^2), by the lead of the
-# decision over the next best one.
-CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
 
 
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     cv: Any
-    method: str
     group_aware: bool | str
+    max_disparity: Any
+    objective: Any
     min_rate: Any
     selection_rate: Any
     n_jobs: int | None
     random_state: Seed
-    refit_with_prices: bool
 
     def _labelled(self, data: TrainingData, rules: Sequence[Constraint]) -> LabelledRows:
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._forget()
-        self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
+        self._corrections, self.tie_weight_ = None, 0.0
         self._mixture, self.mixed_share_ = None, 0.0
         self._draw_key = int(check_random_state(self.random_state).randint(2**31))
         check_one_type(data.y)
@@ -100,7 +96,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         """Read which class is positive; of several classes floors and budgets alone have one."""
         limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
         numbers = {name: None if isinstance(one, dict) else one for name, one in limits.items()}
+        objective = read_objective(self.objective)
         if self.classes_.size == 2:
+            needs = not (is_linear(objective) or objective.measure == "mcc")
+            numbers["objective"] = objective.measure if needs else None
             self._take_positive(depending_on_positive(rules, **numbers))
             return
         self.pos_label_ = self.pos_label
@@ -113,6 +112,21 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
                 "of y each is limited against the rest. Use None, or pass min_rate or "
                 "selection_rate as a number, which then holds for this class."
             )
+
+    def _goal(self, rules: Sequence[Constraint], rows: LabelledRows) -> Goal:
+        """Read the objective; raise if nothing says how far limits are to go."""
+        objective = read_objective(self.objective)
+        is_open = any(rule.own_limit is None for rule in rules)
+        check_swap(objective, self.max_disparity, is_open)
+        shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
+        return goal_of(objective, rows.classes, self._order, shares)
+
+    def _other_limits(
+        self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, before: IntArray
+    ) -> list[ClassRule]:
+        """Return floors, budgets and the recall of the objective as rules."""
+        values = self.min_rate, self.selection_rate
+        return class_limits(rules, rows, *values, before, self.pos_label_, goal.recall)
 
     def _within_strata(
         self, X: Any, control_features: Any, rows: LabelledRows, rules: Sequence[Constraint]
@@ -178,18 +192,24 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         data: TrainingData,
         rows: LabelledRows,
         rules: Sequence[ClassRule],
-        worth: FloatArray,
+        goal: Goal,
         params: dict[str, Any],
         folds: Any,
     ) -> tuple[dict[str, Any], IntArray]:
         """Return the attributes and decisions that can be shown to keep limits for new people."""
-        check_certifiable(self.min_rate, self.selection_rate, self.method)
+        check_no_floors(self.min_rate, self.selection_rate)
+        if goal.worth is None or goal.at_least is not None:
+            raise ValueError(
+                "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
+                f"are sought, not objective={self.objective!r}. Set confidence=None, or use one of "
+                "these."
+            )
         groups = None if self.is_group_aware_ else self._group_estimator()
         of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
         inner = self._classifier(), groups, params, of_groups
         models = Models(*inner, self._is_prefit, folds, self.n_jobs)
         rng = check_random_state(self.random_state)
-        judge = Judge(rules, rows.codes, rows.weights, worth)
+        judge = Judge(rules, rows.codes, rows.weights, goal.worth)
         certificate = self._certificate
         assert certificate is not None
         task = Task.of(data.X, data.y, rows, judge, models, certificate.shift)
@@ -216,44 +236,40 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self.group_estimators_ = found.models
         return found
 
-    def _choose(
-        self, judge: Judge, rows: LabelledRows, data: TrainingData, chances: FloatArray
-    ) -> Chosen:
-        """Search the prices: of known or of estimated groups.
-
-        With known groups decisions are compared by expected worth, which overfits less.
-        """
-        counted, free, groups = judge, free_decisions(chances @ judge.worth), data.groups
+    def _searching(
+        self,
+        rows: LabelledRows,
+        data: TrainingData,
+        chances: FloatArray,
+        goal: Goal,
+        before: Before,
+    ) -> DecisionSearch:
+        """Return the search of decisions: of known or of estimated groups."""
+        groups, known = data.groups, self._group_models
         if self.is_group_aware_:
             chances = self._corrected(rows, groups, chances)
-            judge = judge.expecting(chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
         strata = None if rows.strata is None else rows.strata.codes
         kinds = rows.codes if strata is None else strata * n_classes + rows.codes
+        joint = None if known is None else known.joint_of_rows(chances)
+        shares = self._shares(chances, groups.codes, joint, strata)
 
-        def search(joint: FloatArray | None) -> PriceSearch:
-            return PriceSearch(
-                judge,
-                features,
-                kinds,
-                chances @ judge.worth,
-                self._shares(chances, groups.codes, joint, strata),
-                check_random_state(self.random_state),
-            )
+        def search(judge: Judge, values: FloatArray) -> PriceSearch:
+            rng = check_random_state(self.random_state)
+            return PriceSearch(judge, features, kinds, values, shares, rng)
 
-        if not self.is_group_aware_:
-            known = self._group_models
-            joint = None if known is None else known.joint_of_rows(chances)
-            return choose(search(joint), None, self.method)
-        is_partition = groups.n_attributes == 1 and n_strata == 1
-        chosen = choose(
-            search(None),
+        is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
+        may_draw = self.is_group_aware_ and self.group_aware != "thresholds"
+        return DecisionSearch(
+            goal,
+            before,
+            chances,
+            search,
+            self.is_group_aware_,
             groups.codes[0] if is_partition else None,
-            self.method,
-            None if self.group_aware == "thresholds" else lambda: self._draws(data.X),
+            cache(lambda: self._draws(data.X)) if may_draw else None,
         )
-        return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))
 
     def _corrected(
         self, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
@@ -268,38 +284,3 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             return chances
         self._corrections = found
         return found(chances, codes)
-
-    def _is_refit_asked(self, chosen: Chosen) -> bool:
-        """Whether to fit again: prices are not 0, and the fit takes weights; warn if it cannot."""
-        if not self.refit_with_prices or not chosen.prices.any():
-            return False
-        is_possible = not self._is_prefit and has_fit_parameter(self._inner(), "sample_weight")
-        if not is_possible:
-            reason = "is fitted already" if self._is_prefit else "takes no sample_weight"
-            warn_user(
-                f"{type(self._inner()).__name__} {reason}, so refit_with_prices changes nothing."
-            )
-        return is_possible
-
-    def _refit(
-        self,
-        judge: Judge,
-        rows: LabelledRows,
-        data: TrainingData,
-        params: dict[str, Any],
-        folds: Any,
-        chosen: Chosen,
-    ) -> Chosen:
-        """Fit with weight on close decisions, search prices again, and return the better of both.
-
-        Weights that depend on the columns alone leave the probabilities what they are.
-        """
-        first = self.estimators_, self._group_models, self.group_estimators_, self._corrections
-        weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
-        chances = self._cross_fit(data, rows, {**params, "sample_weight": weights}, folds)
-        second = self._choose(judge, rows, data, chances)
-        self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
-        if self.is_refitted_:
-            return second._replace(free=chosen.free)
-        self.estimators_, self._group_models, self.group_estimators_, self._corrections = first
-        return chosen

@@ -17,15 +17,16 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
 from skfair.enforcement.decisions.judge import ROUNDING, ClassRule, Judge
-from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.limits import (
     budget,
     floor_rule,
     floors,
     prepare_rule,
     rates_before,
+    recall_floor,
     unique_names,
 )
+from skfair.estimators.objective import Goal
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
@@ -100,6 +101,7 @@ def class_limits(
     selection_rate: Any,
     before: IntArray,  # the decisions without any rule
     pos_label: Any = None,  # the class of values that are not for each class; None: there is none
+    recall: float | None = None,  # the smallest one of all positive rows, of two classes
 ) -> list[ClassRule]:
     """Return floors and budgets as rules."""
     found = []
@@ -115,6 +117,8 @@ def class_limits(
         found += [(bound, label) for bound in floors(rule, against, smallest)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
         found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
+    if recall is not None:
+        found.append((recall_floor(rows.against_rest(1), recall), 1))
     return [ClassRule(rows.named(bound, label), label) for bound, label in found]
 
 
@@ -137,27 +141,6 @@ def _by_class(
     if strangers:
         raise ValueError(f"{name} names {listed(strangers)}, but the classes are {listed(labels)}.")
     return [(labels.index(key), value) for key, value in given.items()]
-
-
-def read_worth(cost_matrix: Any, order: IntArray) -> tuple[FloatArray, float]:
-    """Return what each decision is worth, from 0 to 1, and the cost that a unit of it is.
-
-    ``order`` are the places of the classes in the matrix, as they are to be returned.
-    """
-    n_classes = order.size
-    if cost_matrix is None:
-        return np.eye(n_classes), 1.0
-    try:
-        costs = np.asarray(cost_matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        costs = np.empty(0)
-    if costs.shape != (n_classes, n_classes) or not np.isfinite(costs).all():
-        raise ValueError(
-            f"cost_matrix must be {n_classes} x {n_classes} finite numbers, the cost of deciding "
-            f"for a class (column) given the true one (row); got {cost_matrix!r}."
-        )
-    spread = float(np.ptp(costs)) or 1.0
-    return (costs.max() - costs[np.ix_(order, order)]) / spread, spread
 
 
 def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
@@ -203,6 +186,20 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     }
 
 
-def free_decisions(values: FloatArray) -> IntArray:
-    """Return the decisions without any rule."""
-    return decided(values)
+def report_objective(
+    goal: Goal, rows: LabelledRows, chosen: Chosen, before: IntArray
+) -> dict[str, object]:
+    """Return the attributes that say what decisions are worth; warn if that is less than asked.
+
+    ``before`` are the decisions without any rule.
+    """
+    value, free = (goal.of(rows.codes, rows.weights, one) for one in (chosen.predicted, before))
+    attributes: dict[str, object] = {"train_objective_": value, "price_of_fairness_": free - value}
+    if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
+        warn_user(
+            f"No decisions were found with an objective of at_least={goal.at_least}: the best ones "
+            f"have {value:.4g} on the training rows. They are kept. Ask for less.",
+            ConvergenceWarning,
+        )
+        attributes["status_"] = "infeasible"
+    return attributes

@@ -135,13 +135,21 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
             f"selection_rate must be a number or a pair 0 <= low <= high <= 1, got "
             f"{selection_rate!r}."
         )
-    everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
     bound = []
     if high < 1:
-        bound.append((BoundedSelectionRate(), high, "largest selection_rate"))
+        bound.append(_of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
     if low > 0:
-        bound.append((SelectionFloor(), 1.0 - low, "smallest selection_rate"))
-    changes: dict[str, Any] = {"rate_groups": np.array([-1]), "is_fairness": False}
-    return [
-        replace(rule.prepare(everybody, limit), name=name, **changes) for rule, limit, name in bound
-    ]
+        bound.append(_of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
+    return bound
+
+
+def recall_floor(rows: TrainingRows, recall: float) -> BoundConstraint:
+    """Return a rule that selects at least so large a share of all positive rows."""
+    return _of_everybody(BoundedFalseNegativeRate(), rows, 1.0 - recall, "recall")
+
+
+def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str) -> BoundConstraint:
+    """Bind a rule on the rates of groups to all rows as one group."""
+    everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
+    bound = rule.prepare(everybody, limit)
+    return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)

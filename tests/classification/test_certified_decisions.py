@@ -274,7 +274,7 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"confidence": 0.0}, "confidence"),
         ({"min_rate": 0.1}, "min_rate"),
         ({"selection_rate": 0.3}, "selection_rate"),
-        ({"method": "windows"}, "method='auto'"),
+        ({"objective": "f1"}, "not objective='f1'"),
         ({"cv": 2}, "3 folds or more"),
         ({"confidence": Certificate(shift=0.05)}, "max_disparity=0.05 cannot be shown"),
         (

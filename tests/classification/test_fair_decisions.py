@@ -189,12 +189,12 @@ def test_costs_take_the_place_of_errors():
     X, y, groups = people(seed=7)
     costs = np.array([[0.0, 1.0], [4.0, 0.0]])
     given = {"sensitive_features": groups}
-    cheap = model(cost_matrix=costs).fit(X, y, **given).train_predictions_
+    cheap = model(objective=costs).fit(X, y, **given).train_predictions_
     plain = model().fit(X, y, **given).train_predictions_
     assert costs[y, cheap].mean() < costs[y, plain].mean()
     assert RULES["demographic_parity"](y, cheap, **given) <= 0.05 + 1e-9
-    with pytest.raises(ValueError, match="cost_matrix must be 2 x 2"):
-        model(cost_matrix=[[0, 1]]).fit(X, y, **given)
+    with pytest.raises(ValueError, match="cost matrix as objective must be 2 x 2"):
+        model(objective=[[0, 1]]).fit(X, y, **given)
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
@@ -226,7 +226,7 @@ def test_windows_are_the_best_thresholds_there_are():
                 tried.setdefault(rule, []).append((disparity, worth(found)))
         for rule, limit in product(rules, [0.0, 0.1037, 0.3071]):
             fitted = FairDecisionClassifier(
-                inner, rule, limit, cv="prefit", group_aware="thresholds", method="auto"
+                inner, rule, limit, cv="prefit", group_aware="thresholds"
             )
             fitted.fit(X, y, sensitive_features=groups)
             if not fitted.prices_.any():  # no limit binds: the model decides as it did

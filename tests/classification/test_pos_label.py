@@ -74,8 +74,8 @@ def true_positive_rates(model, y, positive):
 def test_the_order_of_the_names_does_not_matter(name, rule):
     first, last = (clone(MODELS[name]).set_params(constraint=rule) for _ in range(2))
     if "costs" in name:  # in the order of the classes: to approve the wrong ones costs more
-        first.set_params(cost_matrix=[[0, 1], [3, 0]])
-        last.set_params(cost_matrix=[[0, 3], [1, 0]])
+        first.set_params(objective=[[0, 1], [3, 0]])
+        last.set_params(objective=[[0, 3], [1, 0]])
     first.set_params(pos_label="approved").fit(X, FIRST, sensitive_features=SEX)
     last.set_params(pos_label="yes").fit(X, LAST, sensitive_features=SEX)
     assert (first.classes_ == ["approved", "rejected"]).all()

@@ -277,7 +277,6 @@ ARGUMENTS = {
     "slack": NUMBER,
     "min_rate": ([None, 0.1], [-1, 2.0, "as before", [0.1], {1: 0.1}, float("nan")]),
     "selection_rate": ([None, (0.1, 0.9)], [0.5, -1, (0.9, 0.1), (0.1,), {0: 0.2}, "all"]),
-    "cost_matrix": ([None], [[[0, 1], [2, 0]], [[0, 1]], [[0, float("nan")], [1, 0]], "ab"]),
     "max_disparities": ([(0.2, 0.05)], [[], [0.05, 0.2], [-1.0], [[0.1]], (float("nan"),)]),
     "scoring": (["accuracy"], ["neg_log_loss", "nonsense", metrics.get_scorer_names()[0], len]),
     "n_splits": ([2, 3], [1, 0, 100, 2.0]),
@@ -322,6 +321,10 @@ ARGUMENTS = {
     "rates": ([None, "selection_rate"], ["nonsense", ["selection_rate", "selection_rate"], []]),
     "layout": options("overlay", "rows"),
     "bins": ([5, "auto"], [0, -1, [0, 1, 2]]),
+    "FairDecisionClassifier.objective": (
+        ["accuracy", "balanced_accuracy", [[0, 1], [2, 0]]],
+        ["f2", [[0, 1]], [[0, float("nan")], [1, 0]], "precision_at_recall"],
+    ),
     "bw_method": (["scott", 0.5], [0.0, -1.0]),
     "bounds": ([None, (0, 1)], [(1, 0), (0,), (float("nan"), 1), (-1e9, 1e9)]),
     "CCDFCurveDisplay.from_estimator.reference": ([None, "g0"], ["zz"]),

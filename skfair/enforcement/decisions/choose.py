@@ -26,28 +26,21 @@ _MIXTURES, _LEAST_GAIN = 6, 1e-4
 
 
 class Chosen(NamedTuple):
-    """Prices, the decisions that they make of the rows, and the verdicts with and without them."""
+    """Prices, the decisions that they make of the rows, and the verdict on these."""
 
     prices: FloatArray
     predicted: IntArray
     verdict: Verdict
-    free: Verdict
     method: str
-    leads: FloatArray  # (n_samples,): by how much a decision is worth more than the next best
     tie_weight: float = 0.0  # of v log v for expected worth v, which parts tied rows
     mixture: Mixture | None = None
     mixed_share: float = 0.0  # of the rows: whose decision is drawn
-
-    def closeness(self, width: float) -> FloatArray:
-        """Return 1 for rows whose decision is a toss-up, and less the larger its lead is."""
-        return np.asarray(np.exp(-((self.leads / width) ** 2)))
 
 
 @one_blas_thread
 def choose(
     search: PriceSearch,
     groups: IntArray | None,
-    method: str,
     draws: Callable[[], FloatArray] | None = None,
 ) -> Chosen:
     """Return the best decisions.
@@ -58,8 +51,6 @@ def choose(
         Rows and rules.
     groups : ndarray of shape (n_samples,) or None
         The groups of the rows if decisions may use them and they do not overlap.
-    method : {"auto", "prices", "windows"}
-        What is tried.
     draws : callable, default=None
         Returns a number between 0 and 1 for each row, if thresholds may be mixed.
 
@@ -70,35 +61,29 @@ def choose(
     """
     free = search.free()
     if free.verdict.is_feasible:
-        best = None if method == "prices" else _at_windows(search, groups)
+        best = _at_windows(search, groups)
         if best is None or not best.verdict.is_better_than(free.verdict):
-            return _chosen(free, free, "none")
-        return _chosen(best, free, "windows")
+            return _chosen(free, "none")
+        return _chosen(best, "windows")
     found: list[tuple[str, Candidate]] = []
     is_exact, tie_weight = False, 0.0
-    if method != "prices":
-        one = _at_windows(search, groups)
-        if one is not None:
-            # All rules are windows: prices could only find such thresholds, too.
-            is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
-            found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
-    if method == "windows" and not found:
-        raise ValueError(
-            "method='windows' needs two classes, groups that are known at prediction and do not "
-            "overlap, and one or two differences of rates. Use method='prices'."
-        )
-    if method != "windows" and not is_exact:
+    one = _at_windows(search, groups)
+    if one is not None:
+        # All rules are windows: prices could only find such thresholds, too.
+        is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
+        found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
+    if not is_exact:
         one, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
         found.append(("prices", one))
     name, best = found[0]
     for other, one in found[1:]:
         if one.verdict.is_better_than(best.verdict):
             name, best = other, one
-    if method == "auto" and groups is None and search.judge.n_classes == 2:
+    if groups is None and search.judge.n_classes == 2:
         best = moved(search, best)
-    chosen = _chosen(best, free, name)._replace(tie_weight=tie_weight)
-    if method == "auto" and groups is not None and search.judge.n_classes == 2 and draws:
-        return _mixed(search, groups, draws, chosen, free)
+    chosen = _chosen(best, name)._replace(tie_weight=tie_weight)
+    if groups is not None and search.judge.n_classes == 2 and draws:
+        return _mixed(search, groups, draws, chosen)
     return chosen
 
 
@@ -115,7 +100,6 @@ def _mixed(
     groups: IntArray,
     draws: Callable[[], FloatArray],
     pure: Chosen,
-    free: Candidate,
 ) -> Chosen:
     """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
 
@@ -139,7 +123,7 @@ def _mixed(
         if at_prices.verdict.is_better_than(best.verdict):
             cuts = at_prices.prices[:: search.features.n_kinds, 1]
             share = float(judge.weights @ found.mixture.decides(values, groups, cuts))
-            best = _chosen(at_prices, free, "mixtures")
+            best = _chosen(at_prices, "mixtures")
             best = best._replace(mixture=found.mixture, mixed_share=share)
         counted = [
             bound.row_values(means) - bound.row_values(start)
@@ -212,8 +196,8 @@ def _loses_much(search: PriceSearch, best: Candidate) -> bool:
     return not best.verdict.is_feasible or search.lost(best) >= allowed
 
 
-def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:
-    return Chosen(best.prices, best.predicted, best.verdict, free.verdict, method, best.leads())
+def _chosen(best: Candidate, method: str) -> Chosen:
+    return Chosen(best.prices, best.predicted, best.verdict, method)
 
 
 def contradiction(judge: Judge, predicted: IntArray, names: Sequence[str]) -> str:

@@ -177,13 +177,30 @@ class Judge:
     def expecting(self, chances: FloatArray) -> Judge:
         """Return a judge that goes by expected worth, too, given the probabilities of the classes.
 
-        The decisions that are best for the true classes of few rows are in part best for the noise
-        in them, so these probabilities count as much as the classes of ``BELIEVED`` rows. Rates,
-        and so the limits, are counted as before.
+        Rates, and so the limits, are counted as before.
         """
         other = copy(self)
-        part = BELIEVED / (BELIEVED + np.count_nonzero(self.weights))
-        other.values = self.values + part * (chances @ self.worth - self.values)
+        other.values = self.values + self._belief * (chances @ self.worth - self.values)
+        return other
+
+    def believed(self, chances: FloatArray) -> FloatArray:
+        """Return how much each row counts for each class where expected worth counts, too."""
+        counted = np.eye(self.n_classes)[self.classes]
+        return counted + self._belief * (chances - counted)
+
+    @property
+    def _belief(self) -> float:
+        """How much probabilities count, as much as the classes of ``BELIEVED`` rows.
+
+        The decisions that are best for the true classes of few rows are in part best for the noise
+        in them.
+        """
+        return BELIEVED / (BELIEVED + np.count_nonzero(self.weights))
+
+    def valuing(self, worth: FloatArray) -> Judge:
+        """Return a judge to whom decisions are worth something else."""
+        other = copy(self)
+        other.worth, other.values = worth, worth[self.classes]
         return other
 
     def fining(self, fine: float) -> Judge:

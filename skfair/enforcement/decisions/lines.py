@@ -66,11 +66,6 @@ class Candidate:
         """Return the verdict of another judge on the decisions."""
         return judge.verdict(self.decisions.means, self.verdict.worth)
 
-    def leads(self) -> FloatArray:
-        """Return by how much the decision of each row is worth more than the next best one."""
-        two = np.partition(self.margins, -2, axis=1)[:, -2:]
-        return np.asarray(two[:, 1] - two[:, 0])
-
     def spread(self) -> float:
         """Return how much it varies what the second decision is worth more than the first."""
         return float(np.std(self.margins[:, 1] - self.margins[:, 0]))

@@ -236,7 +236,7 @@ def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
     rng = np.random.RandomState(0)
     search = Seen(judge, features, judge.classes, chances, shares, rng)
     with threadpool_limits(2, user_api="blas"):
-        choose(search, None, "prices")
+        choose(search, None)
     assert used == {1}
 
 
@@ -294,7 +294,7 @@ def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
         for name, one in (("counted", judge), ("expected", judge.expecting(chances))):
             rng = np.random.RandomState(0)
             search = PriceSearch(one, features, kinds, chances, shares, rng)
-            chosen = choose(search, codes, "windows")
+            chosen = choose(search, codes)
             rates = [chosen.predicted[codes == g].mean() for g in (0, 1)]
             assert abs(rates[0] - rates[1]) <= 0.05
             worth[name] = chances[np.arange(80), chosen.predicted].mean()
@@ -336,7 +336,7 @@ def unlike(n=3000, seed=0):
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_that_prices_leave_tied_are_parted(seed):
     search, codes = unlike(seed=seed)
-    chosen = choose(search, codes, "auto")
+    chosen = choose(search, codes)
     assert chosen.tie_weight > 0
     assert chosen.verdict.is_feasible
     plain, best = search.run().verdict, best_random(search, codes)
@@ -345,7 +345,7 @@ def test_rows_that_prices_leave_tied_are_parted(seed):
     values = parted(search.values, chosen.tie_weight)
     again = margins(values, search.shares, chosen.prices).argmax(axis=1)
     assert np.array_equal(chosen.predicted, again)
-    assert choose(search, None, "auto").tie_weight == 0  # groups that are not known
+    assert choose(search, None).tie_weight == 0  # groups that are not known
 
 
 def best_random(search, codes):

@@ -1,0 +1,130 @@
+"""Decisions that are best in what is not linear: searches over what decisions are worth.
+
+A ratio of linear forms is largest where the numerator minus its value times the denominator is
+(Dinkelbach 1967), so a few searches with linear worth find it. Anything else is tried at levels:
+probabilities above which rows would be selected without constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.decisions.choose import Chosen
+
+# Ratios end when they grow by less, or after so many searches; 4 are usual.
+_SETTLED, _MOST_RATIOS = 1e-7, 12
+# Levels are tried so far apart (in log-odds), so many on each side of the best one without
+# constraints; then, so often, two beside the best one at half the distance.
+_APART, _N_BESIDE, _N_NEARER = 0.6, 3, 3
+# Cutoffs that are tried without constraints.
+_MOST_CUTS = 400
+
+
+class Weighed(NamedTuple):
+    """Decisions, the worth of decisions that they were found for, and their objective."""
+
+    chosen: Chosen
+    worth: FloatArray
+    rank: float
+
+    def is_better_than(self, other: Weighed | None) -> bool:
+        """Whether these are to be preferred: satisfied limits first, then the objective."""
+        if other is None:
+            return True
+        mine, theirs = self.chosen.verdict, other.chosen.verdict
+        if mine.is_feasible and theirs.is_feasible:
+            return self.rank > other.rank
+        return mine.excess < theirs.excess - 1e-12 and not theirs.is_feasible
+
+
+def shares_of(believed: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:
+    """Return the shares of the rows (true class, decision).
+
+    ``believed`` are the shares (n_samples, n_classes) in which a row counts for true classes.
+    """
+    n = believed.shape[1]
+    parts = weights[:, None] * believed
+    return np.array([np.bincount(predicted, part, n) for part in parts.T])
+
+
+def best_level(
+    rank: Callable[[FloatArray], float],
+    scores: FloatArray,  # probability of the positive class
+    is_positive: FloatArray,  # 1 or 0, of each row
+    weights: FloatArray,
+    recall: float | None = None,  # the smallest one
+) -> float:
+    """Return the probability above which rows are best selected without constraints."""
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(ordered)) + 1, [scores.size]])
+    right = np.append(0.0, np.cumsum((weights * is_positive)[order]))
+    wrong = np.append(0.0, np.cumsum((weights * (1 - is_positive))[order]))
+    if recall is not None:
+        ends = ends[right[ends] >= recall * right[-1] - 1e-12]
+    if ends.size > _MOST_CUTS:
+        ends = ends[np.unique(np.linspace(0, ends.size - 1, _MOST_CUTS).astype(np.int64))]
+    ranks = [
+        rank(np.array([[wrong[-1] - wrong[k], wrong[k]], [right[-1] - right[k], right[k]]]))
+        for k in ends
+    ]
+    best = int(ends[int(np.argmax(ranks))])
+    padded = np.concatenate([[1.0], ordered, [0.0]])
+    return float(0.5 * (padded[best] + padded[best + 1]))
+
+
+def best_ratio(
+    weigh: Callable[[FloatArray], Weighed], worth: Callable[[float], FloatArray], start: float
+) -> Weighed:
+    """Return the decisions with the largest ratio.
+
+    Parameters
+    ----------
+    weigh : callable
+        Searches decisions for what they are worth.
+    worth : callable
+        What decisions are worth where the ratio is to be above a number.
+    start : float
+        The number to begin with.
+
+    Returns
+    -------
+    best : Weighed
+        The best decisions.
+    """
+    best: Weighed | None = None
+    level = start
+    for k in range(_MOST_RATIOS):
+        found = weigh(worth(level))
+        best = found if found.is_better_than(best) else best
+        if not np.isfinite(found.rank) or (k > 0 and found.rank <= level + _SETTLED):
+            break
+        level = found.rank
+    assert best is not None
+    return best
+
+
+def best_of_levels(
+    weigh: Callable[[FloatArray], Weighed], worth: Callable[[float], FloatArray], start: float
+) -> Weighed:
+    """Return the decisions with the largest objective of those at some levels, around a first one.
+
+    The parameters are those of :func:`best_ratio`.
+    """
+    best: Weighed | None = None
+    middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
+    places, apart = middle + _APART * np.arange(-_N_BESIDE, _N_BESIDE + 1), _APART
+    for _ in range(1 + _N_NEARER):
+        for place in places.tolist():
+            found = weigh(worth(float(expit(place))))
+            if found.is_better_than(best):
+                best, middle = found, place
+        apart /= 2
+        places = middle + np.array([-apart, apart])
+    assert best is not None
+    return best

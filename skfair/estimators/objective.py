@@ -1,0 +1,241 @@
+"""What decisions are to be best in: one parameter of estimators, read for classes of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair.enforcement.decisions.levels import shares_of
+from skfair.utils.text import did_you_mean, listed, settings_repr
+from skfair.utils.validation import check_number
+
+Measure: TypeAlias = (
+    Literal["accuracy", "balanced_accuracy", "f1", "mcc", "precision_at_recall"]
+    | MatrixLike
+    | Callable[[float, float, float, float], float]
+)
+# What ratios are of: numerator and denominator add up these over shares of rows (true, decided).
+_RATIOS = {
+    "f1": ([[0.0, 0.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]),
+    "precision_at_recall": ([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]),
+}
+_NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
+
+
+@dataclass(frozen=True, repr=False)
+class Objective:
+    """What decisions are to be best in.
+
+    Estimators take the measure itself, ``objective="f1"``, or such an object.
+
+    Parameters
+    ----------
+    measure : str, array-like of shape (n_classes, n_classes) or callable, default="accuracy"
+        "accuracy", "balanced_accuracy" (the mean recall of the classes), "f1", "mcc" (Matthews
+        correlation) or "precision_at_recall"; or the cost of deciding for a class (column) given
+        the true one (row), classes in sorted order, of which the mean is minimised; or a function
+        of four shares of the rows, ``function(tn, fp, fn, tp)``, of which more is better. "f1",
+        "mcc", "precision_at_recall" and functions are for two classes. NaN counts as the worst.
+    at_least : float, default=None
+        Decisions reach this value on the training rows (minus the mean cost for a cost matrix), at
+        the smallest disparity. Needs ``max_disparity=None``. None means the best value within the
+        limits.
+    recall : float, default=None
+        For "precision_at_recall": the smallest share of all positive rows that are selected.
+
+    See Also
+    --------
+    skfair.Certificate : How limits are certified for the population.
+
+    Examples
+    --------
+    >>> from skfair import Objective
+    >>> from skfair.classification import FairDecisionClassifier
+    >>> FairDecisionClassifier(max_disparity=None, objective=Objective("f1", at_least=0.6))
+    FairDecisionClassifier(max_disparity=None,
+                           objective=Objective('f1', at_least=0.6))
+    """
+
+    measure: Measure = "accuracy"
+    at_least: float | None = None
+    recall: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.measure, str) and self.measure not in _NAMES:
+            raise ValueError(
+                f"objective must be one of {listed(_NAMES)}, a cost matrix or a function of the "
+                f"shares tn, fp, fn and tp, got {self.measure!r}."
+                f"{did_you_mean(self.measure, _NAMES)}"
+            )
+        needs_recall = isinstance(self.measure, str) and self.measure == "precision_at_recall"
+        if needs_recall and self.recall is None:
+            raise ValueError(
+                "precision_at_recall needs a recall: pass "
+                "objective=Objective('precision_at_recall', recall=0.8)."
+            )
+        if self.recall is not None:
+            check_number(self.recall, "recall", 0, 1)
+            if not needs_recall:
+                raise ValueError("recall is for Objective('precision_at_recall', recall=...) only.")
+        if self.at_least is not None:
+            check_number(self.at_least, "at_least")
+
+    def __repr__(self) -> str:
+        return settings_repr(self)
+
+
+class Ratio(NamedTuple):
+    """What numerator and denominator of a ratio add up over shares of rows (true, decided)."""
+
+    numerator: FloatArray
+    denominator: FloatArray
+
+    def worth(self, level: float) -> FloatArray:
+        """Return what decisions are worth where the ratio is to be above a level."""
+        return scaled(self.numerator - level * self.denominator)
+
+
+class Goal(NamedTuple):
+    """An objective of classes of rows, which are in order: of two the positive one last."""
+
+    value: Callable[[FloatArray], float]  # of the shares of rows, (true, decided); more is better
+    worth: FloatArray | None  # of decisions (true, decided) if the value is linear in the shares
+    ratio: Ratio | None = None
+    recall: float | None = None
+    at_least: float | None = None
+    unit: float = 1.0  # of the value, that worth 1 is
+
+    def of(self, codes: IntArray, weights: FloatArray, predicted: IntArray) -> float:
+        """Return the value of decisions about rows with numbers of their classes."""
+        n = 2 if self.worth is None else self.worth.shape[0]
+        return self.value(shares_of(np.eye(n)[codes], weights, predicted))
+
+    def rank(self, shares: FloatArray) -> float:
+        """Return the value of shares of rows, minus infinity if it is NaN."""
+        value = self.value(shares)
+        return -np.inf if np.isnan(value) else value
+
+
+def read_objective(given: Any) -> Objective:
+    """Return what was given as an object."""
+    return given if isinstance(given, Objective) else Objective(given)
+
+
+def is_linear(objective: Objective) -> bool:
+    """Whether an objective is linear in the shares of rows that are decided alike."""
+    is_named = isinstance(objective.measure, str)
+    if is_named:
+        return objective.measure in ("accuracy", "balanced_accuracy")
+    return not callable(objective.measure)
+
+
+def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
+    """Raise unless either a limit is set, or the smallest one at an objective is sought.
+
+    ``is_open`` says whether a constraint has no limit of its own.
+    """
+    if max_disparity is None and is_open and objective.at_least is None:
+        raise ValueError(
+            "max_disparity=None finds the smallest disparity at an objective, and none is "
+            "asked for: pass objective=Objective('accuracy', at_least=0.8), or a number as "
+            "max_disparity."
+        )
+    if objective.at_least is not None and (max_disparity is not None or not is_open):
+        raise ValueError(
+            f"objective={objective!r} finds the smallest disparity, so no limit may be set: "
+            f"pass max_disparity=None (not {max_disparity!r}), and a constraint without a "
+            "limit of its own."
+        )
+
+
+def goal_of(
+    objective: Objective, classes: NDArray[Any], order: IntArray, shares: FloatArray
+) -> Goal:
+    """Return an objective for the classes of some rows.
+
+    ``order`` are the places of the classes as they are to be counted, and ``shares`` those of the
+    rows of each of these.
+    """
+    measure, n = objective.measure, order.size
+    if not is_linear(objective) and n > 2:
+        raise ValueError(
+            f"objective={measure!r} is for two classes, and y has {n}: {listed(classes.tolist())}. "
+            "Use 'accuracy', 'balanced_accuracy' or a cost matrix."
+        )
+    if is_linear(objective):
+        return _linear(measure, order, shares)._replace(at_least=objective.at_least)
+    limits = objective.recall, objective.at_least
+    if callable(measure):
+        return Goal(_own(measure), None, None, *limits)
+    if measure == "mcc":
+        return Goal(_mcc, None, None, *limits)
+    ratio = Ratio(*map(np.array, _RATIOS[str(measure)]))
+    return Goal(lambda table: _quotient(ratio, table), None, ratio, *limits)
+
+
+def _linear(measure: Any, order: IntArray, shares: FloatArray) -> Goal:
+    n = order.size
+    if not isinstance(measure, str):
+        costs = read_costs(measure, order)
+        unit = float(np.ptp(costs)) or 1.0
+        return Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
+    if measure == "accuracy":
+        return Goal(lambda table: float(np.trace(table)), np.eye(n))
+    is_there = shares > 0
+    of_class = np.divide(1.0, shares, out=np.zeros(n), where=is_there) / is_there.sum()
+    unit = float(of_class.max())
+    return Goal(lambda table: float(np.diag(table) @ of_class), np.diag(of_class / unit), unit=unit)
+
+
+def read_costs(given: Any, order: IntArray) -> FloatArray:
+    """Return a matrix of costs, its classes in order."""
+    n = order.size
+    try:
+        costs = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        costs = np.empty(0)
+    if costs.shape != (n, n) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"A cost matrix as objective must be {n} x {n} finite numbers, the cost of deciding "
+            f"for a class (column) given the true one (row); got {given!r}."
+        )
+    return np.asarray(costs[np.ix_(order, order)])
+
+
+def scaled(worth: FloatArray) -> FloatArray:
+    """Return worth of decisions from 0 to 1: of the worst and the best true class and decision."""
+    return (worth - worth.min()) / (float(np.ptp(worth)) or 1.0)
+
+
+def worth_at(level: float) -> FloatArray:
+    """Return what decisions are worth if rows above a probability are to be selected."""
+    return np.diag([level, 1.0 - level]) / max(level, 1.0 - level)
+
+
+def _quotient(ratio: Ratio, table: FloatArray) -> float:
+    total = float((table * ratio.denominator).sum())
+    return float((table * ratio.numerator).sum()) / total if total > 0 else float("nan")
+
+
+def _mcc(table: FloatArray) -> float:
+    ends = float(np.prod(table.sum(axis=0)) * np.prod(table.sum(axis=1)))
+    return float(np.linalg.det(table)) / np.sqrt(ends) if ends > 0 else float("nan")
+
+
+def _own(function: Callable[..., Any]) -> Callable[[FloatArray], float]:
+    def value(table: FloatArray) -> float:
+        found = function(*table.ravel().tolist())
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "The function that is the objective must return a number for the shares "
+                f"tn, fp, fn, tp; got {found!r}."
+            ) from None
+
+    return value
