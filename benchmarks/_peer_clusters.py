@@ -149,7 +149,6 @@ def our_cut(graph: Graph, rule: str, disparity: float) -> Predictor:
         graph.n_clusters,
         affinity="precomputed",
         min_balance=max(1 - disparity, 0.0),
-        row_normalize=disparity < 1,  # as SpectralClustering, where nothing is limited
         random_state=0,
     )
     with warnings.catch_warnings():

@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.harness import alternate, data_folder, in_new_process, memory, timed
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster import rounding as rounding_module
+from skfair.cluster.affinities import Precomputed
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.groups.encoding import encode_groups
 from skfair.papers import DCADMM
@@ -219,7 +220,9 @@ def costs(results: dict[str, Any], quick: bool) -> None:
             model = FairSpectralClustering(
                 k, affinity="precomputed", assign_labels="kmeans", n_init=1, solver=solver
             )
-            exactly = clone(model).set_params(solver="arpack", dtype="float64", random_state=0)
+            exactly = clone(model).set_params(
+                affinity=Precomputed(dtype="float64"), solver="arpack", random_state=0
+            )
             models = [exactly, *(clone(model).set_params(random_state=s) for s in seeds)]
             for model in models:
                 model.fit(graph.adjacency, sensitive_features=graph.sensitive_features)

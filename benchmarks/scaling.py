@@ -24,6 +24,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.cluster.affinities import Landmark
 from skfair.regression import ConstrainedERMRegressor
 
 SEEDS = (3501, 3502)
@@ -82,7 +83,7 @@ def dense_spectral(size: Sizes) -> Any:
 
 def landmark_spectral(size: Sizes) -> Any:
     return FairSpectralClustering(
-        size["clusters"], affinity="landmark", n_landmarks=size["landmarks"], random_state=0
+        size["clusters"], affinity=Landmark(size["landmarks"]), random_state=0
     )
 
 

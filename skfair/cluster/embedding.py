@@ -1,8 +1,7 @@
-"""From weights to the embedding: which solver, its run, and whether the result can be used."""
+"""From weights to the embedding: the run of the solver, and whether the result can be used."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, KEPT, Callback, EigenResult, EigenSolver
+from skfair.solvers.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
-
-# Parameters of estimators that are handed to solvers that have them, where they are not set.
-_UNSET = {"tol": 3e-3, "max_iter": None, "block_size": None}
 
 
 class Embedding(NamedTuple):
@@ -25,23 +21,6 @@ class Embedding(NamedTuple):
     found: EigenResult
     fairness_residual: float
     orthogonality_residual: float
-
-
-def choose_solver(
-    choice: str | EigenSolver, *, tol: float, max_iter: int | None, block_size: int | None
-) -> EigenSolver:
-    """Return the solver that a choice stands for, with those of the parameters that it has."""
-    set_here = {"tol": tol, "max_iter": max_iter, "block_size": block_size}
-    set_here = {name: value for name, value in set_here.items() if value != _UNSET[name]}
-    if not isinstance(choice, EigenSolver):
-        kind = EIGEN_SOLVERS[choice]
-        known = {field.name for field in fields(kind)}
-        return kind(**{name: value for name, value in set_here.items() if name in known})
-    if set_here:
-        raise ValueError(
-            f"{', '.join(set_here)} was set beside solver={choice!r}. Set it on the solver."
-        )
-    return choice
 
 
 def check_room(problem: GroupCut, n_vectors: int) -> None:

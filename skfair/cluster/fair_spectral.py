@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
-from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
+from skfair.cluster.embedding import Embedding, check_room, embed
 from skfair.cluster.graphs import adjacency
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.rounding import Rounding, label_attributes
@@ -32,7 +32,7 @@ from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
-from skfair.solvers.eigen.base import EigenSolver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -78,27 +78,23 @@ class FairSpectralClustering(
         - "nearest_neighbors": a sparse graph of the ``n_neighbors`` nearest rows.
         - "precomputed": X is the matrix of weights, dense or sparse, symmetric.
         - "precomputed_nearest_neighbors": X is a sparse graph of distances to neighbours.
-        - "nystroem", "landmark": approximations by ``n_landmarks`` rows, for large samples; the
-          first of the rbf kernel, the second of a graph in which rows are linked through their
+        - "nystroem", "landmark": approximations by 500 landmarks, for large samples; the first of
+          the rbf kernel, the second of a graph in which rows are linked through their
           ``n_neighbors`` nearest landmarks.
+
+        An object of ``skfair.cluster.affinities`` has further parameters, such as
+        ``Landmark(100)``, ``Kernel("polynomial", degree=2)`` and ``Rbf(dtype="float64")``. It
+        replaces ``gamma`` and ``n_neighbors``.
     gamma : float, default=None
         Width of the kernel, larger is narrower; None is 1 / n_features, for "landmark" one over the
         mean squared distance to the landmarks used.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant of the polynomial and sigmoid kernels.
-    kernel_params : dict, default=None
-        Further parameters of the kernel or callable.
     n_neighbors : int, default=10
         Neighbours per row, or landmarks per row.
-    n_landmarks : int, default=500
-        Number of landmarks; more are closer to the exact kernel and cost more.
     solver : str or eigen-solver, default="auto"
         The name of a solver or, to set its parameters, an object of :mod:`skfair.solvers`.
 
         - "lanczos", ``Lanczos()``: block Lanczos under the constraint; the fastest.
-        - "dense", ``DenseEigh()``: exact, O(n^3); for factored affinities O(n n_landmarks^2).
+        - "dense", ``DenseEigh()``: exact, O(n^3); O(n m^2) with m landmarks.
         - "arpack", ``Arpack()``: one vector at a time, to machine precision (the s-FSC algorithm).
         - "dc_admm", ``DCADMM()``: Algorithm 1 of [1]_, a reproduction. It enforces F'MH = 0 instead
           of F'H = 0 and warns if that is missed.
@@ -115,15 +111,8 @@ class FairSpectralClustering(
     share_bounds : float or dict, default=None
         Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
         keeps every share r of the sample within [f r, r / f].
-    row_normalize : bool, default=True
-        Whether rows of the embedding are scaled to length 1 before they are clustered; more robust
-        on graphs of neighbours. "fair" labels of at most 20,000 rows are then sought in both.
     n_init : int, default=10
         Number of runs of k-means on the embedding.
-    tol, max_iter, block_size : float or int, default=3e-3, None, None
-        Tolerance, largest number of iterations and block size of eigen-solvers given by name.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the affinity and of its products.
     n_jobs : int, default=None
         Number of parallel jobs of the search for neighbours.
 
@@ -203,22 +192,13 @@ class FairSpectralClustering(
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "affinity": [str, callable, Affinity],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Real],
-        "kernel_params": [dict, None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "solver": [str, EigenSolver],
         "assign_labels": [StrOptions({"fair", "kmeans", "cluster_qr"})],
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
-        "row_normalize": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "block_size": [Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         **SensitiveFeaturesMixin._group_constraints,
@@ -239,22 +219,13 @@ class FairSpectralClustering(
         n_components: int | None = None,
         affinity: Choice = "rbf",
         gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
         n_neighbors: int = 10,
-        n_landmarks: int = 500,
         solver: str | EigenSolver = "auto",
         assign_labels: Literal["fair", "kmeans", "cluster_qr"] = "fair",
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
-        row_normalize: bool = True,
         n_init: int = 10,
-        tol: float = 3e-3,
-        max_iter: int | None = None,
-        block_size: int | None = None,
-        dtype: Literal["float32", "float64"] = "float32",
         random_state: Seed = None,
         n_jobs: int | None = None,
         sensitive: SensitiveLike = None,
@@ -263,22 +234,13 @@ class FairSpectralClustering(
         self.n_components = n_components
         self.affinity = affinity
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.n_neighbors = n_neighbors
-        self.n_landmarks = n_landmarks
         self.solver = solver
         self.assign_labels = assign_labels
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
-        self.row_normalize = row_normalize
         self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.block_size = block_size
-        self.dtype = dtype
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.sensitive = sensitive
@@ -309,9 +271,8 @@ class FairSpectralClustering(
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
         X = adjacency(X, is_pairwise=affinity.is_pairwise)
         check_parameters(affinity)
-        solver = choose_solver(
-            self.solver, tol=self.tol, max_iter=self.max_iter, block_size=self.block_size
-        )
+        solver = self.solver
+        solver = EIGEN_SOLVERS[solver]() if isinstance(solver, str) else solver
         if self._sensitive.columns is not None and affinity.is_pairwise:
             raise ValueError(
                 f"affinity={self.affinity!r} has no columns that could hold "
@@ -330,14 +291,14 @@ class FairSpectralClustering(
         )
         rules = self._rules(data.groups)
         rng = check_random_state(self.random_state)
-        weights = affinity.build(data.X, dtype=self.dtype, rng=rng)
+        weights = affinity.build(data.X, rng=rng)
         problem = GroupCut(weights, data.groups)
         n_vectors = self.n_clusters if self.n_components is None else self.n_components
         check_room(problem, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             embedding = embed(problem, n_vectors, solver, rng, callback)
-        self._store_embedding(problem, embedding)
-        rounding = Rounding(self.n_clusters, self.assign_labels, self.row_normalize, self.n_init)
+        self._store_embedding(problem, embedding, affinity.dtype)
+        rounding = Rounding(self.n_clusters, self.assign_labels, self.n_init)
         cut = rounding.cut(problem, self.embedding_, embedding.found, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = weights.matrix
@@ -361,10 +322,10 @@ class FairSpectralClustering(
             sums=groups.sums(),
         )
 
-    def _store_embedding(self, problem: GroupCut, embedding: Embedding) -> None:
+    def _store_embedding(self, problem: GroupCut, embedding: Embedding, dtype: str) -> None:
         """Store the embedding and what the solver says of it."""
         found = embedding.found
-        self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(self.dtype)
+        self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(dtype)
         self.fairness_residual_ = embedding.fairness_residual
         self.orthogonality_residual_ = embedding.orthogonality_residual
         self.eigenvalues_ = found.values

@@ -33,7 +33,6 @@ class Rounding:
 
     n_clusters: int
     assign_labels: str
-    row_normalize: bool
     n_init: int
 
     def cut(
@@ -48,7 +47,7 @@ class Rounding:
         """Turn an embedding into labels that keep the rules, with what else the solver found."""
         spare = found.spare
         largest = float(np.abs(embedding).max())
-        points = self._points(embedding, largest)
+        points = unit_rows(embedding)
         if self.assign_labels == "cluster_qr":
             labels = labels_by_pivots(points, self.n_clusters)
         elif found.labels is not None and embedding.shape[1] == self.n_clusters:
@@ -65,10 +64,9 @@ class Rounding:
             k = embedding.shape[1]
             widths = {min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}
             others = [
-                self._points(wide[:, :width].astype(embedding.dtype), largest)
-                for width in sorted(widths)
+                unit_rows(wide[:, :width].astype(embedding.dtype)) for width in sorted(widths)
             ]
-        if self.row_normalize and not is_costly(problem.weights):
+        if not is_costly(problem.weights):
             # Rows between clusters are short, and of length 1 they blur clusters that are small.
             others.append(embedding / embedding.dtype.type(largest or 1.0))
         if problem.basis.shape[1] and not is_costly(problem.weights):
@@ -79,14 +77,6 @@ class Rounding:
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
         costs = CostProblem(groups, rules, self.n_clusters)
         return round_to_rules(problem.weights, costs, starts, rng).cut
-
-    def _points(self, embedding: NDArray[Any], largest: float) -> NDArray[Any]:
-        """Return what is clustered: rows of the embedding, of length 1 if wanted."""
-        if self.row_normalize:
-            return unit_rows(embedding)
-        # k-means judges its progress relative to the spread, which should not be tiny.
-        points: NDArray[Any] = embedding / embedding.dtype.type(largest or 1.0)
-        return points
 
 
 def label_attributes(cut: Cut, groups: GroupEncoding) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
 from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.papers import Swap
@@ -222,22 +223,22 @@ def _cluster_by(solver: str, rows: FloatArray, groups: NDArray[Any]) -> None:
 
 def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Cut graphs of every kind."""
-    for options in (
-        {"affinity": "landmark", "n_landmarks": 20},
+    kinds: tuple[dict[str, Any], ...] = (
+        {"affinity": Landmark(20)},
         {"solver": "ffsc"},
         {"solver": "ufsc"},
-    ):
+    )
+    for options in kinds:
         model = FairSpectralClustering(2, n_init=1, random_state=0, **options)
         _fit_if_it_can(model, rows, None, groups)
     links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
     _fit_if_it_can(FairSpectralClustering(2, affinity="precomputed"), links, None, groups)
-    for affinity in ("rbf", "nearest_neighbors"):
-        for dtype in ("float64", "float32"):
-            for solver in ("auto", "lanczos", "dc_admm"):
-                model = FairSpectralClustering(
-                    2, affinity=affinity, solver=solver, dtype=dtype, n_init=1, random_state=0
-                )
-                _fit_if_it_can(model, rows, None, groups)
+    for affinity in (Rbf(), Rbf(dtype="float64"), NeighborGraph(), NeighborGraph(dtype="float64")):
+        for solver in ("auto", "lanczos", "dc_admm"):
+            model = FairSpectralClustering(
+                2, affinity=affinity, solver=solver, n_init=1, random_state=0
+            )
+            _fit_if_it_can(model, rows, None, groups)
 
 
 def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:

@@ -39,12 +39,14 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 def settings_repr(settings: Any) -> str:
     """Return how a dataclass of settings is made: its first field, and what differs."""
-    first, *others = fields(settings)
-    value = getattr(settings, first.name)
-    shown = [] if value is None else [repr(value)]
-    for field in others:
-        if getattr(settings, field.name) != field.default:
-            shown.append(f"{field.name}={getattr(settings, field.name)!r}")
+    first = next((field.name for field in fields(settings) if not field.kw_only), None)
+    shown: list[str] = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name == first:
+            shown[:0] = [] if value is None else [repr(value)]
+        elif value != field.default:
+            shown.append(f"{field.name}={value!r}")
     return f"{type(settings).__name__}({', '.join(shown)})"
 
 

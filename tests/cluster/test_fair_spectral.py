@@ -3,6 +3,7 @@
 import os
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,13 +22,13 @@ from sklearn.neighbors import kneighbors_graph
 
 from skfair import Sensitive
 from skfair.cluster import FairSpectralClustering
+from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph, Nystroem, Precomputed, Rbf
 from skfair.cluster.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.papers import DCADMM
 from skfair.problems.cut import checks
-from skfair.solvers import Arpack, DenseEigh, Lanczos
-from skfair.solvers.eigen.auto import AutoEigen
+from skfair.solvers import DenseEigh, Lanczos
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral as naive
 
@@ -38,8 +39,8 @@ FORMS = {
     "laplacian": {"affinity": "laplacian"},
     "callable": {"affinity": lambda a, b: np.exp(-np.abs(a - b).sum())},
     "nearest_neighbors": {"affinity": "nearest_neighbors"},
-    "nystroem": {"affinity": "nystroem", "gamma": 1.0, "n_landmarks": 60},
-    "landmark": {"affinity": "landmark", "n_landmarks": 60, "n_neighbors": 5},
+    "nystroem": {"affinity": Nystroem(60, gamma=1.0)},
+    "landmark": {"affinity": Landmark(60, n_neighbors=5)},
 }
 KERNELS = [name for name in FORMS if name != "nearest_neighbors"]
 
@@ -86,9 +87,8 @@ def test_embedding_is_that_of_the_naive_twin(solver):
     W, groups = weights()
     model = FairSpectralClustering(
         3,
-        affinity="precomputed",
+        affinity=Precomputed(dtype="float64"),
         solver=solver,
-        dtype="float64",
         assign_labels="kmeans",
         random_state=0,
     ).fit(W, sensitive_features=groups)
@@ -103,7 +103,7 @@ def test_embedding_is_that_of_the_naive_twin(solver):
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
 def test_without_groups_it_is_spectral_clustering(blobs):
     X, truth, _ = blobs
-    model = FairSpectralClustering(3, gamma=1.0, dtype="float64", random_state=0).fit(X)
+    model = FairSpectralClustering(3, affinity=Rbf(1.0, dtype="float64"), random_state=0).fit(X)
     W = rbf_kernel(X, gamma=1.0)
     theirs = spectral_embedding(W, n_components=3, drop_first=False, random_state=0)
     assert subspace_angles(model.embedding_, theirs).max() < 1e-5
@@ -261,7 +261,7 @@ def test_prediction_of_plain_labels(assign_labels, blobs):
 def test_prediction_is_the_naive_rise_of_the_cut(blobs):
     """For a row that weighs little: try each cluster and look at the cut."""
     X, _, sex = blobs
-    model = FairSpectralClustering(3, min_balance=0, dtype="float64", random_state=0)
+    model = FairSpectralClustering(3, affinity=Rbf(dtype="float64"), min_balance=0, random_state=0)
     model.fit(X, sensitive_features=sex)
     K = rbf_kernel(X, gamma=1 / 3)
     for x in X[::40] + 0.1:
@@ -285,7 +285,7 @@ def test_graphs_do_not_predict(blobs):
 def test_row_order_does_not_matter(solver, dtype):
     W, groups = weights(200)
     order = np.random.default_rng(1).permutation(200)
-    params = {"affinity": "precomputed", "solver": solver, "dtype": dtype, "random_state": 0}
+    params = {"affinity": Precomputed(dtype=dtype), "solver": solver, "random_state": 0}
     one = FairSpectralClustering(3, **params).fit(W, sensitive_features=groups)
     other = FairSpectralClustering(3, **params).fit(
         W[np.ix_(order, order)], sensitive_features=groups[order]
@@ -354,7 +354,7 @@ def test_disconnected_graph_and_rows_alone():
     for c in range(4):
         W[10 * c : 10 * c + 10, 10 * c : 10 * c + 10] = block
     groups = [*np.repeat([0, 1, 0, 1], 10).tolist(), 0, 0, 1, 1]
-    model = FairSpectralClustering(2, affinity="precomputed", random_state=0, dtype="float64")
+    model = FairSpectralClustering(2, affinity=Precomputed(dtype="float64"), random_state=0)
     with pytest.warns(UserWarning, match="4 of 44 rows have no edges"):
         model.fit(W, sensitive_features=groups)
     assert model.spectral_cost_ == pytest.approx(0, abs=1e-9)
@@ -368,10 +368,8 @@ def test_extreme_data():
     groups = np.arange(60) % 2
     X = rng.normal(size=(60, 3))
     for given in (1e150 * X, 1e-150 * X, X + 1e6, np.repeat(X[:20], 3, axis=0), X * [1, 0, 1]):
-        for affinity in ("rbf", "landmark", "nearest_neighbors"):
-            model = FairSpectralClustering(
-                3, affinity=affinity, n_landmarks=15, random_state=0, dtype="float64"
-            )
+        for kind in (Rbf, partial(Landmark, 15), NeighborGraph):
+            model = FairSpectralClustering(3, affinity=kind(dtype="float64"), random_state=0)
             with np.errstate(over="ignore"):
                 labels = model.fit_predict(given, sensitive_features=groups)
             assert balance_score(labels, sensitive_features=groups, relative=True) >= 0.79
@@ -552,10 +550,9 @@ def test_a_constraint_that_is_nearly_kept_is_reported_as_it_is():
 
     model = FairSpectralClustering(
         3,
-        affinity="precomputed",
+        affinity=Precomputed(dtype="float64"),
         solver=Bent(),
         assign_labels="kmeans",
-        dtype="float64",
         random_state=0,
     )
     with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
@@ -596,25 +593,25 @@ def test_a_solver_is_a_name_or_an_object(name):
         assert np.array_equal(model.labels_, models[0].labels_)
 
 
-@pytest.mark.parametrize(
-    ("solver", "parameter", "new"),
-    [
-        ("lanczos", {"tol": 1e-6}, Lanczos(tol=1e-6)),
-        ("lanczos", {"block_size": 3, "max_iter": 50}, Lanczos(block_size=3, max_iter=50)),
-        ("auto", {"tol": 1e-2}, AutoEigen(tol=1e-2)),
-        ("arpack", {"max_iter": 500}, Arpack(max_iter=500)),
-        ("dense", {"tol": 1e-2}, DenseEigh()),  # has never used it
-    ],
-)
-def test_parameters_are_handed_to_a_solver_given_by_name(solver, parameter, new):
-    W, groups = weights(250)
-    params = {"affinity": "precomputed", "random_state": 0}
-    old = FairSpectralClustering(3, solver=solver, **parameter, **params)
-    old.fit(W, sensitive_features=groups)
-    model = FairSpectralClustering(3, solver=new, **params).fit(W, sensitive_features=groups)
-    assert np.array_equal(model.embedding_, old.embedding_)
-    with pytest.raises(ValueError, match="set beside solver="):
-        model.set_params(**parameter).fit(W, sensitive_features=groups)
+def test_affinities_are_short_to_read():
+    shown = [Rbf(), Rbf(0.5), Precomputed(), Landmark(30, n_neighbors=4), Rbf(dtype="float64")]
+    assert [repr(affinity) for affinity in shown] == [
+        "Rbf()",
+        "Rbf(0.5)",
+        "Precomputed()",
+        "Landmark(30, n_neighbors=4)",
+        "Rbf(dtype='float64')",
+    ]
+    assert repr(Precomputed(dtype="float64")) == "Precomputed(dtype='float64')"
+    assert repr(Kernel("polynomial", degree=2)) == "Kernel('polynomial', degree=2)"
+
+
+@pytest.mark.parametrize("parameter", [{"gamma": 1.0}, {"n_neighbors": 3}])
+def test_parameters_beside_an_affinity_object_are_refused(parameter, blobs):
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, affinity=Landmark(30), **parameter)
+    with pytest.raises(ValueError, match=r"set beside affinity=Landmark\(30\)"):
+        model.fit(X, sensitive_features=sex)
 
 
 def test_rows_of_an_embedding_get_length_1():

@@ -263,7 +263,6 @@ ARGUMENTS = {
     "min_balance": ([0.8, None, 0.0], [1.0, 1.5]),
     "assign.before": ([None, "fit"], ["yesterday", [[1.0]]]),
     "init": (["k-means++", "random"], [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((2, 9))]),
-    "kernel_params": ([None], [{"gamma": 1}, {"zzz": 1}]),
     "ParetoFairKMeans.balances": (
         [3],
         [[0.1, 0.9], [2.0], [], [float("nan")], [0.5, 0.5], [[0.1]], 1],

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,14 +19,16 @@ from skfair._typing import Rows
 from skfair.problems.cut.checks import check_dense, check_sparse, is_symmetric
 from skfair.problems.cut.weights import DenseWeights, SparseWeights, Weights
 from skfair.utils.registry import Registry
+from skfair.utils.text import settings_repr
 from skfair.utils.warn import warn_user
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Affinity(ABC):
     """How rows of X become weights; subclasses are frozen dataclasses of their parameters.
 
     A field is annotated with the values that it takes, ``Annotated[float, Interval(...)]``.
+    ``dtype`` is the precision of the weights and of their products.
     """
 
     # Whether X may be sparse.
@@ -36,11 +38,17 @@ class Affinity(ABC):
     # Whether the weights of new rows are known: ``new_rows`` of the weights is then a function.
     weighs_new_rows: ClassVar[bool] = True
 
+    _: KW_ONLY
+    dtype: Literal["float32", "float64"] = "float32"
+
+    def __repr__(self) -> str:
+        return settings_repr(self)
+
     @abstractmethod
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> Weights:
         """Return the weights between the rows of X in the given precision."""
 
-    def build(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> Weights:
+    def build(self, X: Rows, *, rng: np.random.RandomState) -> Weights:
         """Return the weights, or raise if X is of a kind that this affinity does not read."""
         if sparse.issparse(X) and not self.reads_sparse:
             raise TypeError(
@@ -53,7 +61,7 @@ class Affinity(ABC):
                 "features. If it holds the weights between the rows, use affinity='precomputed'.",
                 UserWarning,
             )
-        weights = self.weigh(X, dtype=dtype, rng=rng)
+        weights = self.weigh(X, dtype=self.dtype, rng=rng)
         name = type(self).__name__
         if not isinstance(weights, Weights):
             raise TypeError(
@@ -72,9 +80,9 @@ class Affinity(ABC):
             )
         if not type(self).__module__.startswith("skfair."):
             if isinstance(weights, DenseWeights):
-                check_dense(weights.matrix, dtype)
+                check_dense(weights.matrix, self.dtype)
             elif isinstance(weights, SparseWeights):
-                check_sparse(weights.matrix, dtype)
+                check_sparse(weights.matrix, self.dtype)
         return weights
 
 

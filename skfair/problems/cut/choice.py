@@ -12,6 +12,8 @@ from skfair.problems.cut.affinities.kernels import Kernel
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
 from skfair.utils.text import did_you_mean
 
+# Parameters of the estimator that an object replaces, where they are not set.
+_UNSET: Mapping[str, Any] = {"gamma": None, "n_neighbors": 10}
 # A name, a function, or an object.
 Choice: TypeAlias = str | KernelFunction | Affinity
 
@@ -25,15 +27,20 @@ def affinity_kind(choice: Choice) -> type[Affinity]:
 
 def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
     """Return the object that a choice stands for; ``parameters`` fill its fields."""
-    affinity, names = choice, {*AFFINITIES, *KERNEL_PARAMS}
+    if isinstance(choice, Affinity):
+        beside = [name for name, unset in _UNSET.items() if parameters.get(name, unset) != unset]
+        if beside:
+            raise ValueError(
+                f"{', '.join(beside)} was set beside affinity={choice!r}. Set it on the affinity."
+            )
+        return choice
+    names = {*AFFINITIES, *KERNEL_PARAMS}
     if isinstance(choice, str) and choice not in names:
         raise ValueError(
             f"There is no affinity {choice!r}.{did_you_mean(choice, names)} The affinities are "
             f"{sorted(names)}."
         )
-    if not isinstance(affinity, Affinity):
-        kind = affinity_kind(choice)
-        given = {**parameters, "kernel": choice}
-        shared = [field.name for field in fields(kind) if field.name in given]
-        affinity = kind(**{name: given[name] for name in shared})
-    return affinity
+    kind = affinity_kind(choice)
+    values = {**parameters, "kernel": choice}
+    shared = [field.name for field in fields(kind) if field.name in values]
+    return kind(**{name: values[name] for name in shared})

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 
 from skfair.cluster import FairSpectralClustering
+from skfair.cluster.affinities import Precomputed
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.papers import UFSC
@@ -79,10 +80,9 @@ def test_its_own_constraint_is_kept():
     W, groups = clustered(2, 90)
     model = FairSpectralClustering(
         3,
-        affinity="precomputed",
+        affinity=Precomputed(dtype="float64"),
         solver="ufsc",
         assign_labels="kmeans",
-        dtype="float64",
         random_state=0,
     )
     with pytest.warns(UserWarning, match="misses the group constraint"):

@@ -1,5 +1,7 @@
 """Affinities: kernels against scikit-learn and naive code, factors against their products."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -69,7 +71,7 @@ def test_kernels_of_new_rows_continue_the_matrix():
         Kernel("laplacian", gamma=0.5),
         Kernel(lambda a, b: 1 / (1 + np.abs(a - b).sum())),
     ):
-        weights = kernel.build(X, dtype="float64", rng=np.random.RandomState(0))
+        weights = replace(kernel, dtype="float64").build(X, rng=np.random.RandomState(0))
         assert np.allclose(weights.new_rows(X[5:9]), weights.matrix[5:9], atol=1e-12)
     laplacian = Kernel("laplacian", gamma=0.5).between(X, dtype="float64")
     assert np.allclose(laplacian, laplacian_kernel(X, gamma=0.5))
@@ -139,7 +141,7 @@ def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, sa
 
     X = np.random.default_rng(0).normal(size=(40, 2))
     with pytest.raises(error, match=said):
-        Own().build(X, dtype=np.float64, rng=np.random.RandomState(0))
+        Own().build(X, rng=np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("gamma", [None, 0.7])

@@ -22,7 +22,7 @@ _DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
 
 
 @AFFINITIES.register("nearest_neighbors")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeighborGraph(Affinity):
     """Each row is linked to its nearest rows; links of one direction only count half."""
 
@@ -38,7 +38,7 @@ class NeighborGraph(Affinity):
 
 
 @AFFINITIES.register("precomputed_nearest_neighbors")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrecomputedNeighbors(NeighborGraph):
     """The same where X is a sparse graph of distances to neighbours."""
 
@@ -61,7 +61,7 @@ def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
 
 
 @AFFINITIES.register("precomputed")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Precomputed(Affinity):
     """X is the matrix of weights, dense or sparse."""
 

@@ -25,18 +25,17 @@ _ROWS = 64
 _NARROW = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel(Affinity):
     """Any kernel of ``sklearn.metrics.pairwise``, or a function of two rows.
 
-    A function gets ``kernel_params`` only. Parameters that a kernel does not have are ignored.
+    A function gets two rows only. Parameters that a kernel does not have are ignored.
     """
 
     kernel: str | KernelFunction
     gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
     degree: Annotated[float, Interval(Real, 0, None, closed="left")] = 3
     coef0: float = 1
-    kernel_params: dict[str, Any] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
         """Return the weights between the rows of X."""
@@ -49,7 +48,7 @@ class Kernel(Affinity):
         self, X: Rows, fitted: Rows | None = None, *, dtype: DTypeLike
     ) -> NDArray[np.floating[Any]]:
         """Return the weights between rows and those of the fit, or among rows."""
-        params = dict(self.kernel_params or {})
+        params: dict[str, float] = {}
         if not callable(self.kernel):
             params.update(degree=self.degree, coef0=self.coef0)
             if self.gamma is not None:
@@ -59,7 +58,7 @@ class Kernel(Affinity):
 
 
 @AFFINITIES.register("rbf")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rbf(Affinity):
     """``exp(-gamma |x - y|^2)``; gamma None is one over the number of columns."""
 

@@ -30,7 +30,7 @@ _MAX_KEPT = 2**28
 
 
 @AFFINITIES.register("nystroem")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Nystroem(Affinity):
     """The rbf kernel, as seen through ``n_landmarks`` rows."""
 
@@ -50,7 +50,7 @@ class Nystroem(Affinity):
 
 
 @AFFINITIES.register("landmark")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Landmark(Affinity):
     """A graph in which rows are linked through their nearest landmarks.
 
