@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntAr
 from skfair.groups.attributes import CONTROL, PREDICTED, WEIGHT, check_alignment
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.reference import reference_groups
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize
 from skfair.utils.validation import check_weights, is_strict
 
 Agg = Literal["worst", "mean"]
-Reference = Literal["pairwise", "overall"]
+# "pairwise", "overall", a group, or a dict of the level of each attribute.
+Reference: TypeAlias = Any
 ZeroDivision = Literal["raise"] | float
 
 
@@ -89,11 +91,35 @@ class ComparedGroups:
         self, values: FloatArray, overall: FloatArray, reference: Reference
     ) -> tuple[FloatArray, FloatArray]:
         """Return both sides of every comparison: pairs of cells, or cell and block."""
-        check_comparison(reference=reference)
-        if reference == "overall":
+        if not is_group(reference) and reference == "overall":
             return values[self.compared], overall[self.compared]
-        first, second = self.pairs
+        first, second = self.pairs_with(reference)
         return values[first], values[second]
+
+    def pairs_with(self, reference: Reference) -> tuple[IntArray, IntArray]:
+        """Return the pairs of cells that are compared: all of a block, or each with one of them."""
+        if not is_group(reference):
+            return self.pairs
+        is_reference = reference_groups(reference, self.groups)[self.group_of] & self.is_present
+        cells, places = [], []
+        for start, stop in pairwise(self.blocks.tolist()):
+            present = start + np.flatnonzero(self.is_present[start:stop])
+            place = present[is_reference[present]]
+            others = present[~is_reference[present]] if place.size else present[:0]
+            cells.append(others)
+            places.append(np.repeat(place, others.size))
+        if self.strata is not None and not sum(one.size for one in cells):
+            raise ValueError(
+                f"No stratum of control_features has rows of reference={reference!r} and of "
+                "another group, so there is nothing to compare. Use coarser control features."
+            )
+        return np.concatenate(cells), np.concatenate(places)
+
+    def compared_by(self, reference: Reference) -> IntArray:
+        """Return the cells that take part in comparisons; raise if there is no such reference."""
+        if not is_group(reference):
+            return self.compared
+        return np.unique(np.concatenate(self.pairs_with(reference)))
 
     def block_sums(self, table: FloatArray) -> FloatArray:
         """Add up a table with one entry per cell over each block; one result per cell."""
@@ -200,19 +226,41 @@ def aggregate(
 ) -> float:
     """Reduce the comparisons to the worst or the mean one; NaN in, NaN out.
 
-    ``empty`` is the value when there is nothing to compare (a single group).
+    The worst is the one furthest from parity: 0, or 1 of ratios (``worst_is_smallest``), of which
+    0.5 and 2 are equally far. ``empty`` is the value when there is nothing to compare.
     """
-    check_comparison(agg)
+    check_agg(agg)
     if not values.size:
         return empty
     if agg == "mean":
         return float(values.mean())
-    return float(values.min() if worst_is_smallest else values.max())
+    if not worst_is_smallest:
+        return float(values[np.abs(values).argmax()])
+    larger = np.maximum(values, 1.0)  # NaN stays NaN
+    return float(values[(np.minimum(values, 1.0) / larger).argmin()])
 
 
-def check_comparison(agg: Agg = "worst", reference: Reference = "pairwise") -> None:
-    """Raise unless the options of a comparison exist."""
+def is_group(reference: Reference) -> bool:
+    """Whether groups are compared with one of them, so that differences and ratios have a sign."""
+    return not (isinstance(reference, str) and reference in ("pairwise", "overall"))
+
+
+def differences(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:
+    """Return the first minus the second: signed if that is of a reference group."""
+    return first - second if is_group(reference) else np.abs(first - second)
+
+
+def ratios(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:
+    """Return the first over the second if that is of a reference group, else smaller over larger.
+
+    What is divided by 0 is NaN.
+    """
+    if not is_group(reference):
+        first, second = np.minimum(first, second), np.maximum(first, second)
+    return np.asarray(first / np.where(second == 0, np.nan, second))
+
+
+def check_agg(agg: Agg) -> None:
+    """Raise unless comparisons can be reduced in this way."""
     if agg not in ("worst", "mean"):
         raise ValueError(f"agg must be 'worst' or 'mean', got {agg!r}.")
-    if reference not in ("pairwise", "overall"):
-        raise ValueError(f"reference must be 'pairwise' or 'overall', got {reference!r}.")

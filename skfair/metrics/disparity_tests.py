@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.metrics.compared_groups import Reference, check_comparison
+from skfair.metrics.compared_groups import Reference, is_group
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
 from skfair.metrics.evidence_of_scores import evidence_of_scores
@@ -301,12 +301,16 @@ def _evidence(
     reference: Reference,
     interval: IntervalLike | None,
 ) -> Evidence:
-    check_comparison(reference=reference)
     if method not in ("auto", "melded", "exact", "score"):
         raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
     if request.spec is None:
         if request.name.startswith("partial_") and interval is None:
             raise ValueError(f"{request.name} needs interval=, the ranks that count.")
+        if is_group(reference) or reference != "pairwise":
+            raise ValueError(
+                f"{request.name} compares every pair of groups, so reference={reference!r} has no "
+                "test here. Leave it out, or test a metric of labels."
+            )
         return evidence_of_scores(sample, request.name, interval)
     return evidence_of_labels(
         sample, request.name, request.spec, request.comparison, method, reference

@@ -26,8 +26,11 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_columns), d
     "intersectional": """intersectional : bool, default=True
     Whether several attributes are crossed, or each is compared for itself and all comparisons
     are pooled.""",
-    "reference": """reference : {"pairwise", "overall"}, default="pairwise"
-    Compare every pair of groups, or each group with all rows (of the stratum).""",
+    "reference": """reference : {"pairwise", "overall"}, group or dict, default="pairwise"
+    Compare every pair of groups, each group with all rows (of the stratum), or each other group
+    with this one, such as ``"male"`` or ``{"sex": "male", "race": "White"}``. Differences from a
+    group are signed, that of the group minus that of the reference, and ratios are the group over
+    the reference; the worst is the one furthest from parity. Sums of differences have no sign.""",
     "agg": """agg : {"worst", "mean"}, default="worst"
     Report the worst pair of groups or the mean over all pairs.""",
     "interval": """interval : (float, float), list of such pairs, or dict

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import ComparedGroups, Reference
+from skfair.metrics.compared_groups import ComparedGroups, Reference, is_group
 from skfair.metrics.label_rates import RATES, LabelTable, label_table
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.two_rates import (
@@ -77,13 +77,17 @@ def evidence_of_labels(
     groups, counts = _counts(sample, spec, name)
     if spec.kind == "largest":
         return _caps(groups, counts)
-    if reference == "overall" and comparison == "ratio":
+    is_overall = not is_group(reference) and reference == "overall"
+    if is_overall and comparison == "ratio":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    between = _against_rest if reference == "overall" else _between_groups
-    sides = [between(groups, one) for one in counts]
+    pairs = None if is_overall else groups.pairs_with(reference)
+    sides = [
+        _against_rest(groups, one) if pairs is None else _between_groups(pairs, one)
+        for one in counts
+    ]
     k1, n1, k0, n0, share = np.concatenate([one.numbers for one in sides], axis=1)
     if method == "auto":
         is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
@@ -145,9 +149,9 @@ class _Sides(NamedTuple):
     numbers: FloatArray
 
 
-def _between_groups(groups: ComparedGroups, counts: _Counts) -> _Sides:
-    """Compare every pair of groups."""
-    first, second = groups.pairs
+def _between_groups(pairs: tuple[IntArray, IntArray], counts: _Counts) -> _Sides:
+    """Compare pairs of groups."""
+    first, second = pairs
     hits, sizes = counts.successes, counts.sizes
     numbers = np.stack(
         [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]

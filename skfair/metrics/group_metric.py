@@ -18,8 +18,11 @@ from skfair.metrics.compared_groups import (
     Reference,
     ZeroDivision,
     aggregate,
-    check_comparison,
+    check_agg,
     checked_rows,
+    differences,
+    is_group,
+    ratios,
 )
 from skfair.metrics.docs import documented_gap
 from skfair.metrics.own_metrics import OwnRows, takes_scores, value_of
@@ -94,7 +97,7 @@ class GroupMetric:
         """
         if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
             raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
-        check_comparison(agg, reference)
+        check_agg(agg)
         true, predicted = np.asarray(y_true), np.asarray(y_pred)
         check_consistent_length(true, predicted)
         options = (control_features, sample_weight, intersectional)
@@ -109,7 +112,7 @@ class GroupMetric:
         values, overall = self._values(rows, groups, reference)
         is_alone = self.compare in ("smallest", "largest")
         name = groups.undefined(
-            values, groups.present if is_alone else groups.compared, zero_division
+            values, groups.present if is_alone else groups.compared_by(reference), zero_division
         )
         if name is not None:
             raise ValueError(
@@ -121,11 +124,9 @@ class GroupMetric:
             return float(present.min() if self.compare == "smallest" else present.max())
         one, other = groups.sides(values, overall, reference)
         if self.compare == "difference":
-            return aggregate(np.abs(one - other), agg)
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratios = np.where(low == high, 1.0, low / high)
-        return aggregate(ratios, agg, empty=1.0, worst_is_smallest=True)
+            return aggregate(differences(one, other, reference), agg)
+        quotients = np.where(one == other, 1.0, ratios(one, other, reference))
+        return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
     def _values(
         self, rows: OwnRows, groups: ComparedGroups, reference: Reference
@@ -134,7 +135,7 @@ class GroupMetric:
         of_cells = groups.rows_of_cells()
         values = np.array([value_of(self.metric, rows, rows.y_pred, one) for one in of_cells])
         overall = np.full(values.size, np.nan)
-        if reference == "overall":
+        if not is_group(reference) and reference == "overall":
             for start, stop in pairwise(groups.blocks.tolist()):
                 every = np.unique(np.concatenate(of_cells[start:stop]))
                 overall[start:stop] = value_of(self.metric, rows, rows.y_pred, every)

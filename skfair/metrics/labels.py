@@ -22,7 +22,10 @@ from skfair.metrics.compared_groups import (
     Reference,
     ZeroDivision,
     aggregate,
-    check_comparison,
+    check_agg,
+    differences,
+    is_group,
+    ratios,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
 from skfair.metrics.label_rates import LabelTable, label_table, rates_of
@@ -213,11 +216,13 @@ _ALONE = "With a single group there is nothing to compare and the value is"
 _KINDS = {
     "difference": (
         "Difference of {} between groups; 0 is parity.",
-        f"difference : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
+        "difference : float\n        At least 0, smaller is fairer; signed with a reference group. "
+        f"{_ALONE} 0.",
     ),
     "ratio": (
         "Ratio of {} between groups, smaller over larger; 1 is parity.",
-        f"ratio : float\n        Between 0 and 1, larger is fairer. {_ALONE} 1.",
+        "ratio : float\n        Between 0 and 1, larger is fairer; of any size with "
+        f"a reference group. {_ALONE} 1.",
     ),
     "total": (
         "Gap of {}; 0 is parity.",
@@ -271,36 +276,41 @@ def compare(
     zero_division: ZeroDivision = "raise",
 ) -> float:
     """Compute a metric of ``LABEL_METRICS`` from a table of counts."""
-    check_comparison(agg, reference)
+    check_agg(agg)
     spec = LABEL_METRICS[name]
+    cells = table.groups.compared_by(reference)
     values = []
     for rate in spec.rates:
         overall = rates_of(table.groups.block_sums(table.counts), rate)
-        defined = table.rate(rate, zero_division, table.groups.compared)
+        defined = table.rate(rate, zero_division, cells)
         first, second = table.groups.sides(defined, overall, reference)
         values.append(
-            _quotients(first, second, rate, zero_division)
+            _ratios(first, second, rate, reference, zero_division)
             if spec.greater_is_better
-            else np.abs(first - second)
+            else differences(first, second, reference)
         )
     if spec.greater_is_better:
         return aggregate(np.concatenate(values), agg, empty=1.0, worst_is_smallest=True)
-    combined = np.sum(values, axis=0) if spec.kind == "total" else np.concatenate(values)
+    combined = np.sum(np.abs(values), axis=0) if spec.kind == "total" else np.concatenate(values)
     return aggregate(combined, agg)
 
 
-def _quotients(
-    first: FloatArray, second: FloatArray, rate: str, zero_division: ZeroDivision
+def _ratios(
+    first: FloatArray,
+    second: FloatArray,
+    rate: str,
+    reference: Reference,
+    zero_division: ZeroDivision,
 ) -> FloatArray:
-    """Divide the smaller of two rates by the larger one; 0 by 0 is undefined."""
-    larger = np.maximum(first, second)
-    if is_strict(zero_division) and np.any(larger == 0):
+    """Divide rates; what is divided by 0 is undefined."""
+    is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
+    if is_strict(zero_division) and np.any(is_zero):
+        where = "the reference group" if is_group(reference) else "both groups of a pair"
         raise ValueError(
-            f"The {rate.replace('_', ' ')} is 0 in both groups of a pair, so their ratio is "
+            f"The {rate.replace('_', ' ')} is 0 in {where}, so their ratio is "
             "undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."
         )
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.minimum(first, second) / np.where(larger == 0, np.nan, larger))
+    return ratios(first, second, reference)
 
 
 def _label_metric(name: str) -> LabelMetric:

@@ -27,6 +27,7 @@ from skfair.metrics.compared_groups import (
     ZeroDivision,
     aggregate,
     checked_rows,
+    differences,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
 from skfair.metrics.row_losses import CLASSES, Loss, LossRequest, RowLoss, RowSubset, Task
@@ -92,8 +93,8 @@ def loss_parity_difference(
     Returns
     -------
     difference : float
-        At least 0, in units of the loss; smaller is fairer. With a single group there is nothing
-        to compare and the value is 0.
+        At least 0, in units of the loss; smaller is fairer; signed with a reference group. With a
+        single group there is nothing to compare and the value is 0.
 
     See Also
     --------
@@ -112,7 +113,8 @@ def loss_parity_difference(
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
     losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
-    means = _loss_means(losses, given, losses.groups.compared, zero_division)
+    cells = losses.groups.compared_by(reference)
+    means = _loss_means(losses, given, cells, zero_division)
     if sum_classes not in (False, True, "absolute"):
         raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
     if sum_classes and given != "class":
@@ -121,7 +123,7 @@ def loss_parity_difference(
         )
     gaps = _gaps(means, losses.groups, reference)
     if sum_classes == "absolute":
-        gaps = [sum(gaps, np.zeros(1))]
+        gaps = [np.abs(gaps).sum(axis=0)]
     elif sum_classes:
         negative, positive = means
         both = _Means(negative.of_cells + positive.of_cells, negative.overall + positive.overall)
@@ -445,6 +447,6 @@ def _means(
 def _gaps(
     means: Sequence[_Means], groups: ComparedGroups, reference: Reference
 ) -> list[FloatArray]:
-    """Compare the cells of each block with each other, or with all rows of the block."""
+    """Compare the cells of each block with each other, with one of them, or with all rows of it."""
     sides = [groups.sides(*mean, reference) for mean in means]
-    return [np.abs(one - other) for one, other in sides]
+    return [differences(one, other, reference) for one, other in sides]

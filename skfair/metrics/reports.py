@@ -6,6 +6,7 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -16,13 +17,14 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import Agg, ComparedGroups, checked_rows
+from skfair.metrics.compared_groups import Agg, ComparedGroups, Reference, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.report_table import Report
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.metrics.resampling import (
+    difference_interval,
     effective_tables,
     quantiles,
     resampled_tables,
@@ -63,6 +65,7 @@ def group_report(
     n_bootstrap: int = 500,
     random_state: Seed = None,
     metrics: OwnMetrics | None = None,
+    reference: ClassLabel | Mapping[str, Any] = None,
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -103,6 +106,10 @@ def group_report(
         called ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is given the scores. Their
         intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group (of at most
         20000, scaled to its size), also with ``interval="wilson"``. Rows must be in memory.
+    reference : group or dict, default=None
+        The group that others are compared with, such as ``"male"``, or a level of each attribute,
+        ``{"sex": "male", "race": "White"}``. Adds ``..._difference`` to each rate and metric: that
+        of the group minus that of the reference, in the same stratum.
 
     Returns
     -------
@@ -112,7 +119,7 @@ def group_report(
         ``base_rate``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
         ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
         for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
-        printed as ``-``.
+        printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
 
     Examples
     --------
@@ -169,7 +176,31 @@ def group_report(
         resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
         columns, limits = columns | own, limits | ends_of_own
+    if reference is not None:
+        columns, limits = _with_differences(columns, limits, listed.compared_with(reference))
     return Report({**columns, **limits}, index=listed.names())
+
+
+def _with_differences(
+    columns: dict[str, FloatArray], limits: dict[str, FloatArray], pairs: tuple[IntArray, IntArray]
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Add to each column what it is more than in the row that each row is compared with."""
+    rows, places = pairs
+    columns, limits = columns.copy(), limits.copy()
+    for name in [one for one in columns if one != "n"]:
+        values, added = columns[name], f"{name}_difference"
+        parts = {added: values[rows] - values[places]}
+        if f"{name}_low" in limits:
+            ends = limits[f"{name}_low"], limits[f"{name}_high"]
+            both = np.arange(values.size)
+            both[rows] = places
+            found = difference_interval(values, *ends, both)
+            parts |= {f"{added}_low": found[0][rows], f"{added}_high": found[1][rows]}
+        for key, own in parts.items():
+            whole = np.full(values.size, np.nan)
+            whole[rows] = own
+            (columns if key == added else limits)[key] = whole
+    return columns, limits
 
 
 def _ends_of(
@@ -193,6 +224,7 @@ def fairness_report(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
+    reference: Reference = "pairwise",
     agg: Agg = "worst",
     confidence: float = 0.95,
     n_bootstrap: int = 200,
@@ -224,6 +256,9 @@ def fairness_report(
         Whether several attributes are crossed, or compared one by one.
     pos_label : label, default=1
         The class that counts as positive.
+    reference : {"pairwise", "overall"}, group or dict, default="pairwise"
+        What metrics of labels compare groups with, as in :func:`demographic_parity_difference`:
+        with a group, differences are signed, that of the group minus that of the reference.
     agg : {"worst", "mean"}, default="worst"
         Report the worst pair of groups or the mean over all pairs.
     confidence : float, default=0.95
@@ -273,7 +308,7 @@ def fairness_report(
     rng = check_random_state(random_state)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
-    options = _ReportOptions(pos_label, agg, n_bootstrap, rng)
+    options = _ReportOptions(pos_label, reference, agg, n_bootstrap, rng)
     found: dict[str, _Measured] = {}
     if rows.y_pred is not None:
         found |= _measure_labels(rows, options)
@@ -299,6 +334,7 @@ class _ReportOptions(NamedTuple):
     """Options of a report."""
 
     pos_label: Any
+    reference: Reference
     agg: Agg
     n_bootstrap: int
     rng: np.random.RandomState
@@ -320,7 +356,9 @@ def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Me
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
             values = [
-                compare(one, name, agg=options.agg, zero_division=np.nan)
+                compare(
+                    one, name, agg=options.agg, reference=options.reference, zero_division=np.nan
+                )
                 for one in [table, *tables]
             ]
             drawn = np.array(values[1:])
@@ -382,6 +420,12 @@ class _Listed:
         rows = self._groups.rows_of_cells()
         rows += [np.flatnonzero(strata == one) for one in range(strata.max() + 1)]
         return [rows[i] for i in self._order]
+
+    def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
+        """Return the rows that are compared, and the row of the reference group of each."""
+        place = np.argsort(self._order)
+        first, second = self._groups.pairs_with(reference)
+        return place[first], place[second]
 
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""

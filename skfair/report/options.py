@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -71,34 +70,3 @@ def _levels(unknown: Any) -> list[str]:
         return []
     is_one = isinstance(unknown, str) or not hasattr(unknown, "__iter__")
     return [str(unknown)] if is_one else [str(level) for level in unknown]
-
-
-def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str, str]:
-    """Return the reference level of each attribute that has one; raise if there is no such level.
-
-    ``levels`` are those of the sensitive attributes.
-    """
-    if reference is None:
-        return {}
-    known = {name: list(map(str, of_one)) for name, of_one in levels.items()}
-    if isinstance(reference, Mapping):
-        found = {str(name): str(level) for name, level in reference.items()}
-        for name, level in found.items():
-            if level not in known.get(name, ()):
-                raise ValueError(
-                    f"reference has {name!r}: {level!r}, but the attributes and their groups are "
-                    f"{_described(known)}."
-                )
-        return found
-    having = [name for name, of_one in known.items() if str(reference) in of_one]
-    if len(having) != 1:
-        raise ValueError(
-            f"reference={reference!r} is a group of {len(having)} attributes. The attributes and "
-            f"their groups are {_described(known)}; pass one group, or a dict such as "
-            f"{{{next(iter(known))!r}: {next(iter(known.values()))[0]!r}}}."
-        )
-    return {having[0]: str(reference)}
-
-
-def _described(known: Mapping[str, list[str]]) -> str:
-    return "; ".join(f"{name}: {listed(of_one)}" for name, of_one in known.items())

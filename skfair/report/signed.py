@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from skfair._typing import FloatArray
+from skfair.groups.reference import read_reference
+from skfair.metrics.resampling import difference_interval
 from skfair.report.moments import Moments
-from skfair.report.options import Options, read_reference
+from skfair.report.options import Options
 from skfair.report.roles import View, reference_group, set_apart
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE
@@ -63,7 +64,7 @@ def _against(
 ) -> pd.DataFrame:
     """Compare the groups of one view by one measure."""
     values = moments.means
-    low, high = difference_interval(moments, place, options.confidence)
+    low, high = difference_interval(values, *moments.interval(options.confidence), place)
     table = pd.DataFrame(
         {
             "view": view.name,
@@ -77,21 +78,3 @@ def _against(
         }
     )
     return table.iloc[others]
-
-
-def difference_interval(
-    moments: Moments, place: int, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of the mean of each cell minus that of one of them.
-
-    The distances from both means to the ends of their own intervals are added as squares; of
-    shares this is Newcombe's interval (1998, method 10), of means about that of Welch.
-    """
-    values = moments.means
-    low, high = moments.interval(confidence)
-    below, above = values - low, high - values
-    difference = values - values[place]
-    return (
-        difference - np.sqrt(below**2 + above[place] ** 2),
-        difference + np.sqrt(above**2 + below[place] ** 2),
-    )

@@ -1,0 +1,73 @@
+"""The group that others are compared with: one reader for metrics, tests and audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import BoolArray
+from skfair.groups.levels import GroupLevels
+from skfair.utils.text import listed
+
+
+def reference_groups(reference: Any, groups: GroupLevels) -> BoolArray:
+    """Return which groups are those that others are compared with, shape (n_groups,).
+
+    ``reference`` is a group (of crossed attributes its name or the tuple of its levels), or a dict
+    of the level of each attribute.
+    """
+    found = np.zeros(groups.n_groups, bool)
+    is_crossed = groups.combinations is not None
+    if is_crossed and not isinstance(reference, Mapping):
+        found[groups.number(reference)] = True
+        return found
+    levels = dict(zip(groups.attributes, groups.levels, strict=True))
+    chosen = read_reference(reference, levels)
+    if groups.combinations is None:
+        for start, name in zip(groups.offsets[:-1].tolist(), levels, strict=True):
+            if name in chosen:
+                found[start + list(map(str, levels[name])).index(chosen[name])] = True
+        return found
+    if set(chosen) != set(levels):
+        raise ValueError(
+            f"reference={reference!r} must have a level of each of {listed(list(levels))}, because "
+            "their intersections are compared. Or pass intersectional=False."
+        )
+    wanted = [list(map(str, of_one)).index(chosen[name]) for name, of_one in levels.items()]
+    found[:] = (groups.combinations == wanted).all(axis=1)
+    if not found.any():
+        raise ValueError(f"reference={reference!r} is an intersection without rows.")
+    return found
+
+
+def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str, str]:
+    """Return the reference level of each attribute that has one; raise if there is no such level.
+
+    ``levels`` are those of the sensitive attributes.
+    """
+    if reference is None:
+        return {}
+    known = {name: list(map(str, of_one)) for name, of_one in levels.items()}
+    if isinstance(reference, Mapping):
+        found = {str(name): str(level) for name, level in reference.items()}
+        for name, level in found.items():
+            if level not in known.get(name, ()):
+                raise ValueError(
+                    f"reference has {name!r}: {level!r}, but the attributes and their groups are "
+                    f"{_described(known)}."
+                )
+        return found
+    having = [name for name, of_one in known.items() if str(reference) in of_one]
+    if len(having) != 1:
+        raise ValueError(
+            f"reference={reference!r} is a group of {len(having)} attributes. The attributes and "
+            f"their groups are {_described(known)}; pass one group, or a dict such as "
+            f"{{{next(iter(known))!r}: {next(iter(known.values()))[0]!r}}}."
+        )
+    return {having[0]: str(reference)}
+
+
+def _described(known: Mapping[str, list[str]]) -> str:
+    return "; ".join(f"{name}: {listed(of_one)}" for name, of_one in known.items())

@@ -1,0 +1,159 @@
+"""Signed differences and ratios from a reference group, against plain counting."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import recall_score
+
+from skfair import metrics
+from skfair.metrics import (
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    disparity_test,
+    fairness_report,
+    group_report,
+    make_fairness_scorer,
+    make_group_metric,
+    mean_score_difference,
+)
+from skfair.report import audit
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m", "x"], 900, p=[0.5, 0.4, 0.1])})
+    frame["age"] = rng.choice(["old", "young"], 900)
+    frame["y"] = rng.integers(0, 2, 900)
+    frame["p"] = (rng.random(900) < frame["sex"].map({"f": 0.3, "m": 0.6, "x": 0.7})).astype(int)
+    frame["w"] = rng.integers(1, 4, 900)
+    return frame
+
+
+def means(rows, by="sex", value="p"):
+    weighted = rows.assign(total=rows[value] * rows["w"]).groupby(by)[["total", "w"]].sum()
+    return weighted["total"] / weighted["w"]
+
+
+def furthest(values):
+    return values[values.abs().idxmax()]
+
+
+@pytest.mark.parametrize("reference", ["f", "m", "x"])
+def test_differences_and_ratios_are_those_of_plain_counting(people, reference):
+    options = {"sensitive_features": people["sex"], "sample_weight": people["w"]}
+    options["reference"] = reference
+    rates = means(people)
+    apart = (rates - rates[reference]).drop(reference)
+    ratios = (rates / rates[reference]).drop(reference)
+    value = demographic_parity_difference(None, people["p"], **options)
+    assert value == pytest.approx(furthest(apart))
+    value = demographic_parity_difference(None, people["p"], agg="mean", **options)
+    assert value == pytest.approx(apart.mean())
+    value = demographic_parity_ratio(None, people["p"], **options)
+    assert value == pytest.approx(np.exp(furthest(np.log(ratios))))
+    value = mean_score_difference(None, people["p"], **options)
+    assert value == pytest.approx(furthest(apart))
+    hits = means(people[people["y"] == 1])
+    of_group = make_group_metric(recall_score)(people["y"], people["p"], **options)
+    assert of_group == pytest.approx(furthest((hits - hits[reference]).drop(reference)))
+
+
+def test_swapping_the_groups_turns_the_sign(people):
+    two = people[people["sex"] != "x"]
+    for name in ("demographic_parity", "equal_opportunity", "accuracy_parity"):
+        difference = getattr(metrics, f"{name}_difference")
+        ratio = getattr(metrics, f"{name}_ratio")
+        rows = {"y_true": two["y"], "y_pred": two["p"], "sensitive_features": two["sex"]}
+        signed = difference(**rows, reference="m")
+        assert difference(**rows, reference="f") == pytest.approx(-signed)
+        assert difference(**rows) == pytest.approx(abs(signed))
+        assert ratio(**rows, reference="f") == pytest.approx(1 / ratio(**rows, reference="m"))
+        assert (ratio(**rows, reference="m") < 1) == (signed < 0)
+
+
+def test_several_attributes_and_strata(people):
+    both = people[["sex", "age"]]
+    rates = means(people, ["sex", "age"])
+    apart = (rates - rates["m", "old"]).drop(("m", "old"))
+    for reference in ({"sex": "m", "age": "old"}, ("m", "old"), "sex=m, age=old"):
+        options = {"sensitive_features": both, "sample_weight": people["w"]}
+        value = demographic_parity_difference(None, people["p"], reference=reference, **options)
+        assert value == pytest.approx(furthest(apart))
+    plain = {"sensitive_features": both, "intersectional": False}
+    of_age = demographic_parity_difference(None, people["p"], reference="old", **plain)
+    only_age = {"sensitive_features": people["age"]}
+    assert of_age == demographic_parity_difference(None, people["p"], reference="old", **only_age)
+    within = demographic_parity_difference(
+        None,
+        people["p"],
+        sensitive_features=people["sex"],
+        control_features=people["age"],
+        sample_weight=people["w"],
+        reference="m",
+    )
+    apart = rates.unstack() - rates["m"]
+    assert within == pytest.approx(furthest(apart.drop("m").stack()))
+
+
+def test_the_report_has_the_differences_of_the_audit(people):
+    rows = {"sensitive_features": people[["sex"]]}
+    report = group_report(people["y"], people["p"], reference="m", **rows)
+    signed = audit(people["y"], people["p"], n_simulations=20, reference="m", **rows).signed
+    signed = signed.set_index(["measure", "group"])
+    for group in ("f", "x"):
+        for rate in ("selection_rate", "true_positive_rate", "false_positive_rate"):
+            for ours, end in (("", ""), ("_low", "_low"), ("_high", "_high")):
+                value = report.loc[group, f"{rate}_difference{ours}"]
+                assert value == pytest.approx(signed.loc[(rate, group), f"difference{end}"])
+    assert report.loc[["m", "overall"], "accuracy_difference"].isna().all()
+    assert "accuracy_difference" not in group_report(people["y"], people["p"], **rows)
+    strata = group_report(
+        people["y"], people["p"], reference="m", control_features=people["age"], **rows
+    )
+    old = strata.loc["old", "selection_rate"]
+    assert strata.loc[("old", "f"), "selection_rate_difference"] == old["f"] - old["m"]
+
+
+def test_the_table_of_all_metrics_is_signed(people):
+    rows = {"sensitive_features": people["sex"], "n_bootstrap": 50, "random_state": 0}
+    table = fairness_report(people["y"], people["p"], reference="m", **rows)
+    row = table.loc["demographic_parity_difference"]
+    assert row["value"] < 0
+    assert row["value_low"] < row["value"] < row["value_high"] < 0
+
+
+def test_a_test_compares_with_the_reference_only(people):
+    rows = {"sensitive_features": people["sex"], "max_disparity": 0.2}
+    found = disparity_test("demographic_parity", None, people["p"], reference="m", **rows)
+    assert found.pairs["second"].tolist() == ["m", "m"]
+    assert found.pairs["first"].tolist() == ["f", "x"]
+    every = disparity_test("demographic_parity", None, people["p"], **rows)
+    assert len(every.pairs) == 3
+    assert found.p_value <= every.p_value
+    with pytest.raises(ValueError, match="has no test here"):
+        disparity_test("mean_score_difference", None, people["p"] * 1.0, reference="m", **rows)
+
+
+def test_mistakes_are_explained(people):
+    rows = {"sensitive_features": people[["sex", "age"]]}
+    with pytest.raises(ValueError, match="must have a level of each of"):
+        demographic_parity_difference(None, people["p"], reference={"sex": "m"}, **rows)
+    with pytest.raises(ValueError, match="There is no group 'm'"):
+        demographic_parity_difference(None, people["p"], reference="m", **rows)
+    rows = {"sensitive_features": people["sex"]}
+    with pytest.raises(ValueError, match="is 0 in the reference group"):
+        demographic_parity_ratio(None, people["sex"] == "f", reference="m", **rows)
+    with pytest.raises(ValueError, match="makes a signed value"):
+        make_fairness_scorer(demographic_parity_difference, reference="m")
+    make_fairness_scorer(demographic_parity_difference, reference="overall")
+
+
+def test_long_arrays_and_dask_give_the_same(people):
+    dask = pytest.importorskip("dask.array")
+    sex = np.tile(people["sex"].to_numpy(str), 3)
+    p = np.tile(people["p"].to_numpy(), 3)
+    value = demographic_parity_difference(None, p, sensitive_features=sex, reference="m")
+    lazy = [dask.from_array(one, chunks=500) for one in (p, sex)]
+    found = demographic_parity_difference(None, lazy[0], sensitive_features=lazy[1], reference="m")
+    assert found == pytest.approx(value)
