@@ -105,9 +105,6 @@ class PartialParityCalibrator(
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate thresholds that the
         rule allows. ``decision_function`` subtracts it.
-    n_knots : int, default=None
-        Largest number of knots of the map of a group, at least 3; None for all it takes to be
-        exact.
     n_jobs : int, default=None
         Fits of ``cv`` that run at once.
 
@@ -178,7 +175,6 @@ class PartialParityCalibrator(
         "cv": ["cv_object"],
         "response_method": [StrOptions(set(RESPONSES))],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
-        "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -195,7 +191,6 @@ class PartialParityCalibrator(
         cv: Any = 5,
         response_method: str = "auto",
         threshold: Any = 0.0,
-        n_knots: int | None = None,
         n_jobs: int | None = None,
         sensitive: SensitiveLike = None,
         confidence: float | Certificate | None = None,
@@ -208,7 +203,6 @@ class PartialParityCalibrator(
         self.cv = cv
         self.response_method = response_method
         self.threshold = threshold
-        self.n_knots = n_knots
         self.n_jobs = n_jobs
         self.sensitive = sensitive
         self.confidence = confidence

@@ -97,10 +97,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
         For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
         "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
-        :class:`Objective` such as ``PairLoss("logistic")``.
-    auc_interval : pair or list of pairs, default=None
-        Interval of the false positive rate for the losses of pairs: of ranks of all negatives,
-        counted from the top. None for all of them, or ``interval`` for "partial_auc".
+        :class:`Objective` such as ``PairLoss("logistic", interval=(0.0, 0.2))``.
     group_aware : bool, default=False
         Whether predictions use the group of a person, by weights and a map for each group;
         ``predict`` then needs it. Using the group may be disparate treatment in law; see the user
@@ -128,9 +125,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate one on the training
         data. ``decision_function`` subtracts it.
-    n_knots : int, default=None
-        Largest number of knots of the map of a group, at least 3; None for all it takes to be
-        exact.
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-4
@@ -230,7 +224,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
         "loss": [str, Loss, Objective],
-        "auc_interval": "no_validation",  # check_interval says more
         "group_aware": ["boolean"],
         "interactions": ["boolean", StrOptions({"auto"})],
         "model": [HasMethods(["start", "forward", "pullback"]), None],
@@ -239,7 +232,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "n_percentiles": [Interval(Integral, 1, None, closed="left")],
         "enforce": [StrOptions({"strict", "surrogate", "paper"})],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
-        "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -257,7 +249,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         scale: Literal["conditional", "ccdf"] = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
-        auc_interval: Any = None,
         group_aware: bool = False,
         interactions: Any = "auto",
         model: ScoreFunction | None = None,
@@ -266,7 +257,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         n_percentiles: int = 10,
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
         threshold: Any = 0.0,
-        n_knots: int | None = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Seed = None,
@@ -280,7 +270,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.scale = scale
         self.solver = solver
         self.loss = loss
-        self.auc_interval = auc_interval
         self.group_aware = group_aware
         self.interactions = interactions
         self.model = model
@@ -289,7 +278,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.n_percentiles = n_percentiles
         self.enforce = enforce
         self.threshold = threshold
-        self.n_knots = n_knots
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state

@@ -412,7 +412,7 @@ def upper_bound(
 def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None:
     """Warn that the promise is not kept on the training rows."""
     remedy = (
-        "Allow more n_knots."
+        "Raise max_disparity, choose a longer interval, or merge small groups."
         if is_repaired
         else "Raise max_disparity or n_percentiles, choose a longer interval, merge small groups, "
         "or let the model use the group (group_aware=True), which makes the bound exact."

@@ -100,8 +100,6 @@ def band_maps(
     # How much smaller it is made away from the threshold, where that costs no accuracy, so
     # that the noise of new rows finds room
     margin: float = 0.0,
-    # Largest number of knots of a map; None for as many as it takes to be exact
-    n_knots: int | None = None,
 ) -> tuple[GroupMaps, float]:
     """Move scores as little as needed for the shares of all groups to agree at every score.
 
@@ -116,9 +114,7 @@ def band_maps(
     half = _half_widths(points, middle, tolerance, margin)
     new = for_groups(lambda one: _band(one, points, middle, half), owned, middle.size)
     largest = max(float((one.ends - one.starts).max()) for one in owned)
-    knots = [
-        _knots(one, after, t, n_knots) for one, after, t in zip(owned, new, thresholds, strict=True)
-    ]
+    knots = [_knots(one, after, t) for one, after, t in zip(owned, new, thresholds, strict=True)]
     before, after = ([pair[k] for pair in knots] for k in (0, 1))
     maps = GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after)
     return maps, max(tolerance, largest)
@@ -207,9 +203,7 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArra
     return np.minimum.accumulate(new)
 
 
-def _knots(
-    owned: _Owned, new: FloatArray, threshold: float, n_knots: int | None
-) -> tuple[FloatArray, FloatArray]:
+def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
     """Return the knots of a map, rising: blocks that own a share, and the threshold.
 
     Rows that own none lie between, or move in parallel with the outermost; so they stay in order,
@@ -220,11 +214,6 @@ def _knots(
         is_moved = new != owned.scores
         alike = (is_moved[1:] == is_moved[:-1]) & (~is_moved[1:] | (new[1:] == new[:-1]))
         kept = np.flatnonzero(np.concatenate([[True], ~(alike[:-1] & alike[1:]), [True]]))
-    if n_knots is not None and kept.size > n_knots - 1:
-        # Even in the shares of the interval, where the map has to be exact; both ends stay.
-        covered = owned.ends[kept]
-        wanted = np.linspace(covered[0], covered[-1], max(2, n_knots - 1))
-        kept = kept[np.unique(np.searchsorted(covered, wanted).clip(0, kept.size - 1))]
     before, after = owned.before[kept][::-1], new[kept][::-1]
     place = int(np.searchsorted(before, threshold))
     if place < before.size and before[place] == threshold:

@@ -36,7 +36,6 @@ def repair_scores(
     threshold: float | None,  # decision threshold; None for the most accurate
     *,
     min_gap: float = 0.0,  # scores that are closer count as tied
-    n_knots: int | None = None,  # largest number of knots of a map
 ) -> Repaired:
     """Return monotone maps of the groups after which the promise is kept, O(n log n + n G)."""
     groups, codes = promise.groups, promise.groups.codes[0]
@@ -53,11 +52,11 @@ def repair_scores(
     sizes = groups.sums(promise.weights) * promise.intervals.lengths
     noise = float(np.sqrt(np.sort(1 / sizes)[-2:].sum()))
 
-    def bands(tolerance: float, n_knots: int | None = None) -> tuple[GroupMaps, float]:
+    def bands(tolerance: float) -> tuple[GroupMaps, float]:
         aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
         cuts = _thresholds(promise, blocks, levels, aim, threshold)
         margin = ROOM_ELSEWHERE * noise
-        maps, _ = band_maps(blocks, cuts, promise.intervals, aim, margin=margin, n_knots=n_knots)
+        maps, _ = band_maps(blocks, cuts, promise.intervals, aim, margin=margin)
         return maps, promise.measure(maps(scores, codes))
 
     tolerance = promise.tolerance
@@ -66,8 +65,6 @@ def repair_scores(
     maps, kept = bands(tolerance)
     if as_they_are < kept > promise.bound + EXACT:  # ties: better not to move them
         maps, kept = unmoved, as_they_are
-    elif n_knots is not None:
-        maps, _ = bands(tolerance, n_knots)
     return Repaired(maps, _kept_or_warned(promise, kept))
 
 

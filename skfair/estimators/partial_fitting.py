@@ -109,7 +109,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         n_rows = float(weights.sum())
         free = PartialParityProblem(
             model,
-            make_objective(self.loss, self.interval, self.auc_interval, targets, weights / n_rows),
+            make_objective(self.loss, self.interval, targets, weights / n_rows),
             [],
             promise.tolerance,
             alpha=1 / n_rows if self.alpha is None else float(self.alpha),

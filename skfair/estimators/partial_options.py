@@ -12,7 +12,7 @@ from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objecti
 from skfair.problems.partial.ranking import PAIR_LOSSES
 from skfair.solvers import ALLBFGS
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
-from skfair.utils.text import did_you_mean, listed
+from skfair.utils.text import did_you_mean
 
 # Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
 # ramp's corners.
@@ -23,25 +23,21 @@ ROUNDING = 0.2
 def make_objective(
     loss: str | Loss | Objective,
     interval: IntervalLike,  # of the rule
-    auc_interval: IntervalLike | None,  # of the negatives in a loss of pairs
     targets: FloatArray,
     shares: FloatArray,
 ) -> BoundObjective:
     """Return what is minimised: a mean loss of rows, or of pairs of rows."""
     if isinstance(loss, str) and loss in PAIR_LOSSES:
-        if auc_interval is None and loss == "partial_auc":
-            auc_interval = interval
-        if isinstance(auc_interval, dict):
-            raise ValueError(
-                f"loss={loss!r} ranks the negatives of all groups together, so its interval must "
-                "be the same for all groups. Pass auc_interval."
-            )
-        return replace(PAIR_LOSSES[loss], interval=auc_interval).prepare(targets, shares)
-    if auc_interval is not None:
-        raise ValueError(
-            f"auc_interval is for the losses of pairs {listed(PAIR_LOSSES)}, got loss={loss!r}. "
-            "Leave it out, or choose one of these."
-        )
+        pairs = PAIR_LOSSES[loss]
+        if loss == "partial_auc":
+            if isinstance(interval, dict):
+                raise ValueError(
+                    "loss='partial_auc' ranks the negatives of all groups together, so its "
+                    "interval must be the same for all groups. Pass one as "
+                    "loss=PairLoss(interval=...)."
+                )
+            pairs = replace(pairs, interval=interval)
+        return pairs.prepare(targets, shares)
     if isinstance(loss, Objective):
         return loss.prepare(targets, shares)
     fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]

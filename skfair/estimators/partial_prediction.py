@@ -65,7 +65,6 @@ class PartialPrediction(Certified, ClassifierMixin):
     scale: str
     max_disparity: Limit
     threshold: Any
-    n_knots: int | None
     is_group_aware_: bool
     calibration_: GroupMaps | None
     thresholds_: FloatArray
@@ -81,7 +80,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         self.effective_disparity_, bound = promise.by_name(), promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
-            repaired = repair_scores(kept, scores, threshold, min_gap=min_gap, n_knots=self.n_knots)
+            repaired = repair_scores(kept, scores, threshold, min_gap=min_gap)
             self.calibration_ = repaired.maps
             self.thresholds_ = repaired.maps.thresholds
             self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)

@@ -149,14 +149,9 @@ def test_a_group_without_positives_has_no_rate(rule):
 
 def test_parameters_out_of_range():
     X, y, sex = sample()
-    for params in ({"constraint": "group_auc_quadratic"}, {"max_disparity": -1}, {"n_knots": 1}):
+    for params in ({"constraint": "group_auc_quadratic"}, {"max_disparity": -1}):
         with pytest.raises(InvalidParameterError):
             PartialParityCalibrator(None, **params).fit(X, y, sensitive_features=sex)
-
-
-def test_a_map_has_three_knots_at_least():
-    with pytest.raises(InvalidParameterError):
-        fitted(max_disparity=0.9, n_knots=2)
 
 
 def test_attributes_apart_are_refused():

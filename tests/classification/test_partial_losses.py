@@ -33,7 +33,8 @@ SIGNS = np.where(Y > 0, 1.0, -1.0)
 
 
 def fit(loss, max_disparity=0.1, **options):
-    model = PartialParityClassifier(INTERVAL, max_disparity=max_disparity, loss=loss, **options)
+    options = {"interval": INTERVAL, **options}
+    model = PartialParityClassifier(max_disparity=max_disparity, loss=loss, **options)
     return model.fit(X, Y, sensitive_features=GROUP)
 
 
@@ -64,7 +65,10 @@ def test_each_name_minimises_its_own_loss(name):
 @pytest.mark.parametrize("name", [*NAMES, "partial_auc"])
 @pytest.mark.parametrize("auc_interval", [None, (0.0, 0.3)])
 def test_the_rule_is_kept_whatever_is_minimised(name, auc_interval):
-    model = fit(name, auc_interval=auc_interval)
+    pairs = (
+        None if auc_interval is None else PairLoss(NAMES.get(name, "squared_hinge"), auc_interval)
+    )
+    model = fit(pairs or name)
     scores = model.decision_function(X)
     gap = partial_statistical_parity_gap(Y, scores, sensitive_features=GROUP, interval=INTERVAL)
     assert gap <= 0.1 + 1e-9
@@ -75,7 +79,7 @@ def test_the_rule_is_kept_whatever_is_minimised(name, auc_interval):
 def test_the_interval_of_pairs_is_what_is_minimised(name):
     """Its own interval, not that of the rule: the loss there is smaller than without."""
     top = (0.0, 0.2)
-    inside, everywhere = fit(name, 1.0, auc_interval=top), fit(name, 1.0)
+    inside, everywhere = fit(PairLoss(NAMES[name], top), 1.0), fit(name, 1.0)
     assert penalised(inside, NAMES[name], top) <= penalised(everywhere, NAMES[name], top) + 1e-9
     assert np.abs(inside.coef_ - everywhere.coef_).max() > 1e-3
     reached = inside.objective_
@@ -83,12 +87,10 @@ def test_the_interval_of_pairs_is_what_is_minimised(name):
 
 
 def test_partial_auc_looks_at_the_interval_of_the_rule_unless_told_otherwise():
-    default, named = fit("partial_auc", 1.0), fit("partial_auc", 1.0, auc_interval=INTERVAL)
-    other = fit("partial_auc", 1.0, auc_interval=(0.6, 0.9))
+    default, named = fit("partial_auc", 1.0), fit(PairLoss(interval=INTERVAL), 1.0)
+    other = fit(PairLoss(interval=(0.6, 0.9)), 1.0)
     assert (default.coef_ == named.coef_).all()
     assert np.abs(default.coef_ - other.coef_).max() > 1e-3
-    by_name = fit("auc", 1.0, auc_interval=INTERVAL)
-    assert (by_name.coef_ == default.coef_).all()
 
 
 def test_a_part_of_the_auc_is_larger_where_it_is_learned():
@@ -100,7 +102,7 @@ def test_a_part_of_the_auc_is_larger_where_it_is_learned():
         masses = naive.overlap_masses(negatives, np.ones(negatives.size), [(0.0, 0.2)])
         return np.heaviside(scores[Y == 1][:, None] - negatives, 0.5).mean(axis=0) @ masses
 
-    inside = fit("auc_logistic", auc_interval=(0.0, 0.2))
+    inside = fit(PairLoss("logistic", (0.0, 0.2)))
     assert partial_auc(inside) >= partial_auc(fit("log_loss")) - 1e-9
 
 
@@ -110,7 +112,6 @@ def test_objects_do_what_names_do(name):
     by_name, by_object = fit(name, **few), fit(PairLoss(NAMES[name]), **few)
     assert (by_name.coef_ == by_object.coef_).all()
     inside = fit(PairLoss(NAMES[name], interval=(0.0, 0.3)), **few)
-    assert (inside.coef_ == fit(name, auc_interval=(0.0, 0.3), **few).coef_).all()
     assert (inside.coef_ != by_object.coef_).any()
 
 
@@ -158,11 +159,12 @@ def test_grid_search_over_names():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "log_loss", "auc_interval": (0, 0.3)}, "auc_interval is for the losses of pairs"),
-        ({"loss": LogLoss(), "auc_interval": (0, 0.3)}, "auc_interval is for the losses of pairs"),
-        ({"loss": "auc", "auc_interval": (0.3, 0.1)}, "interval"),
+        ({"loss": PairLoss(interval=(0.3, 0.1))}, "interval"),
         ({"loss": "auc_cubic"}, "'auc_logistic'"),
-        ({"loss": "auc", "auc_interval": {"a": (0, 1), "b": (0, 1)}}, "same for all groups"),
+        (
+            {"loss": "partial_auc", "interval": {"a": (0, 0.3), "b": (0, 0.4)}},
+            r"same for all groups.*PairLoss\(interval",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

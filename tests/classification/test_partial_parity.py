@@ -526,15 +526,6 @@ def test_the_most_accurate_threshold(aware):
     check_promise(tight, X, y, group)
 
 
-def test_fewer_knots():
-    model = fit(max_disparity=0.1, group_aware=True)
-    assert max(knots.size for knots in model.calibration_.before) > 6
-    small = fit(max_disparity=0.1, group_aware=True, n_knots=6)
-    assert max(knots.size for knots in small.calibration_.before) <= 6
-    check_promise(small, *people())
-    np.testing.assert_array_equal(small.thresholds_, model.thresholds_)
-
-
 @pytest.mark.parametrize("mode", ["repair", "al_lbfgs blind"])
 def test_displays(mode):
     plt = pytest.importorskip("matplotlib.pyplot")
