@@ -245,6 +245,15 @@ def is_group(reference: Reference) -> bool:
     return not (isinstance(reference, str) and reference in ("pairwise", "overall"))
 
 
+def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
+    """Raise for options of a scorer whose value would have a sign."""
+    if is_group(reference):
+        raise ValueError(
+            f"reference={reference!r} makes a signed value, which a search cannot make larger or "
+            "smaller without end. Leave it out, or pass 'overall'."
+        )
+
+
 def differences(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:
     """Return the first minus the second: signed if that is of a reference group."""
     return first - second if is_group(reference) else np.abs(first - second)

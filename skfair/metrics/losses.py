@@ -113,8 +113,7 @@ def loss_parity_difference(
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
     losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
-    cells = losses.groups.compared_by(reference)
-    means = _loss_means(losses, given, cells, zero_division)
+    means = _loss_means(losses, given, losses.groups.compared_by(reference), zero_division)
     if sum_classes not in (False, True, "absolute"):
         raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
     if sum_classes and given != "class":
@@ -448,5 +447,4 @@ def _gaps(
     means: Sequence[_Means], groups: ComparedGroups, reference: Reference
 ) -> list[FloatArray]:
     """Compare the cells of each block with each other, with one of them, or with all rows of it."""
-    sides = [groups.sides(*mean, reference) for mean in means]
-    return [differences(one, other, reference) for one, other in sides]
+    return [differences(*groups.sides(*mean, reference), reference) for mean in means]

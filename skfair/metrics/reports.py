@@ -17,14 +17,14 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import Agg, ComparedGroups, Reference, checked_rows
+from skfair.metrics.compared_groups import Agg, Reference, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
+from skfair.metrics.listed_cells import ListedCells, with_differences
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.report_table import Report
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.metrics.resampling import (
-    difference_interval,
     effective_tables,
     quantiles,
     resampled_tables,
@@ -147,7 +147,7 @@ def group_report(
         table = correct_table(rows.y_true, rows.y_pred, *rows.groups, are_numbers=True)
     else:
         table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
-    listed = _Listed(table.groups)
+    listed = ListedCells(table.groups)
     counts = listed.with_overall(table.counts)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     effective = counts
@@ -155,9 +155,8 @@ def group_report(
     if weights is not None:
         squared = weights**2 if rows.squares is None else rows.squares
         effective = effective_tables(counts, listed.sums(weights), listed.sums(squared))
-    draws = None
-    if interval == "bootstrap":
-        draws = resampled_tables(effective, n_bootstrap, random_state)
+    is_drawn = interval == "bootstrap"
+    draws = resampled_tables(effective, n_bootstrap, random_state) if is_drawn else None
     rates = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in rates if pos_label is not None else ():
         columns[rate] = rates_of(counts, rate)
@@ -176,31 +175,7 @@ def group_report(
         resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
         columns, limits = columns | own, limits | ends_of_own
-    if reference is not None:
-        columns, limits = _with_differences(columns, limits, listed.compared_with(reference))
-    return Report({**columns, **limits}, index=listed.names())
-
-
-def _with_differences(
-    columns: dict[str, FloatArray], limits: dict[str, FloatArray], pairs: tuple[IntArray, IntArray]
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Add to each column what it is more than in the row that each row is compared with."""
-    rows, places = pairs
-    columns, limits = columns.copy(), limits.copy()
-    for name in [one for one in columns if one != "n"]:
-        values, added = columns[name], f"{name}_difference"
-        parts = {added: values[rows] - values[places]}
-        if f"{name}_low" in limits:
-            ends = limits[f"{name}_low"], limits[f"{name}_high"]
-            both = np.arange(values.size)
-            both[rows] = places
-            found = difference_interval(values, *ends, both)
-            parts |= {f"{added}_low": found[0][rows], f"{added}_high": found[1][rows]}
-        for key, own in parts.items():
-            whole = np.full(values.size, np.nan)
-            whole[rows] = own
-            (columns if key == added else limits)[key] = whole
-    return columns, limits
+    return Report(with_differences(columns, limits, listed, reference), index=listed.names())
 
 
 def _ends_of(
@@ -393,51 +368,6 @@ def _measure_scores(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Me
         name: _Measured(value, of_draws)
         for (name, value), of_draws in zip(measured.items(), draws.T, strict=True)
     }
-
-
-class _Listed:
-    """The cells in the order of a report: by stratum, and below each the whole stratum."""
-
-    def __init__(self, groups: ComparedGroups) -> None:
-        self._groups = groups
-        self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
-        self._order = np.argsort(self._stratum, kind="stable")
-
-    def with_overall(self, of_cells: FloatArray) -> FloatArray:
-        """List numbers of cells, and their sums over strata."""
-        own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
-        overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
-        np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
-        return np.concatenate([of_cells, overall])[self._order]
-
-    def sums(self, values: FloatArray | None) -> FloatArray:
-        """List the sums of a value of the rows."""
-        return self.with_overall(self._groups.cells.sums(values))
-
-    def rows(self) -> list[IntArray]:
-        """List the rows of each cell, and of each stratum."""
-        strata = self._groups.stratum_of[self._groups.cells.codes[0]]
-        rows = self._groups.rows_of_cells()
-        rows += [np.flatnonzero(strata == one) for one in range(strata.max() + 1)]
-        return [rows[i] for i in self._order]
-
-    def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
-        """Return the rows that are compared, and the row of the reference group of each."""
-        place = np.argsort(self._order)
-        first, second = self._groups.pairs_with(reference)
-        return place[first], place[second]
-
-    def names(self) -> pd.Index:
-        """Return the names of the rows of the report."""
-        strata = self._groups.strata
-        of_cells = [self._groups.groups.names[g] for g in self._groups.group_of]
-        names = of_cells + ["overall"] * (self._stratum.size - len(of_cells))
-        ordered = [names[i] for i in self._order]
-        index: pd.Index = pd.Index(ordered)
-        if strata is not None:
-            keys = [strata[s] for s in self._stratum[self._order]]
-            index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
-        return index
 
 
 class _ReportRows(NamedTuple):

@@ -30,8 +30,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics.against_rest import WorstClass
-from skfair.metrics.compared_groups import is_group
-from skfair.metrics.group_metric import GroupMetric
+from skfair.metrics.compared_groups import refuse_signed
 from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
 from skfair.utils.response import (
     get_response,
@@ -389,16 +388,9 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
-    if response_method is None:
-        response_method = METHODS.get(underlying)
+    response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    options = {**(metric.keywords if isinstance(metric, partial) else {}), **kwargs}
-    has_reference = underlying in known or isinstance(underlying, GroupMetric)
-    if has_reference and is_group(options.get("reference", "pairwise")):
-        raise ValueError(
-            f"reference={options['reference']!r} makes a signed value, which a search cannot make "
-            "larger or smaller without end. Leave it out, or pass 'overall'."
-        )
+    refuse_signed(**{**getattr(metric, "keywords", {}), **kwargs})
     if worst_class:
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:
