@@ -63,7 +63,7 @@ def with_differences(
     listed: ListedCells,
     reference: Any,
 ) -> dict[str, FloatArray]:
-    """Return values and ends of intervals, and add to each column what it is more than in the row that each row is compared with."""
+    """Return values and ends of intervals, with differences from the reference group if any."""
     if reference is None:
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)
