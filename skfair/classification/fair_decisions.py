@@ -304,7 +304,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self._store_prices(chosen.prices.reshape(shape), found.worth)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
         said = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
-        said |= report_objective(goal, rows, chosen, before.predicted)
-        self.__dict__.update(said)
+        self.__dict__.update(said | report_objective(goal, rows, chosen, before.predicted))
         self.train_predictions_ = self._ordered_classes[chosen.predicted]
         return self

@@ -209,7 +209,7 @@ def read_costs(given: Any, order: IntArray) -> FloatArray:
 
 def scaled(worth: FloatArray) -> FloatArray:
     """Return worth of decisions from 0 to 1: of the worst and the best true class and decision."""
-    return (worth - worth.min()) / (float(np.ptp(worth)) or 1.0)
+    return np.asarray((worth - worth.min()) / (float(np.ptp(worth)) or 1.0))
 
 
 def worth_at(level: float) -> FloatArray:
