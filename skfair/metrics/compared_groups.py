@@ -222,18 +222,26 @@ def _within_strata(
 
 
 def aggregate(
-    values: FloatArray, agg: Agg, *, empty: float = 0.0, worst_is_smallest: bool = False
+    values: FloatArray,
+    agg: Agg,
+    *,
+    empty: float = 0.0,
+    worst_is_smallest: bool = False,
+    is_one_sided: bool = False,
 ) -> float:
     """Reduce the comparisons to the worst or the mean one; NaN in, NaN out.
 
     The worst is the one furthest from parity: 0, or 1 of ratios (``worst_is_smallest``), of which
-    0.5 and 2 are equally far. ``empty`` is the value when there is nothing to compare.
+    0.5 and 2 are equally far; of one-sided values it is the largest. ``empty`` is the
+    value when there is nothing to compare.
     """
     check_agg(agg)
     if not values.size:
         return empty
     if agg == "mean":
         return float(values.mean())
+    if is_one_sided:
+        return float(values.max())
     if not worst_is_smallest:
         return float(values[np.abs(values).argmax()])
     larger = np.maximum(values, 1.0)  # NaN stays NaN

@@ -234,7 +234,7 @@ def excess_loss(
     if members_only:
         groups = losses.groups
         cells = cells[np.isin(groups.group_of[cells], groups.groups.members())]
-    return aggregate((means.of_cells - means.overall)[cells], agg)
+    return aggregate((means.of_cells - means.overall)[cells], agg, is_one_sided=True)
 
 
 @accepts_dask(mean_of="y_score")

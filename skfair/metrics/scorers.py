@@ -390,8 +390,7 @@ def make_fairness_scorer(
         greater_is_better = known[underlying]
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    if underlying in known:  # a metric of the user may mean something else by it
-        refuse_signed(**{**getattr(metric, "keywords", {}), **kwargs})
+    refuse_signed(**(getattr(metric, "keywords", {}) | kwargs if underlying in known else {}))
     if worst_class:
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:
