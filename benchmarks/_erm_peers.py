@@ -228,7 +228,7 @@ def networks(results: dict[str, Any], quick: bool) -> None:
         model = ConstrainedERMClassifier(
             "demographic_parity",
             BOUND,
-            hidden_layer_sizes=(64, 32),
+            model=(64, 32),
             enforce="surrogate",
             solver="alm",  # batches of 128 rows, and 128 of each group
             max_iter=N_STEPS,

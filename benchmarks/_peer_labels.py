@@ -152,7 +152,7 @@ def our_network(train: Part, rule: str, bound: float) -> Predictor:
     model = ConstrainedERMClassifier(
         rule,
         BOUND,
-        hidden_layer_sizes=(64, 32),
+        model=(64, 32),
         enforce="surrogate",
         solver="alm",
         max_iter=_erm_peers.N_STEPS,

@@ -270,12 +270,12 @@ def erm(seeds: Sequence[int]) -> Iterator[Row]:
         ("compas", "ratio", Rates(dp, ratio=True), {}),
         ("adult", "strata", Rates(dp, within=True), {}),
         ("compas", "weights", Rates("equalized_odds", weighted=True), {}),
-        ("compas", "network", Rates(dp), {"hidden_layer_sizes": (16,), "max_iter": 200}),
+        ("compas", "network", Rates(dp), {"model": (16,), "max_iter": 200}),
         (
             "adult",
             "network",
             Rates("equalized_odds"),
-            {"hidden_layer_sizes": (16,), "max_iter": 200},
+            {"model": (16,), "max_iter": 200},
         ),
     ]
     for seed in seeds:

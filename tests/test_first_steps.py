@@ -221,7 +221,6 @@ def test_paths_take_pipelines():
     given = {"sensitive_features": SEX, "max_disparities": [0.2, 0.05]}
     path = fairness_path(piped, FRAME, Y, **given)
     assert [model[-1].max_disparity for model in path.estimators] == [0.2, 0.05]
-    assert not path.estimators[0][-1].warm_start
     scaled = StandardScaler().fit_transform(FRAME)
     direct = fairness_path(inner, scaled, Y, **given)
     assert path.train_disparities == pytest.approx(direct.train_disparities)

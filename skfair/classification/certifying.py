@@ -33,6 +33,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import Sensitive
+from skfair.models.choice import read_model
 from skfair.utils.warn import unwanted
 
 _SHARED = (
@@ -61,8 +62,7 @@ def certified(
         return {}
     strata = _kept_strata(estimator, X)
     has_prices = (
-        not estimator._layers()
-        and estimator.model is None
+        read_model(estimator.model).is_linear
         and isinstance(estimator.loss, str)
         and isinstance(estimator.solver, str)
         and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")

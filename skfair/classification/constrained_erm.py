@@ -40,7 +40,7 @@ from skfair.estimators.erm_problem import (
     Task,
 )
 from skfair.groups.sensitive import SensitiveLike
-from skfair.models.plug_in import ScoreFunction
+from skfair.models.choice import ModelChoice
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
@@ -69,21 +69,20 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "class_loss_parity", "bounded_group_loss", "excess_loss", "mean_excess_loss",
         "mean_score_parity", or objects of :mod:`skfair.constraints`, which have parameters of their
         own.
-    max_disparity : float, default=0.05
-        The bound, in the units of the metric of the rule: a difference of rates, or of losses.
-        Smaller is fairer and costs accuracy.
+    max_disparity : float or dict, default=0.05
+        The limit, in the units of the metric of the constraint: a difference of rates, or of
+        losses. Smaller is fairer and costs accuracy. A dict has one for each attribute, None for
+        no limit, and needs ``Sensitive(crossed=False)`` if there are several.
     loss : {"log_loss", "hinge", "squared_hinge", "squared_error"}, default="log_loss"
         What is minimised; only "log_loss" gives probabilities. The hinge is smoothed.
     alpha : float or None, default=None
         Weight of the penalty on the weights (never on the intercept; with hidden layers, on those
         of standardised columns). None is 1 / n_samples (or 1 / the sum of weights), which is
         ``C=1`` of LogisticRegression.
-    hidden_layer_sizes : tuple of int, default=()
-        Sizes of hidden layers of rectified linear units; none for a linear model.
-    model : object, default=None
-        A :class:`~skfair.models.ScoreFunction` of your own, such as ``TorchScore(module)``.
-    fit_intercept : bool, default=True
-        Whether scores have an intercept.
+    model : "linear", tuple of int or score model, default="linear"
+        What makes scores of the columns: linear weights; hidden layers of rectified linear units,
+        such as ``(64, 32)``; or a :class:`~skfair.models.ScoreFunction` of your own, such as
+        ``TorchScore(module)``.
     solver : str or solver object, default="auto"
         - "auto": "al_newton" for linear models ("al_lbfgs" for some with 1000 dense columns and
           more), else "alm".
@@ -94,21 +93,22 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
           ignores the rules.
 
         An object of :mod:`skfair.solvers` has its own parameters, and ``paper()`` presets.
-    enforce : {"strict", "surrogate"}, default="strict"
-        What the bound holds for: the predictions, or the smooth stand-in (a sigmoid of the score)
-        that the papers bound, which can be far from it.
+    enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
+        - "strict": the limit holds for the predictions. Where it costs linear scores more than two
+          points of accuracy, the loss is a poor guide, and (smooth) errors are minimised in its
+          place; scores are scaled afterwards so that the loss is least.
+        - "strict_loss": the limit holds for the predictions, and the loss is minimised throughout:
+          where that differs, scores rank rows better, and decisions are less accurate.
+        - "surrogate": the limit holds for the smooth stand-in (a sigmoid of the score) that the
+          papers limit, which can be far from the predictions.
     max_iter : int or None, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-6
         Largest residual of the first-order conditions.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss and in the accuracy; rates are not weighted by them.
-    refine : bool, default=True
-        Whether strict enforcement of linear scores goes on from the loss to (smooth) errors where
-        the rules cost more than two points of accuracy: the loss is then a poor guide. Scores are
-        scaled afterwards so that the loss is least.
-    warm_start : bool, default=False
-        Whether a fit starts from the last solution.
+    fit_intercept : bool, default=True
+        Whether scores have an intercept.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
     min_rate : float or "as before", default=None
@@ -198,8 +198,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     >>> model = ConstrainedERMClassifier("demographic_parity", 0.05)
     >>> model = model.fit(X, y, sensitive_features=sex)
     >>> rates = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
-    >>> bool(abs(rates[0] - rates[1]) <= 0.05)
-    True
+    >>> print(f"{rates[0]:.0%} of the women and {rates[1]:.0%} of the men are selected")
+    49% of the women and 54% of the men are selected
+    >>> print(f"{model.score(X, y):.0%} of the predictions are right")
+    73% of the predictions are right
     """
 
     __metadata_request__partial_fit = {"sensitive_features": True}
@@ -211,7 +213,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "refine": ["boolean"],
+        "enforce": [StrOptions({"strict", "strict_loss", "surrogate"})],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
         **Certified._confidence_constraints,
@@ -225,43 +227,37 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         *,
         loss: LossChoice = "log_loss",
         alpha: float | None = None,
-        hidden_layer_sizes: Any = (),
-        model: ScoreFunction | None = None,
-        fit_intercept: bool = True,
+        model: ModelChoice = "linear",
         solver: SolverChoice = "auto",
-        enforce: Literal["strict", "surrogate"] = "strict",
+        enforce: Literal["strict", "strict_loss", "surrogate"] = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
         class_weight: dict[Any, float] | str | None = None,
-        refine: bool = True,
-        warm_start: bool = False,
-        random_state: Seed = None,
-        sensitive: SensitiveLike = None,
+        fit_intercept: bool = True,
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
+        sensitive: SensitiveLike = None,
         confidence: float | Certificate | None = None,
         pos_label: ClassLabel = None,
+        random_state: Seed = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
         self.loss = loss
         self.alpha = alpha
-        self.hidden_layer_sizes = hidden_layer_sizes
         self.model = model
-        self.fit_intercept = fit_intercept
         self.solver = solver
         self.enforce = enforce
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
-        self.refine = refine
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.sensitive = sensitive
+        self.fit_intercept = fit_intercept
         self.min_rate = min_rate
         self.selection_rate = selection_rate
+        self.sensitive = sensitive
         self.confidence = confidence
         self.pos_label = pos_label
+        self.random_state = random_state
 
     @fit_method
     @one_blas_thread

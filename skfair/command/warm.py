@@ -152,7 +152,7 @@ def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
     ConstrainedERMClassifier("equal_opportunity", max_iter=3).fit(
         rows.astype(np.float32), y, **given
     )
-    network = ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=3, random_state=0)
+    network = ConstrainedERMClassifier(model=(4,), max_iter=3, random_state=0)
     for X in (rows, sparse.csr_array(rows)):
         network.fit(X, y, **given)
         many_groups = np.arange(_N_ROWS) % 40

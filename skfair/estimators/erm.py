@@ -37,13 +37,13 @@ from skfair.estimators.erm_problem import (
 from skfair.estimators.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
 from skfair.losses import Loss
+from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver, check_needs
 from skfair.utils.older import CallbackSupportMixin
-from skfair.utils.validation import check_layers
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -51,21 +51,17 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     __metadata_request__fit = {"control_features": True}
 
-    refine = False  # a parameter of classifiers
-
     _parameter_constraints: dict[str, Any] = {
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "model": [HasMethods(["start", "forward", "pullback"]), None],
+        "model": [*LINEAR_OR_LAYERS, SCORE_FUNCTION],
         "fit_intercept": ["boolean"],
         "solver": [str, HasMethods("solve")],
         "enforce": [StrOptions({"strict", "surrogate"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "warm_start": ["boolean"],
         "random_state": ["random_state"],
         **Certified._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -75,7 +71,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     _stream: Stream
     coef_: FloatArray
     intercept_: FloatArray
-    model: ScoreFunction | None
+    model: ModelChoice
     model_: ScoreFunction
     parameters_: FloatArray
     score_scale_: float
@@ -87,17 +83,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     train_disparities_: dict[str, float]
     status_: str
 
-    # --- options -------------------------------------------------------------------------------
-
-    def _layers(self) -> tuple[int, ...]:
-        layers = check_layers(self.hidden_layer_sizes)
-        if layers and self.model is not None:
-            raise ValueError(
-                f"model and hidden_layer_sizes={self.hidden_layer_sizes!r} were both given. A "
-                "model has its own layers: leave hidden_layer_sizes empty."
-            )
-        return layers
-
     # --- steps of a fit ------------------------------------------------------------------------
 
     def _row_checks(self, X: MatrixLike) -> dict[str, Any]:
@@ -107,14 +92,14 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         linear scores need anyway: so they are read once less.
         """
         has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-        is_summed = self.model is None and not self._layers() and self.confidence is None
+        is_summed = read_model(self.model).is_linear and self.confidence is None
         is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
         return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
 
     def _build(self, data: TrainingData, task: Task, *, earlier: float = 0.0) -> Problem:
         """Build the problem."""
         rules = active_rules(self.constraint, self._task, data)
-        options = ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model)
+        options = ModelOptions(read_model(self.model), self.fit_intercept, self.alpha)
         try:
             limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
             return build_problem(
@@ -153,19 +138,16 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     ) -> StrictResult:
         """Run the solver; callbacks follow it, with X and y as they were passed."""
         rng = check_random_state(self.random_state)
-        start = problem.model.start(rng)
-        if self.warm_start and hasattr(self, "_last_model"):
-            start = self._last_point(problem)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda theta: self._model(problem, task, theta)
         ) as callback:
             return solve(
                 problem,
                 solver,
-                start,
-                is_strict=self.enforce == "strict",
+                problem.model.start(rng),
+                is_strict=self.enforce != "surrogate",
                 is_classifier=task.class_names is not None,
-                refine=self.refine and self.fit_intercept,
+                refine=self.enforce == "strict" and self.fit_intercept,
                 tol=self.tol,
                 max_iter=self.max_iter,
                 rng=rng,
@@ -204,9 +186,10 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
         w, scale = problem.model_part(theta), task.scale.spread * scale
         shift = task.scale.middle + scale * shift
-        if self.model is not None:
-            return erm_report.plugged_model(self.model, w, scale, shift)
-        of_model = erm_report.network if self._layers() else erm_report.linear_model
+        chosen = read_model(self.model)
+        if chosen.function is not None:
+            return erm_report.plugged_model(chosen.function, w, scale, shift)
+        of_model = erm_report.network if chosen.layers else erm_report.linear_model
         return of_model(problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
@@ -253,7 +236,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             raise ValueError(
                 f"The last fit had {n_before} parameters and the columns of X make "
                 f"{problem.model.n_parameters}, so it cannot be continued. Pass the same columns, "
-                "or use warm_start=False (in partial_fit: a new estimator)."
+                "or use a new estimator."
             )
         # Kept for the columns as they are: the rows may be others, with other means and scales.
         return problem.centered(problem.model.standardised(*last))

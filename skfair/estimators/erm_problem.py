@@ -30,7 +30,8 @@ from skfair.estimators.limits import (
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.losses import Loss
-from skfair.models import LinearScore, MLPScore, ScoreFunction
+from skfair.models import LinearScore, MLPScore
+from skfair.models.choice import ChosenModel
 from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
@@ -100,15 +101,11 @@ class Limits(NamedTuple):
 
 
 class ModelOptions(NamedTuple):
-    """How scores are made of columns: hidden layers, intercept, weight of the penalty.
+    """How scores are made of columns: the model, its intercept, weight of the penalty."""
 
-    ``function`` is a model of the user's, in place of layers.
-    """
-
-    layers: tuple[int, ...]
+    model: ChosenModel
     fit_intercept: bool
     alpha: float | None
-    function: ScoreFunction | None = None
 
 
 def limiting_rules(constraint: RuleChoice, task: str, groups: GroupEncoding) -> list[Constraint]:
@@ -214,11 +211,12 @@ def _in_memory(
     rows: Rows, task: Task, bound: list[BoundConstraint], options: ModelOptions, alpha: float
 ) -> Problem:
     weights, has_intercept = task.loss_weights, options.fit_intercept
-    if options.layers or options.function is not None:
+    layers, function = options.model
+    if not options.model.is_linear:
         scores = (
-            MLPScore(rows, options.layers, fit_intercept=has_intercept, sample_weight=weights)
-            if options.function is None
-            else PlugInScore(options.function, rows)
+            MLPScore(rows, layers, fit_intercept=has_intercept, sample_weight=weights)
+            if function is None
+            else PlugInScore(function, rows)
         )
         return ConstrainedERM(
             scores, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha
@@ -237,11 +235,10 @@ def _in_blocks(
     options: ModelOptions,
     alpha: float,
 ) -> Problem:
-    if options.layers or options.function is not None:
-        said = "hidden_layer_sizes" if options.function is None else "model"
+    if not options.model.is_linear:
         raise ValueError(
-            f"{said} is not for Dask collections: networks are trained on batches. "
-            "Use partial_fit on parts of the rows, or a linear model."
+            "Dask collections need model='linear': other models are trained on batches. Use "
+            "partial_fit on parts of the rows, or linear scores."
         )
     assert task.loss_weights is not None
     assert task.class_names is not None

@@ -1,7 +1,6 @@
 """The trade between a score and a disparity: one estimator under stricter and stricter bounds.
 
-``fairness_path`` goes from the loosest bound to the strictest, so that an estimator with
-``warm_start`` starts each fit from its neighbour on the path. A bound is a promise about the
+``fairness_path`` goes from the loosest bound to the strictest. A bound is a promise about the
 training sample only; pass a second sample to see what remains of it on new people. Whoever selects
 a model by that sample needs a third one to report on.
 """
@@ -214,10 +213,6 @@ def fairness_path(
     best_within : The same choice by cross-validation, with ``GridSearchCV``.
     skfair.inspection.FairnessPathDisplay : Draws the path.
 
-    Notes
-    -----
-    One fit per bound. An estimator with the parameter ``warm_start`` continues from the fit before.
-
     Examples
     --------
     >>> import numpy as np
@@ -251,16 +246,11 @@ def fairness_path(
     of_fit = "" if get_config()["enable_metadata_routing"] else prefix
     given = {of_fit + name: values for name, values in {**groups, **weights}.items()}
     model = clone(estimator)
-    warms = "warm_start" in parameters
-    if warms:
-        model.set_params(**{f"{prefix}warm_start": True})
     models = []
     for bound in bounds.tolist():
         wanted = bound if limits is None else multiplied(limits, bound)
         model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **given)
         models.append(deepcopy(model))
-        if warms:
-            models[-1].set_params(**{f"{prefix}warm_start": parameters["warm_start"]})
 
     path = FairnessPath(
         max_disparities=bounds,

@@ -350,7 +350,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             groups,
             loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
             alpha=1 / grades.size if self.alpha is None else float(self.alpha),
-            layers=check_layers(self.hidden_layer_sizes),
+            layers=check_layers(self.hidden_layer_sizes, "hidden_layer_sizes"),
             max_pairs=self.max_pairs,
             max_disparity=self.max_disparity,
             rng=rng,

@@ -95,7 +95,7 @@ def test_refinement_of_costly_rules(seed):
     X, y, sex = loans(seed)
     here, there = both(X, y, sex, max_disparity=0.05)
     assert_same(here, there, X)
-    plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
+    plain = ConstrainedERMClassifier(enforce="strict_loss").fit(X, y, sensitive_features=sex)
     assert here.n_solves_ > plain.n_solves_
 
 
@@ -206,8 +206,8 @@ def test_bytes_per_step_do_not_depend_on_the_number_of_rows():
 def test_what_is_not_for_blocks_is_refused():
     X, y, group = people(n=200)
     lX, ly, lg = lazily(X, y, group)
-    with pytest.raises(ValueError, match="hidden_layer_sizes is not for Dask"):
-        ConstrainedERMClassifier(hidden_layer_sizes=(4,)).fit(lX, ly, sensitive_features=lg)
+    with pytest.raises(ValueError, match="Dask collections need model='linear'"):
+        ConstrainedERMClassifier(model=(4,)).fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="PartitionedERM: the problem has no 'draw'"):
         ConstrainedERMClassifier(solver="alm").fit(lX, ly, sensitive_features=lg)
     with pytest.raises(TypeError, match="does not read Dask collections here"):

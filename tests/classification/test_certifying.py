@@ -47,7 +47,7 @@ def test_a_penalty_reaches_the_models_of_the_folds():
 @pytest.mark.parametrize(
     "options",
     [
-        {"hidden_layer_sizes": (3,), "max_iter": 30},
+        {"model": (3,), "max_iter": 30},
         {"loss": "hinge"},
         {"class_weight": "balanced"},
         {"solver": "al_newton"},

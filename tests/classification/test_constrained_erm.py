@@ -75,8 +75,8 @@ def test_the_promise_is_kept(rule, bound, n_groups):
 def test_where_rules_cost_much_refinement_wins_accuracy(seed, solver):
     X, y, sex = loans(seed)
     plain, refined = (
-        ConstrainedERMClassifier(solver=solver, refine=refine).fit(X, y, sensitive_features=sex)
-        for refine in (False, True)
+        ConstrainedERMClassifier(solver=solver, enforce=enforce).fit(X, y, sensitive_features=sex)
+        for enforce in ("strict_loss", "strict")
     )
     assert refined.score(X, y) > plain.score(X, y) + 0.004  # less would not have been taken
     p = refined.predict(X)
@@ -111,14 +111,13 @@ def test_refinement_does_not_depend_on_the_order_of_rows_or_on_units():
         {"fit_intercept": False},
         {"constraint": ["demographic_parity", "loss_parity"]},  # not only rates
         {"solver": "plada", "max_iter": 200},
-        {"enforce": "surrogate"},
     ],
 )
 def test_what_is_not_refined(options):
     X, y, sex = loans(1)
     one, other = (
-        ConstrainedERMClassifier(**options, refine=refine).fit(X, y, sensitive_features=sex)
-        for refine in (False, True)
+        ConstrainedERMClassifier(**options, enforce=enforce).fit(X, y, sensitive_features=sex)
+        for enforce in ("strict_loss", "strict")
     )
     assert one.n_solves_ == other.n_solves_
     assert (one.coef_ == other.coef_).all()
@@ -134,7 +133,7 @@ def test_a_callback_may_stop_the_refinement():
             return super().solve(problem, theta0, multipliers0, **params)
 
     model = ConstrainedERMClassifier(solver=Stopped()).fit(X, y, sensitive_features=sex)
-    plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
+    plain = ConstrainedERMClassifier(enforce="strict_loss").fit(X, y, sensitive_features=sex)
     assert model.n_solves_ == plain.n_solves_ + 1
     assert model.train_disparity_ <= 0.05
     assert model.score(X, y) >= plain.score(X, y)
@@ -355,7 +354,7 @@ def test_extreme_scales(unit, dtype, loss):
     assert model.train_disparity_ <= 0.05
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "ipp_ssg"}, {"hidden_layer_sizes": (4,)}])
+@pytest.mark.parametrize("options", [{}, {"solver": "ipp_ssg"}, {"model": (4,)}])
 def test_columns_whose_squares_overflow_are_refused(options):
     X, y, group = people(n=200)
     X[:, 2] *= 1e200
@@ -365,7 +364,7 @@ def test_columns_whose_squares_overflow_are_refused(options):
 
 def test_hidden_layers():
     X, y, group = people(n=800)
-    model = ConstrainedERMClassifier(max_disparity=0.05, hidden_layer_sizes=(8,), max_iter=300)
+    model = ConstrainedERMClassifier(max_disparity=0.05, model=(8,), max_iter=300)
     model.set_params(random_state=0).fit(X, y, sensitive_features=group)
     p = model.predict(X)
     assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
@@ -382,7 +381,7 @@ def test_scores_of_networks_fit_their_threshold(seed):
     group = rng.choice(["a", "b"], 600)
     X = rng.normal(size=(600, 3)) + (group == "a")[:, None] * [2, 0, 0]
     y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
-    model = ConstrainedERMClassifier(max_disparity=0.2, hidden_layer_sizes=(4,), max_iter=200)
+    model = ConstrainedERMClassifier(max_disparity=0.2, model=(4,), max_iter=200)
     model.set_params(random_state=0).fit(X, y, sensitive_features=group)
     gap = metrics.demographic_parity_difference(y, model.predict(X), sensitive_features=group)
     assert model.train_disparity_ == pytest.approx(gap)
@@ -396,23 +395,17 @@ def test_scores_of_networks_fit_their_threshold(seed):
 def test_nothing_is_left_of_a_model_of_the_other_kind():
     X, y, group = people()
     model = ConstrainedERMClassifier(max_iter=50, random_state=0)
-    fresh = ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=50, random_state=0)
+    fresh = ConstrainedERMClassifier(model=(4,), max_iter=50, random_state=0)
     fresh.fit(X, y, sensitive_features=group)
     model.fit(X, y, sensitive_features=group)
-    model.set_params(hidden_layer_sizes=(4,)).fit(X, y, sensitive_features=group)
+    model.set_params(model=(4,)).fit(X, y, sensitive_features=group)
     assert not hasattr(model, "coef_")
     assert (model.decision_function(X) == fresh.decision_function(X)).all()
 
 
-def test_warm_start_and_pickle():
-    X, y, group = people(n=2000)
-    model = ConstrainedERMClassifier(max_disparity=0.05, warm_start=True, enforce="surrogate")
-    cold = model.fit(X, y, sensitive_features=group).n_iter_
-    coef = model.coef_.copy()
-    assert model.fit(X, y, sensitive_features=group).n_iter_ < cold
-    np.testing.assert_allclose(model.coef_, coef, atol=1e-5)
-    with pytest.raises(ValueError, match="warm_start"):
-        model.fit(X[:, :2], y, sensitive_features=group)
+def test_pickle():
+    X, y, group = people()
+    model = ConstrainedERMClassifier(max_disparity=0.05).fit(X, y, sensitive_features=group)
     copy = pickle.loads(pickle.dumps(model))
     assert (copy.predict(X) == model.predict(X)).all()
 
@@ -443,7 +436,7 @@ def test_a_stream_comes_near_the_batch_fit():
 @pytest.mark.parametrize("rule", ["equalized_odds", "predictive_parity"])
 @pytest.mark.parametrize(
     ("seed", "options"),
-    [*((seed, {}) for seed in range(4)), (1, {"refine": False})],
+    [*((seed, {}) for seed in range(4)), (1, {"enforce": "strict_loss"})],
 )
 def test_no_multiple_of_the_scores_fits_much_better(rule, seed, options):
     rng = np.random.default_rng(seed + 50)
@@ -553,9 +546,10 @@ def test_columns_of_X_can_hold_the_groups():
         ({"solver": "newton"}, "no solver 'newton'"),
         ({"max_disparity": -0.1}, "max_disparity"),
         ({"alpha": -1.0}, "alpha"),
-        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes"),
+        ({"model": (0,)}, "layers in model= must be positive"),
+        ({"model": 3}, "'model' parameter"),
         ({"constraint": "mean_score_parity", "loss": "log"}, "no loss 'log'"),
-        ({"solver": "al_newton", "hidden_layer_sizes": (3,)}, "hessian"),
+        ({"solver": "al_newton", "model": (3,)}, "hessian"),
         ({"constraint": DemographicParity(reference="all")}, "reference"),
         ({"sample_weight": -np.ones(600)}, "negative"),
         ({"sample_weight": ["m"] * 600}, "sensitive_features="),

@@ -39,7 +39,7 @@ MODELS = {
     "erm": ConstrainedERMClassifier(max_disparity=0.03),
     "erm, balanced": ConstrainedERMClassifier(class_weight="balanced", max_disparity=0.03),
     "erm, al_lbfgs": ConstrainedERMClassifier(solver="al_lbfgs", max_disparity=0.03),
-    "erm, layers": ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=50, random_state=0),
+    "erm, layers": ConstrainedERMClassifier(model=(4,), max_iter=50, random_state=0),
     "erm, cross": ConstrainedERMClassifier(**CERTIFIED, random_state=0),
     "erm, split": ConstrainedERMClassifier(
         max_disparity=0.25, confidence=Certificate(0.9, by="split"), random_state=0

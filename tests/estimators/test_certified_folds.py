@@ -122,7 +122,7 @@ def test_nothing_is_left_of_another_fit():
     assert solution <= set(vars(model))
     model.set_params(confidence=0.95).fit(X, Y, sensitive_features=GROUPS)
     assert not solution & set(vars(model))
-    model.set_params(confidence=None, warm_start=True).fit(X, Y, sensitive_features=GROUPS)
+    model.set_params(confidence=None).fit(X, Y, sensitive_features=GROUPS)
     assert solution <= set(vars(model))
     assert not hasattr(model, "p_value_")
 
@@ -162,7 +162,7 @@ def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
 
 
 def test_networks_are_halved():
-    model = regressor(3.0, hidden_layer_sizes=(2,), max_iter=20)
+    model = regressor(3.0, model=(2,), max_iter=20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, Y, sensitive_features=GROUPS)

@@ -326,7 +326,7 @@ def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
         (partial(CALIBRATOR, "group_auc", share=1e-4), "one side only"),
         (ConstrainedERMRegressor(**options(by="split", share=1e-4)), "one side only"),
         (
-            ConstrainedERMRegressor(hidden_layer_sizes=(3,), **options(by="cross")),
+            ConstrainedERMRegressor(model=(3,), **options(by="cross")),
             r"Use Certificate\(by='split'\)",
         ),
     ],

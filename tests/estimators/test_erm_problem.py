@@ -16,6 +16,7 @@ from skfair.estimators.erm_problem import (
 )
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
+from skfair.models.choice import ChosenModel
 from skfair.solvers import ALNewton
 
 rng = np.random.default_rng(0)
@@ -27,7 +28,13 @@ TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
 def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
     rules = active_rules(list(rules), "classification", DATA)
     return build_problem(
-        DATA, TASK, rules, 0.1, Limits(), ModelOptions(layers, True, alpha), **options
+        DATA,
+        TASK,
+        rules,
+        0.1,
+        Limits(),
+        ModelOptions(ChosenModel(layers), True, alpha),
+        **options,
     )
 
 

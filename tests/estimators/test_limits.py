@@ -121,9 +121,9 @@ def test_rates_as_before(people, rule, limit, among):
 def test_a_floor_as_before_on_other_models(people):
     X, y, both = people
     given = {"sensitive_features": both["sex"]}
-    free = ConstrainedERMClassifier(max_disparity=1.0, hidden_layer_sizes=(3,), random_state=0)
+    free = ConstrainedERMClassifier(max_disparity=1.0, model=(3,), random_state=0)
     model = ConstrainedERMClassifier(
-        max_disparity=0.1, min_rate="as before", hidden_layer_sizes=(3,), random_state=0
+        max_disparity=0.1, min_rate="as before", model=(3,), random_state=0
     )
     before, after = (one.fit(X, y, **given).predict(X) for one in (free, model))
     for sex in ("f", "m"):

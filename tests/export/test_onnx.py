@@ -55,8 +55,8 @@ SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 # By the rows of the table of the page: models, and what they are fitted to
 MODELS = {
     "``ConstrainedERMClassifier``, linear": (ConstrainedERMClassifier(max_disparity=0.1), WORDS),
-    "``ConstrainedERMClassifier`` with ``hidden_layer_sizes``": (
-        ConstrainedERMClassifier(max_disparity=0.2, hidden_layer_sizes=(5, 4), random_state=0),
+    "``ConstrainedERMClassifier`` with layers in ``model``": (
+        ConstrainedERMClassifier(max_disparity=0.2, model=(5, 4), random_state=0),
         np.array([3, 7]),
     ),
     "``ConstrainedERMClassifier`` with ``confidence``": (

@@ -187,7 +187,7 @@ def erm_classifier(rng: np.random.Generator) -> Fit:
         **settings,
         loss=loss,
         sensitive=Sensitive(crossed=intersectional),
-        **pick(rng, [{}, {}, {}, {}, {"hidden_layer_sizes": (3,), "max_iter": 20}]),
+        **pick(rng, [{}, {}, {}, {}, {"model": (3,), "max_iter": 20}]),
         random_state=0,
     )
 

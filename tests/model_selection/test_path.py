@@ -82,19 +82,6 @@ class Blind(Rival):
         return super().predict(X)
 
 
-class Warm(Blind):
-    """Counts its fits as long as they are warm."""
-
-    def __init__(self, max_disparity=0.1, constraint="demographic_parity", warm_start=False):
-        super().__init__(max_disparity, constraint)
-        self.warm_start = warm_start
-
-    def fit(self, X, y, **given):
-        warm = self.warm_start and hasattr(self, "bounds_")
-        self.bounds_ = [*(self.bounds_ if warm else []), self.max_disparity]
-        return super().fit(X, y, **given)
-
-
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
@@ -149,14 +136,6 @@ def test_without_a_test_sample(data):
     ratios = path.max_disparities[1:] / path.max_disparities[:-1]
     assert ratios == pytest.approx(0.5)  # the default bounds are geometric
     assert (path.train_disparities <= path.max_disparities).all()
-
-
-def test_warm_starts_go_along_the_path(data):
-    path = path_of(data, Warm())
-    assert [model.bounds_ for model in path.estimators] == [[0.3], [0.3, 0.1], [0.3, 0.1, 0.05]]
-    # The models are as the user asked for them, and each its own.
-    assert not any(model.warm_start for model in path.estimators)
-    assert path_of(data, Warm(warm_start=True)).estimators[0].warm_start
 
 
 def test_weights_reach_fits_and_training_scores(data):

@@ -219,7 +219,7 @@ def test_losses_that_are_not_of_residuals_see_the_targets_as_they_are(fit_interc
 def test_hidden_layers_and_float32():
     X, y, group = people()
     model = ConstrainedERMRegressor(
-        max_disparity=1.0, hidden_layer_sizes=(8,), max_iter=300, random_state=0
+        max_disparity=1.0, model=(8,), max_iter=300, random_state=0
     ).fit(X.astype(np.float32), y, sensitive_features=group)
     assert mean_gap(model, X.astype(np.float32), group) <= 1.0 + 1e-3
     assert model.coefs_[0].dtype == np.float32

@@ -245,7 +245,7 @@ class MultiplierModel(StochasticSolver[GameState]):
             state.mover.step(state.point, at.gradient(), self.learning_rate)
             return
         if state.rival is None:
-            layers = check_layers(self.hidden_layer_sizes)
+            layers = check_layers(self.hidden_layer_sizes, "hidden_layer_sizes")
             state.rival = _Rival(self._described(problem), layers, rng)
         row = rng.randint(constraints.n)
         unit = constraints.unit(row)  # 1 or -1 for the constraint that is drawn

@@ -126,12 +126,14 @@ def one_hot_people(n=1500, n_columns=900):
 def test_many_sparse_columns_are_fitted_without_a_gram_matrix(monkeypatch):
     X, y, groups = one_hot_people()
     monkeypatch.setattr(LinearScore, "gram", None)
-    model = ConstrainedERMClassifier("demographic_parity", 0.05, refine=False)
+    model = ConstrainedERMClassifier("demographic_parity", 0.05, enforce="strict_loss")
     model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "converged"
     rates = [model.predict(X)[groups == g].mean() for g in (0, 1)]
     assert abs(rates[0] - rates[1]) <= 0.05
-    other = ConstrainedERMClassifier("demographic_parity", 0.05, refine=False, solver=ALLBFGS())
+    other = ConstrainedERMClassifier(
+        "demographic_parity", 0.05, enforce="strict_loss", solver=ALLBFGS()
+    )
     other.fit(X, y, sensitive_features=groups)
     assert model.score(X, y) == pytest.approx(other.score(X, y), abs=0.005)
 
@@ -141,7 +143,7 @@ def test_matrix_and_products_fit_the_same_model(monkeypatch):
     models = []
     for is_wide in (False, True):
         monkeypatch.setattr(LinearScore, "is_wide", is_wide)
-        model = ConstrainedERMClassifier("demographic_parity", 0.05, refine=False)
+        model = ConstrainedERMClassifier("demographic_parity", 0.05, enforce="strict_loss")
         models.append(model.fit(X, y, sensitive_features=groups))
     assert models[1].coef_ == pytest.approx(models[0].coef_, abs=1e-5)
     assert models[1].train_disparities_ == pytest.approx(models[0].train_disparities_)
