@@ -63,7 +63,7 @@ def fitting(solver: Any, steps: int | None, seed: int, train: tuple[Any, ...]) -
     options: dict[str, Any] = {"random_state": seed}
     limit = 1.0 if isinstance(solver, str) and solver == "free" else LIMIT
     if steps is not None:
-        options |= {"solver": solver, "enforce": "surrogate", "max_iter": steps}
+        options |= {"solver": solver, "query_share": None, "max_iter": steps}
     X, y, query_id, groups = train
     return lambda: FairRanker(limit, **options).fit(X, y, query_id, sensitive_features=groups)
 

@@ -6,7 +6,6 @@ each query until enough of them keep it by the errors themselves, store the scor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -15,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import (
@@ -35,8 +34,9 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
+from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.inputs import check_temperatures, or_one, split_query
+from skfair.ranking.inputs import or_one, split_query
 from skfair.ranking.strict import Found, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
@@ -44,7 +44,7 @@ from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_labels, check_layers, check_numbers
+from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 
 # Steps of each round of the default solver; what is left is for the next round.
@@ -52,6 +52,13 @@ AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
 # an end the few queries that cannot keep the limit would spoil the order of all others.
 AUTO_PRICE = 6.0
+# Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
+# More cost time; what is reported is measured on all pairs.
+MAX_PAIRS = 200
+# Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
+TEMPERATURES = (1.0, 2.0)
+# Problems that are solved, at most.
+MAX_ROUNDS = 10
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
@@ -81,26 +88,17 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         Loss of a difference of scores, which should be positive.
     alpha : float or None, default=None
         Weight of the penalty on the weights; None is 1 / n_samples.
-    hidden_layer_sizes : int or sequence of int, default=()
-        Sizes of hidden layers of rectified linear units; none for linear scores.
+    model : "linear" or tuple of int, default="linear"
+        What makes scores of the features: linear weights, or hidden layers of rectified linear
+        units, such as ``(64, 32)``.
     solver : str or solver object, default="auto"
-        "auto" is "al_lbfgs" which, unless ``query_share`` is 1, gives up queries that would cost
+        "auto" is "al_lbfgs" which, if ``query_share`` is below 1, gives up queries that would cost
         the others too much; "al_lbfgs" itself pays any price. "multiplier_model", "plada",
         "plada_stochastic", "alm" and the other solvers of :mod:`skfair.solvers` can be named.
-    enforce : {"strict", "surrogate"}, default="strict"
-        Whether bounds are tightened until the limit holds for the errors themselves, or the smooth
-        problem is solved once.
-    query_share : float, default=0.95
+    query_share : float or None, default=0.95
         Share of the training queries that are to keep the limit; 1 for all of them. Queries of few
-        documents may not be able to.
-    max_pairs : int, default=200
-        Largest number of pairs of each query and each two groups (or one group with itself) that
-        are learned from. What is reported is measured on all pairs.
-    temperatures : sequence of float, default=(1.0, 2.0)
-        Rising steepness of the smooth errors. Large ones are closer to the errors and harder to
-        solve.
-    max_rounds : int, default=10
-        Largest number of problems that are solved.
+        documents may not be able to. None promises nothing, as the papers do: the problem with
+        smooth errors is solved once, for comparing algorithms.
     max_iter : int or None, default=None
         Largest number of steps of one run of the solver; None for 100 with "auto", else for the
         solver's own.
@@ -174,11 +172,12 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     >>> seen = query_id < 30
     >>> model = FairRanker(max_disparity=0.2, random_state=0)
     >>> model = model.fit(X[seen], y[seen], query_id[seen], sensitive_features=groups[seen])
-    >>> bool(model.share_within_ >= 0.95)
-    True
+    >>> print(f"{model.share_within_:.0%} of the training queries are within the limit")
+    100% of the training queries are within the limit
     >>> new = dict(query_id=query_id[~seen], sensitive_features=groups[~seen])
-    >>> bool(pair_error_gap(y[~seen], model.predict(X[~seen]), **new) < 0.2)
-    True
+    >>> gap = pair_error_gap(y[~seen], model.predict(X[~seen]), **new)
+    >>> print(f"mean disparity of new queries: {gap:.2f}")
+    mean disparity of new queries: 0.09
     """
 
     # With metadata routing on, meta-estimators deliver queries and groups without requests.
@@ -189,13 +188,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         "max_disparity": [Interval(Real, 0, 1, closed="both"), dict],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
-        "hidden_layer_sizes": ["array-like", _FROM_ONE],
+        "model": LINEAR_OR_LAYERS,
         "solver": [str, HasMethods("solve")],
-        "enforce": [StrOptions({"strict", "surrogate"})],
-        "query_share": [Interval(Real, 0, 1, closed="both")],
-        "max_pairs": [_FROM_ONE],
-        "temperatures": ["array-like", Interval(Real, 0, None, closed="neither")],
-        "max_rounds": [_FROM_ONE],
+        "query_share": [Interval(Real, 0, 1, closed="both"), None],
         "max_iter": [_FROM_ONE, None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -209,34 +204,26 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         *,
         loss: str | Loss = "log_loss",
         alpha: float | None = None,
-        hidden_layer_sizes: int | Sequence[int] = (),
+        model: Literal["linear"] | tuple[int, ...] | list[int] = "linear",
         solver: str | Solver = "auto",
-        enforce: Literal["strict", "surrogate"] = "strict",
-        query_share: float = 0.95,
-        max_pairs: int = 200,
-        temperatures: float | Sequence[float] = (1.0, 2.0),
-        max_rounds: int = 10,
+        query_share: float | None = 0.95,
         max_iter: int | None = None,
         tol: float = 1e-3,
-        random_state: Seed = None,
         query_column: str | int | None = None,
         sensitive: SensitiveLike = None,
+        random_state: Seed = None,
     ) -> None:
         self.max_disparity = max_disparity
         self.loss = loss
         self.alpha = alpha
-        self.hidden_layer_sizes = hidden_layer_sizes
+        self.model = model
         self.solver = solver
-        self.enforce = enforce
         self.query_share = query_share
-        self.max_pairs = max_pairs
-        self.temperatures = temperatures
-        self.max_rounds = max_rounds
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
         self.query_column = query_column
         self.sensitive = sensitive
+        self.random_state = random_state
 
     @fit_method
     @one_blas_thread
@@ -350,8 +337,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             groups,
             loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
             alpha=1 / grades.size if self.alpha is None else float(self.alpha),
-            layers=check_layers(self.hidden_layer_sizes, "hidden_layer_sizes"),
-            max_pairs=self.max_pairs,
+            layers=read_model(self.model).layers,
+            max_pairs=MAX_PAIRS,
             max_disparity=self.max_disparity,
             rng=rng,
         )
@@ -366,8 +353,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     def _solve(self, task: RankingTask, rng: np.random.RandomState, callback: Callback) -> Found:
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        is_strict = self.enforce == "strict"
-        price = AUTO_PRICE / task.n_queries if is_strict and self.query_share < 1 else np.inf
+        share, is_strict = self.query_share or 0.0, self.query_share is not None
+        price = AUTO_PRICE / task.n_queries if is_strict and share < 1 else np.inf
         solver = ALLBFGS(max_multiplier=price) if is_auto else self.solver
         solver = SOLVERS[solver]() if isinstance(solver, str) else solver
         check_needs(solver, task.problem)
@@ -381,9 +368,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             limit=task.limits,
             measure=task.true_values,
             query_of_row=task.query_of_row,
-            query_share=self.query_share,
-            temperatures=check_temperatures(self.temperatures) if is_strict else (1.0,),
-            max_rounds=self.max_rounds if is_strict else 1,
+            query_share=share,
+            temperatures=TEMPERATURES if is_strict else TEMPERATURES[:1],
+            max_rounds=MAX_ROUNDS if is_strict else 1,
         )
 
     def _store(self, task: RankingTask, found: Found) -> None:
@@ -402,15 +389,15 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.train_disparity_ = float(np.nan_to_num(gaps).max(initial=0.0))
         self.share_within_ = found.share_within
         self.status_ = result.status
-        if self.enforce == "strict" and result.status != "stopped":
+        if self.query_share is not None and result.status != "stopped":
             self.status_ = "converged"
             if found.share_within < self.query_share:
                 self.status_ = "infeasible"
                 warn_user(
                     f"{found.share_within:.1%} of the training queries have a disparity of at most "
                     f"{self.max_disparity}, and query_share={self.query_share:g} were asked for; "
-                    f"the largest disparity is {self.train_disparity_:.4g}. Raise max_disparity or "
-                    "max_rounds, lower query_share, or give the model more features.",
+                    f"the largest disparity is {self.train_disparity_:.4g}. Raise max_disparity, "
+                    "lower query_share, or give the model more features.",
                     ConvergenceWarning,
                 )
 

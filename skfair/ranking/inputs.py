@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.utils.validation import _num_features
 from skfair._typing import ColumnLike, MatrixLike
 from skfair.groups.attributes import check_aligned
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
-from skfair.utils.validation import check_numbers
 
 
 def split_query(
@@ -34,14 +32,3 @@ def split_query(
 def or_one(query_id: ColumnLike | None, n_samples: int) -> Any:
     """Return the queries; without any there is a single one."""
     return np.zeros(n_samples, np.int64) if query_id is None else query_id
-
-
-def check_temperatures(temperatures: float | Sequence[float]) -> tuple[float, ...]:
-    """Return the temperatures, or raise an error that names them."""
-    values = np.atleast_1d(check_numbers(temperatures, "temperatures"))
-    is_usable = values.ndim == 1 and values.size > 0 and (values < 1e100).all()  # NaN is not
-    if not is_usable or values[0] <= 0 or (np.diff(values) < 0).any():
-        raise ValueError(
-            f"temperatures must be positive and rising, got {temperatures!r}; 1e100 is too large."
-        )
-    return tuple(values.tolist())

@@ -248,7 +248,7 @@ def check_names(values: Any, name: str) -> list[str]:
     return [str(value) for value in values]
 
 
-def check_layers(sizes: int | Sequence[int], what: str) -> tuple[int, ...]:
+def check_layers(sizes: Sequence[int], what: str) -> tuple[int, ...]:
     """Return the sizes of the hidden layers of a network, of which there may be none."""
     layers = np.atleast_1d(np.asarray(sizes))
     if layers.size and (layers.dtype.kind not in "iu" or layers.ndim > 1 or layers.min() < 1):

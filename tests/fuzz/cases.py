@@ -41,7 +41,7 @@ SETTINGS: dict[str, dict] = {
     "FairSpectralClustering": {"n_clusters": 2, "n_init": 1},
     "ConstrainedERMClassifier": {"max_iter": 8},
     "ConstrainedERMRegressor": {"max_iter": 8},
-    "FairRanker": {"max_iter": 8, "max_rounds": 2},
+    "FairRanker": {"max_iter": 8},
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
     "FairDecisionClassifier": {"cv": 2, "max_disparity": 0.3},
     "FairDecisionRegressor": {"cv": 2, "max_disparity": 0.3},

@@ -388,7 +388,6 @@ def fair_ranker(rng: np.random.Generator) -> Fit:
         pick(rng, LIMITS),
         sensitive=Sensitive(crossed=intersectional),
         query_share=pick(rng, [0.95, 1.0, 0.5]),
-        max_rounds=4,
         max_iter=40,
         random_state=0,
     )

@@ -17,7 +17,7 @@ from skfair import Sensitive
 from skfair.datasets import make_ranking_queries
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, ndcg, pair_error_gap
-from skfair.ranking import FairRanker
+from skfair.ranking import FairRanker, fair_ranker
 from tests.naive import ranking as naive
 
 
@@ -142,18 +142,20 @@ def test_queries_that_cannot_keep_the_limit_do_not_spoil_the_others(seed):
     assert model.score(X, y, query_id) >= 0.93 * ndcg(y, rival, query_id=query_id)
 
 
-def test_a_limit_that_is_not_reached_is_reported(training):
+def test_a_limit_that_is_not_reached_is_reported(training, monkeypatch):
     X, y, query_id, groups = training
-    model = FairRanker(0.001, max_rounds=2, random_state=0)
+    monkeypatch.setattr(fair_ranker, "MAX_ROUNDS", 2)
+    model = FairRanker(0.001, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"% of the training queries have a disparity of"):
         model.fit(X[:, :6], y, query_id, sensitive_features=groups)
     assert model.status_ == "infeasible"
     assert model.n_solves_ == 2
 
 
-def test_surrogate_solves_once(training):
+def test_without_a_share_the_smooth_problem_is_solved_once(training, monkeypatch):
     X, y, query_id, groups = training
-    model = FairRanker(0.1, enforce="surrogate", max_pairs=10**6, max_iter=500, random_state=0)
+    monkeypatch.setattr(fair_ranker, "MAX_PAIRS", 10**6)
+    model = FairRanker(0.1, query_share=None, max_iter=500, random_state=0)
     model.fit(X, y, query_id, sensitive_features=groups)
     assert (model.n_solves_, model.status_) == (1, "converged")
     assert model.kkt_residual_ <= 1e-3
@@ -179,7 +181,7 @@ def test_other_solvers(training, solver):
 
 def test_network_and_sparse_rows(training):
     X, y, query_id, groups = training
-    model = FairRanker(0.2, hidden_layer_sizes=(8,), random_state=0)
+    model = FairRanker(0.2, model=(8,), random_state=0)
     model.fit(X, y, query_id, sensitive_features=groups)
     assert [layer.shape for layer in model.coefs_] == [(30, 8), (8, 1)]
     assert model.disparity_by_query_ == pytest.approx(gaps_of(model, training), abs=1e-6)
@@ -187,7 +189,7 @@ def test_network_and_sparse_rows(training):
     rows = sparse.csr_array(X)
     same = FairRanker(0.2, random_state=0).fit(rows, y, query_id, sensitive_features=groups)
     assert same.predict(rows) == pytest.approx(linear.predict(X), abs=1e-6)
-    linear.set_params(hidden_layer_sizes=8).fit(X, y, query_id, sensitive_features=groups)
+    linear.set_params(model=[8]).fit(X, y, query_id, sensitive_features=groups)
     assert not hasattr(linear, "coef_")
 
 
@@ -269,11 +271,9 @@ def test_groups_that_never_meet_are_reported(training):
     ("params", "fit", "message"),
     [
         ({"query_column": 0}, {}, "query_id was passed although query_column=0"),
-        ({"temperatures": (2.0, 1.0)}, {}, "temperatures must be positive and rising"),
-        ({"temperatures": (1e300,)}, {}, "temperatures must be positive and rising"),
-        ({"temperatures": ()}, {}, "temperatures must be positive and rising"),
-        ({"hidden_layer_sizes": (3, 0)}, {}, "hidden_layer_sizes must be positive integers"),
-        ({"hidden_layer_sizes": (2.5,)}, {}, "hidden_layer_sizes must be positive integers"),
+        ({"model": (3, 0)}, {}, "layers in model= must be positive integers"),
+        ({"model": (2.5,)}, {}, "layers in model= must be positive integers"),
+        ({"model": "mlp"}, {}, "'model' parameter"),
         ({"max_disparity": 1.5}, {}, "max_disparity"),
         ({"loss": "absolute_error"}, {}, "is not for classification"),
         ({"solver": "nonsense"}, {}, "nonsense"),
