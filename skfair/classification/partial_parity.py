@@ -39,6 +39,7 @@ from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
+from skfair.models.choice import SCORE_FUNCTION
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.problems.partial.objectives import Objective
@@ -105,10 +106,10 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     interactions : bool or "auto", default="auto"
         Whether groups of a group-aware model have weights of their own, as deviations from shared
         ones. "auto": those with at least 10 rows per feature.
-    model : object, default=None
-        A score model of your own in place of linear scores, for example ``TorchScore(module)`` of
-        :mod:`skfair.models`; see :class:`~skfair.models.ScoreFunction`. It uses the group in maps
-        of scores only.
+    model : "linear" or score model, default="linear"
+        What makes scores of the columns: linear weights, or a
+        :class:`~skfair.models.ScoreFunction` of your own, such as ``TorchScore(module)``, which
+        uses the group in maps of scores only.
     alpha : float, default=None
         Weight of the penalty on weights, ten times that on the deviations of groups; None for
         1 / n_samples, the default of ``LogisticRegression``.
@@ -226,7 +227,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "loss": [str, Loss, Objective],
         "group_aware": ["boolean"],
         "interactions": ["boolean", StrOptions({"auto"})],
-        "model": [HasMethods(["start", "forward", "pullback"]), None],
+        "model": [StrOptions({"linear"}), SCORE_FUNCTION],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "surrogate": [StrOptions(set(WIDTHS)), Surrogate],
         "n_percentiles": [Interval(Integral, 1, None, closed="left")],
@@ -251,7 +252,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         loss: Any = "log_loss",
         group_aware: bool = False,
         interactions: Any = "auto",
-        model: ScoreFunction | None = None,
+        model: Literal["linear"] | ScoreFunction = "linear",
         alpha: float | None = None,
         surrogate: Any = "smoothstep",
         n_percentiles: int = 10,

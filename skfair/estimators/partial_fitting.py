@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,6 +24,7 @@ from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
 from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES
+from skfair.models.choice import read_model
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.models.plug_in import PlugInScore, ScoreFunction
@@ -54,7 +55,7 @@ FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     """Finds the parameters of a model under a rule within percentile intervals."""
 
-    model: ScoreFunction | None
+    model: Literal["linear"] | ScoreFunction
 
     # --- what is promised and by which model ----------------------------------------------------
 
@@ -84,8 +85,9 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         return bool(aware)
 
     def _make_model(self, data: TrainingData) -> Model:
-        if self.model is not None:
-            return PlugInScore(self.model, data.X)
+        function = read_model(self.model).function
+        if function is not None:
+            return PlugInScore(function, data.X)
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups

@@ -257,6 +257,7 @@ ARGUMENTS = {
     ),
     "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9, {"sex": 0.1, "age": None}, {}]),
     "solver": (["auto"], [*SOLVERS, *DC_SOLVERS, SOLVERS["plada"], SOLVERS["alm"]()]),
+    "PartialParityClassifier.model": (["linear"], [(2,), "ab"]),
     "model": (["linear", (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), (), "ab"]),
     "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
     "share_bounds": ([None, 0.2], [0.0, -0.1, 2, *PEOPLE]),
