@@ -342,6 +342,7 @@ def test_all_documented_attributes_are_set(mode):
     text = inspect.getdoc(PartialParityClassifier).split("Attributes\n")[1].split("See Also")[0]
     documented = set(re.findall(r"^(\w+_) :", text, re.MULTILINE)) - {"feature_names_in_"}
     of_certificates = {"certified_disparity_", "p_value_", "path_"}  # with confidence only
+    of_certificates |= {"certified_disparities_", "p_values_"}
     assert documented - of_certificates == {name for name in vars(model) if name.endswith("_")}
 
 

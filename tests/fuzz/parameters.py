@@ -181,6 +181,12 @@ ARGUMENTS = {
     "depth": COUNT,
     "min_size": COUNT,
     "min_group_size": COUNT,
+    "min_ratio": ([None, 0.8], [-1, 2, "a"]),
+    "candidates": ([], [None, 3, []]),
+    "max_loss": ([0.0, 0.01], [-1, "a"]),
+    "training": ([None], [3]),
+    "certify": ([True, False], ["a"]),
+    "n_bins": ([2, 3], [0, -1, "a"]),
     "n_simulations": COUNT,
     "title": WORD,
     "make_fairness_scorer.metric": (
