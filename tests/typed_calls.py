@@ -74,7 +74,7 @@ def unknown_options() -> None:
     FairSpectralClustering(assign_labels="discretize")  # type: ignore[arg-type]
     ConstrainedERMClassifier(enforce="always")  # type: ignore[arg-type]
     ConstrainedERMRegressor(enforce="paper")  # type: ignore[arg-type]
-    FairDecisionClassifier(method="best")  # type: ignore[arg-type]
+    FairDecisionClassifier(group_aware="often")  # type: ignore[arg-type]
     FairDecisionClassifier(unseen="ignore")  # type: ignore[arg-type]
     FairDecisionClassifier(3)  # type: ignore[arg-type]
     PartialParityCalibrator(scale="rank")  # type: ignore[arg-type]

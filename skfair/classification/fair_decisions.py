@@ -68,10 +68,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         smallest one at which the objective is reached: see ``objective``.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group of a person, which ``predict`` then needs. Otherwise it is
-        estimated from the other columns. Using the group may be disparate treatment in law. Where
-        one threshold for each group cannot match several rates, a group may have several, and a
-        number made of the columns of a row says which one it gets: always the same, but two
-        similar people may be decided differently. "thresholds" forbids that.
+        estimated from the other columns. Using the group may be disparate treatment in law, and
+        the most accurate decisions within a loose limit may differ more between groups than those
+        of the classifier itself. Where one threshold for each group cannot match several rates, a
+        group may have several, and a number made of the columns of a row says which one it gets:
+        always the same, but two similar people may be decided differently. "thresholds" forbids
+        that.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.

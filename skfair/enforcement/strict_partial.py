@@ -47,8 +47,9 @@ EXACT = 1e-9
 # Solutions that random moves start from, moves from each to the bound, and further ones within it;
 # rows that all moves from one solution may look at.
 MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
-# Factors on scores that moves have made far too large or small; 1 first, for it wins ties.
-FACTORS = (1.0, *(2.0**power for power in range(-24, 25) if power))
+# Spreads of scores that moves have made far too large or small. The smallest ones are for scores
+# that are better the closer they are to 0.
+SPREADS = tuple(2.0**power for power in range(-40, 25))
 # Lengths of moves, in spreads of the scores; from each solution twice as long as from the last.
 LONG, SHORT = 0.2, 2e-3
 
@@ -242,13 +243,15 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
         )
         if excess(theta):
             break
-    theta = _scaled(problem, theta, excess, lambda theta: target.quality(scores_at(theta)))
+    spread = target.spread(scores_at(theta)) or 1.0
+    theta = _scaled(problem, theta, spread, excess, lambda theta: target.quality(scores_at(theta)))
     return _measured(problem, one.result._replace(theta=problem.start(theta)), target)
 
 
 def _scaled(
     problem: PartialParityProblem,
     theta: FloatArray,
+    spread: float,  # of the scores
     excess: Callable[[FloatArray], float],
     quality: Callable[[FloatArray], float],
 ) -> FloatArray:
@@ -266,4 +269,5 @@ def _scaled(
         scaled = factor * theta
         return factor == 1 or (excess(scaled) <= missed and quality(scaled) >= right)
 
-    return next(filter(is_harmless, sorted(FACTORS, key=objective))) * theta
+    factors = [1.0, *(wanted / spread for wanted in SPREADS)]  # 1 first, for it wins ties
+    return next(filter(is_harmless, sorted(factors, key=objective))) * theta

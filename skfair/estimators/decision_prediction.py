@@ -29,7 +29,7 @@ from skfair.estimators.chances import mean_chances
 from skfair.estimators.classes import PositiveClass
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
-from skfair.estimators.inner_scores import as_rows
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
@@ -140,17 +140,10 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         self, X: MatrixLike, sensitive_features: ColumnsLike | None
     ) -> IntArray | None:
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
-        if not self.is_group_aware_:
-            return None
-        codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
         parts = self._corrections, self._mixture
-        is_used = self.prices_.any() or any(part is not None for part in parts)
-        if codes is None and is_used and self._group_levels.n_groups > 1:
-            raise ValueError(
-                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
-                "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
-            )
-        return codes
+        are_used = self.prices_.any() or any(part is not None for part in parts)
+        are_used = are_used and self._group_levels.n_groups > 1
+        return groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
 
     def _prediction_strata(
         self, X: MatrixLike, control_features: ColumnsLike | None

@@ -15,7 +15,14 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_le
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_array
 
-from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, MatrixLike
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import get_response
 
@@ -144,3 +151,25 @@ def cross_fitted_scores(
     if np.isnan(scores).any():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")
     return scores
+
+
+def groups_of_new_rows(
+    estimator: Any,  # fitted, with ``is_group_aware_`` and ``unseen``
+    X: MatrixLike,
+    sensitive_features: ColumnsLike | None,
+    *,
+    are_used: bool,  # whether some decision depends on them
+) -> IntArray | None:
+    """Return the groups of new rows, None if they are not used; raise if they are missing."""
+    if not estimator.is_group_aware_:
+        return None
+    may_be_unseen = estimator.unseen == "overall"
+    codes: IntArray | None = estimator._read_groups(
+        X, sensitive_features, allow_unseen=may_be_unseen
+    )
+    if codes is None and are_used:
+        raise ValueError(
+            f"This {type(estimator).__name__} is group-aware: pass the groups of the rows, "
+            "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
+        )
+    return codes

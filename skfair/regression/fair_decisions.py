@@ -36,7 +36,7 @@ from skfair.estimators.inner_numbers import (
     number_splits,
     numbers_of,
 )
-from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, known_folds
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
@@ -328,7 +328,7 @@ class FairDecisionRegressor(
             The predictions of the regressor, moved by the maps.
         """
         check_is_fitted(self)
-        codes = self._prediction_groups(X, sensitive_features)
+        codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
         rows = self._read_features(as_rows(X), skip_check_array=True)
         values = mean_numbers(self.estimators_, rows)
         if not self.steps_:
@@ -351,20 +351,6 @@ class FairDecisionRegressor(
         average = [np.tile(one, (unseen.size, 1)) for one in shares]
         values[unseen] = _moved(self.steps_, values[unseen], average)
         return values
-
-    def _prediction_groups(
-        self, X: MatrixLike, sensitive_features: ColumnsLike | None
-    ) -> IntArray | None:
-        """Return the groups of new rows, None if they are not used; raise if they are missing."""
-        if not self.is_group_aware_:
-            return None
-        codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
-        if codes is None and self.steps_:
-            raise ValueError(
-                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
-                "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
-            )
-        return codes
 
     def score(
         self,

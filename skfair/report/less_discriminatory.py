@@ -33,7 +33,7 @@ from skfair.report.pages import render_template, written
 from skfair.report.paired import DUST, changes_table, count_people, resampled
 from skfair.report.pictures import ticks
 from skfair.utils.docs import documented
-from skfair.utils.response import get_response
+from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text, did_you_mean, visible
 from skfair.utils.validation import check_number, check_probability, check_rows
 
@@ -264,7 +264,7 @@ def alternatives(
         Whether to compute what the disparity of the population is at most
         (:func:`skfair.metrics.disparity_upper_bound`), for all candidates together.
     pos_label : label, default=None
-        The positive class; by default the second one.
+        The positive class; by default that of the first candidate, mostly the second one.
     confidence : float, default=0.95
         Coverage of the intervals of all candidates together.
     n_bootstrap : int, default=1000
@@ -384,7 +384,7 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
             f"Candidates must be fitted classifiers of two classes, and pos_label one of them or "
             f"None; got {type(model).__name__} with the classes {classes}, pos_label={pos_label!r}."
         )
-    return classes[1] if pos_label is None else pos_label
+    return positive_class(model) if pos_label is None else pos_label
 
 
 def _drawn(found: Alternatives) -> list[dict[str, Any]]:

@@ -26,13 +26,13 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name
 from skfair.report.moments import Moments
 from skfair.report.reading import Given, TaskName, check_given, find_task, read_rows
+from skfair.report.subgroups import MOST_SUBGROUPS, worst_first
 from skfair.report.tasks import Rows, Task
 from skfair.utils.validation import check_number, check_probability, check_rows
 
 # A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
 # two columns.
 MOST_LEVELS = 20
-MOST_SUBGROUPS = 200_000
 # As many rows say how subgroups overlap: correlations are known up to 0.014, and 12 columns of 4
 # levels to depth 2 take half a second per measure; twice as many take twice as long.
 MOST_SAMPLED = 5_000
@@ -243,17 +243,8 @@ def find_subgroups(
     rng = check_random_state(random_state)
     kinds = _Kinds(measures, rows.weights, tables)
     parts = [_searched(tables, one, kinds, min_size, n_simulations, rng) for one in measures]
-    for part in parts:
-        part["p_value"] = np.minimum(1.0, part["p_value"] * len(measures))
-        part["is_beyond_chance"] = part["p_value"] <= 1 - confidence + _ROUNDING
-    return pd.concat([_sorted(part) for part in parts], ignore_index=True)
-
-
-def _sorted(part: pd.DataFrame) -> pd.DataFrame:
-    """Put those beyond chance first by their difference, then others by how extreme they are."""
-    is_beyond = part["is_beyond_chance"].to_numpy()
-    size = np.where(is_beyond, part["difference"].abs(), part["standard_errors"])
-    return part.iloc[np.lexsort((-size, ~is_beyond))]
+    sorted_parts = [worst_first(part, len(measures), confidence) for part in parts]
+    return pd.concat(sorted_parts, ignore_index=True)
 
 
 def _measures(rows: Rows, task: Task) -> Iterator[_Measure]:

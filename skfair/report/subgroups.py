@@ -27,6 +27,7 @@ from skfair.report.tally import Tally
 MOST_SUBGROUPS = 200_000
 # As many subgroups of each measure are shown: a page of a table.
 _N_SHOWN = 15
+_ROUNDING = 1e-9  # of p-values and levels
 
 
 class Candidates(NamedTuple):
@@ -84,17 +85,24 @@ def search_subgroups(tally: Tally, measures: list[str], options: Options) -> Sea
     for measure in measures:
         moments = tally.moments[measure]
         table = _searched(candidates, n_rows, moments, options)
-        table["p_value"] = np.minimum(1.0, table["p_value"] * len(measures))
-        table["is_beyond_chance"] = table["p_value"] <= 1 - options.confidence
         table.insert(0, "measure", measure)
+        table = worst_first(table, len(measures), options.confidence)
         n_beyond += int(table["is_beyond_chance"].sum())
-        # Those beyond chance by the size of the difference, all others by how extreme they are.
-        is_beyond = table["is_beyond_chance"].to_numpy()
-        size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
-        order = np.lexsort((-size, ~is_beyond))
-        tables.append(table.iloc[order[:_N_SHOWN]])
+        tables.append(table.iloc[:_N_SHOWN])
     frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return Search(frame, len(candidates.names), n_beyond)
+
+
+def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
+    """Say which subgroups of a measure are beyond chance, of so many searches, and sort them.
+
+    Those beyond chance come first by the size of the difference, others by how extreme they are.
+    """
+    table["p_value"] = np.minimum(1.0, table["p_value"] * n_measures)
+    is_beyond = (table["p_value"] <= 1 - confidence + _ROUNDING).to_numpy()
+    table["is_beyond_chance"] = is_beyond
+    size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
+    return table.iloc[np.lexsort((-size, ~is_beyond))]
 
 
 def _searched(

@@ -219,7 +219,7 @@ def test_embeddings_are_what_they_are_said_to_be(solver):
 def test_disparities_of_queries_are_those_of_all_pairs(solver):
     """Section D.3 of plada: errors on pairs of either direction, for each query."""
     X, y, query, group = states()
-    model = FairRanker(0.15, solver=solver, enforce="surrogate", max_iter=300, random_state=0)
+    model = FairRanker(0.15, solver=solver, query_share=None, max_iter=300, random_state=0)
     quietly(model, X, y, query, sensitive_features=group)
     scores = model.predict(X)
     gaps = np.array(ranking.pair_error_gaps(y, scores, query, group), dtype=float)

@@ -28,6 +28,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, make_fairness_scorer
 from skfair.model_selection import best_within
 from skfair.regression import ConstrainedERMRegressor
+from skfair.solvers import Lanczos
 from skfair.utils.warn import hidden, unwanted, warn_user
 from tests.prototypes import CentroidClassifier
 
@@ -149,7 +150,7 @@ CALLS = [
     ("rows have no edges", lambda: spectral().fit(ISLANDS, sensitive_features=BLOCKS)),
     (
         "not converged in 1 iterations",
-        lambda: spectral(solver="lanczos", max_iter=1, tol=1e-9).fit(
+        lambda: spectral(solver=Lanczos(max_iter=1, tol=1e-9)).fit(
             GRAPH, sensitive_features=BLOCKS
         ),
     ),

@@ -49,7 +49,7 @@ class Mixture:
         return any(shares.size > 1 for shares in self.shares)
 
     def values(self, values: FloatArray, groups: IntArray, draws: FloatArray) -> FloatArray:
-        """Return what decisions are worth: more or less than 0, between thresholds as drawn."""
+        """Return what decisions are worth; the second more than the first where it is chosen."""
         scores = values[:, 1] - values[:, 0]
         found = scores - self.usual
         for group, (thresholds, shares) in enumerate(

@@ -16,7 +16,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.base import DC_SOLVERS
+from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import (
     CLUSTERING_SOLVERS,
     Clustering,
@@ -88,7 +88,7 @@ def test_names_and_presets(name):
     assert clustering_solver(solver) is solver  # its own defaults are within its ranges
     assert clone(solver) == solver
     assert solver.keeps_balance != bool(solver.trades_by)
-    for family in (solvers.SOLVERS, DC_SOLVERS):
+    for family in (SOLVERS, DC_SOLVERS):
         assert name not in set(family)
 
 
