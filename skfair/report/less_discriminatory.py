@@ -34,7 +34,7 @@ from skfair.report.paired import DUST, changes_table, count_people, resampled
 from skfair.report.pictures import ticks
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
-from skfair.utils.text import check_text, did_you_mean, visible
+from skfair.utils.text import check_text, did_you_mean, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_rows
 
 if TYPE_CHECKING:
@@ -131,15 +131,18 @@ class Alternatives:
         ]
         n_within = int(self.table["is_within_loss"].sum()) - 1
         if self.selected == self.baseline:
+            n_others = len(rows) - 1
+            nobody = f"None of the {n_others} other candidates has"
+            nobody = "The other candidate does not have" if n_others == 1 else nobody
             return [
                 *found,
-                f"None of the {len(rows) - 1} other candidates has less disparity with an accuracy "
+                f"{nobody} less disparity with an accuracy "
                 f"at most {100 * self.max_loss:g} points lower ({n_within} are within the loss).",
             ]
         found.append(
-            f"Of {len(rows) - 1} other candidates, {n_within} lose at most "
-            f"{100 * self.max_loss:g} points of accuracy; {best.candidate} has the smallest "
-            f"disparity among them: {100 * best.disparity:.1f} points, accuracy "
+            f"{plural(len(rows) - 1, 'other candidate')}, of which {n_within} with an accuracy at "
+            f"most {100 * self.max_loss:g} points lower; {best.candidate} has the smallest "
+            f"disparity among these: {100 * best.disparity:.1f} points, accuracy "
             f"{100 * best.accuracy:.1f}%."
         )
         ends = [
