@@ -126,7 +126,13 @@ class Mixtures:
 
     @staticmethod
     def suit(judge: Judge) -> bool:
-        """Whether the limits are on linear rates, and the rows times these are not too many."""
+        """Whether limits are on two linear rates of a group, and not on too many for the rows.
+
+        A single rate of each group can be whatever it has to be with one threshold.
+        """
+        limited = np.concatenate([np.empty(0, np.int64), *(b.rate_groups for b in judge.bounds)])
+        if np.bincount(limited[limited >= 0], minlength=1).max() < 2:
+            return False
         is_linear = all(bound.quotients is None for bound in judge.bounds)
         n_constraints = sum(bound.upper.size for bound in judge.bounds)
         return is_linear and judge.classes.size * n_constraints <= _MOST_EFFECTS
