@@ -5,6 +5,7 @@ libraries as they were. A kernel or a library that runs for long holds it up.
 """
 
 import argparse
+import gc
 import signal
 import sys
 import threading
@@ -73,6 +74,8 @@ def library_threads() -> list[int]:
 
 def interrupted(estimator, rows: tuple, given: dict, after: float) -> Interrupted:
     """Fit, and interrupt that ``after`` so many seconds."""
+    # Python runs callbacks of a collection where an exception cannot go on, and would lose it.
+    gc.disable()
     before, threads, limits = vars(estimator).copy(), threading.active_count(), library_threads()
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     latency, start = None, time.perf_counter()
@@ -85,6 +88,7 @@ def interrupted(estimator, rows: tuple, given: dict, after: float) -> Interrupte
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
+        gc.enable()
     now = vars(estimator)
     is_whole = latency is None or (
         now.keys() == before.keys() and all(now[name] is before[name] for name in before)

@@ -106,7 +106,7 @@ def _mixed(
     On the rows the draws are known, so that limits are satisfied by what is counted.
     """
     judge, values = search.judge, search.values
-    if not Mixtures.suit(judge):
+    if not Mixtures.suit(judge, groups):
         return pure
     mixtures, best, missed = Mixtures(judge, groups, values), pure, None
     drawn = np.empty(0)

@@ -31,6 +31,8 @@ _WIDTH, _BESIDE = 0.02, 21
 _NOTHING, _LEAST_SHARE = 1e-9, 1e-6
 # Limits of the programme are narrower by this, for what is counted is rounded, too.
 _ROUNDING = 1e-10
+# Rates that differ by less, as directions, are one: rounding leaves 1e-15, other rows 1 / n.
+_SAME_RATE = 1e-10
 # Rows times constraints that are worth the memory.
 _MOST_EFFECTS = 50_000_000
 
@@ -125,17 +127,16 @@ class Mixtures:
         self._columns: list[IntArray] = []  # the cuts of each group that the programme knows
 
     @staticmethod
-    def suit(judge: Judge) -> bool:
+    def suit(judge: Judge, groups: IntArray) -> bool:
         """Whether limits are on two linear rates of a group, and not on too many for the rows.
 
         A single rate of each group can be whatever it has to be with one threshold.
         """
-        limited = np.concatenate([np.empty(0, np.int64), *(b.rate_groups for b in judge.bounds)])
-        if np.bincount(limited[limited >= 0], minlength=1).max() < 2:
-            return False
         is_linear = all(bound.quotients is None for bound in judge.bounds)
         n_constraints = sum(bound.upper.size for bound in judge.bounds)
-        return is_linear and judge.classes.size * n_constraints <= _MOST_EFFECTS
+        if not is_linear or judge.classes.size * n_constraints > _MOST_EFFECTS:
+            return False
+        return any(_n_rates(judge, groups, group) > 1 for group in range(groups.max() + 1))
 
     def best(self, missed: FloatArray | None = None) -> Mixed | None:
         """Return the mixture that is worth most within the limits, None if there is none.
@@ -197,6 +198,20 @@ class Mixtures:
             _troughs(-part.worth - prices @ part.effects - least)
             for part, least in zip(self._groups, programme.eqlin.marginals, strict=True)
         ]
+
+
+def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
+    """Return how many rates of a group are limited; one that is limited twice is one."""
+    rows = np.flatnonzero(groups == group)
+    effects = np.vstack(
+        [
+            bound.rates[bound.rate_groups == group][:, cells[rows]].multiply(steps[rows]).toarray()
+            for bound, cells, steps in zip(judge.bounds, judge.cells, judge.steps, strict=True)
+        ]
+    )
+    lengths = np.linalg.norm(effects, axis=1, keepdims=True)
+    directions = effects / np.where(lengths > 0, lengths, 1.0)
+    return int(np.linalg.matrix_rank(directions @ directions.T, tol=_SAME_RATE, hermitian=True))
 
 
 def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.constraints import (
+    BoundedFalseNegativeRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+)
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
 from skfair.estimators.decisions import LabelledRows, class_rules
+from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
 
 
@@ -118,3 +124,19 @@ def test_a_single_rate_needs_no_mixture_worth_the_name():
     shares = [max(one) for one in found.mixture.shares]
     rows = [np.ptp(t) for t in found.mixture.thresholds]
     assert all(share == 1 or width < 0.1 for share, width in zip(shares, rows, strict=True))
+
+
+def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
+    """Parity limits selection, a floor limits it from below; equalized odds limits two rates."""
+    y, groups, _ = people(400, 3)
+    floor = BoundedFalseNegativeRate(0.4)
+    for rules, is_suited in (
+        ([DemographicParity()], False),
+        ([DemographicParity(), SelectionFloor()], False),
+        ([EqualOpportunity(), floor], False),
+        ([EqualizedOdds()], True),
+        ([DemographicParity(), floor], True),
+    ):
+        rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), None, None)
+        judge = Judge(class_rules(rules, rows, 0.05), y, rows.weights, np.eye(2))
+        assert Mixtures.suit(judge, groups) is is_suited
