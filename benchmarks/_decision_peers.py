@@ -64,7 +64,7 @@ def threshold_optimizer(train: Part, rule: str, limit: float) -> Predictor:
 def calibrated(train: Part, rule: str, limit: float) -> Predictor:
     """Skfair's maps of scores over all ranks, with the group."""
     base = FrozenEstimator(Stored().fit(None, train.y))
-    model = PartialParityCalibrator(base, (0, 1), rule, limit, threshold="accuracy")
+    model = PartialParityCalibrator(base, (0, 1), rule, limit)
     model.fit(_clipped(train), train.y, sensitive_features=train.groups)
     return lambda part: model.predict(_clipped(part), sensitive_features=part.groups)
 

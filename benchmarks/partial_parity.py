@@ -333,7 +333,7 @@ def cost(results: dict[str, Any], quick: bool) -> None:
     calibrator = PartialParityCalibrator(fitted_before, A9A_INTERVAL)
     times = alternate(
         {
-            "repair": lambda: repair_scores(promise, X[:, 0], 0.0),
+            "repair": lambda: repair_scores(promise, X[:, 0]),
             "whole": lambda: calibrator.fit(X, y, sensitive_features=groups),
         },
         3,

@@ -25,6 +25,7 @@ from skfair.classification import (
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.cluster.affinities import Landmark
+from skfair.constraints.partial import IntervalConstraint
 from skfair.regression import ConstrainedERMRegressor
 
 SEEDS = (3501, 3502)
@@ -59,9 +60,9 @@ def repair(size: Sizes) -> Any:
 
 
 def alm(size: Sizes) -> Any:
-    percentiles = size["percentiles"]
+    constraint = IntervalConstraint(n_percentiles=size["percentiles"])
     return PartialParityClassifier(
-        group_aware=False, solver="al_lbfgs", enforce="surrogate", n_percentiles=percentiles
+        constraint=constraint, group_aware=False, solver="al_lbfgs", enforce="surrogate"
     )
 
 

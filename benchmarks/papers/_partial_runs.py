@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks._partial_data import A9A_INTERVAL, BANK_INTERVAL, Part, a9a, bank, law_school
 from skfair.classification import PartialParityClassifier
+from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import (
     partial_ccdf_gap,
     partial_demographic_parity_gap,
@@ -209,24 +210,27 @@ def train(
     rule: str = "statistical_parity",
     size: Size = FULL,
     n_outer: int = 20,
+    smooth_as: dict[str, Any] | None = None,
     **params: Any,
 ) -> PartialParityClassifier:
     """Train by a method: "none", "repair", "alm", "idca", "penalty", "ssg" or a baseline.
 
-    ``value`` is kappa, for "penalty" lambda.
+    ``value`` is kappa, for "penalty" lambda; ``smooth_as`` goes to ``IntervalConstraint``.
     """
     smooth: dict[str, Any] = {"enforce": "surrogate", "max_iter": size.max_iter, "tol": 1e-3}
-    given: dict[str, Any] = {"constraint": rule, "max_disparity": value, "scale": "ccdf"}
+    given: dict[str, Any] = {"max_disparity": value, "scale": "ccdf"}
+    name, smooth_as = method if method in BASELINES else rule, smooth_as or {}
     if method == "none":
         given |= {"solver": "repair", "max_disparity": 1.0, "scale": "conditional"}
     elif method in BASELINES:
-        given |= {"constraint": method, "scale": "conditional", "solver": "al_lbfgs", **smooth}
+        given |= {"scale": "conditional", "solver": "al_lbfgs", **smooth}
     elif method == "alm":
         given |= {"solver": "al_lbfgs", **smooth}
     elif method == "repair":
         given |= {"solver": "repair"}
     else:
-        given |= {"enforce": "surrogate", "surrogate": "ramp"}
+        given |= {"enforce": "surrogate"}
+        smooth_as = {"surrogate": "ramp", **smooth_as}
         if method == "idca":
             # (21) as printed is the benchmark ``partial_fairness_pairs``.
             given["solver"] = DC_SOLVERS["idca"](
@@ -239,8 +243,9 @@ def train(
             solver = DC_SOLVERS["dc_penalty"](weight=2 * value / length, step=PENALTY_STEP)
             given |= {"solver": solver, "max_disparity": 0.05, "scale": "conditional"}
             given["max_iter"] = size.n_steps
+    constraint = IntervalConstraint(name, **smooth_as)
     model = PartialParityClassifier(
-        interval, group_aware=True, interactions=True, alpha=1e-6, **{**given, **params}
+        interval, constraint, group_aware=True, alpha=1e-6, **{**given, **params}
     )
     return model.fit(part.X, part.y, sensitive_features=part.groups)
 
@@ -393,7 +398,15 @@ def race(
     for name, solver in rivals.items():
         params = {"solver": solver, "max_iter": idca.n_iter_ * size.n_inner}
         paths[name] = path(train(parts[0], setting.interval, "ssg", kappa, rule=rule, **params))
-    ours = train(parts[0], setting.interval, "alm", kappa, rule=rule, size=size, surrogate="ramp")
+    ours = train(
+        parts[0],
+        setting.interval,
+        "alm",
+        kappa,
+        rule=rule,
+        size=size,
+        smooth_as={"surrogate": "ramp"},
+    )
     paths["augmented Lagrangian, rounded ramp"] = path(ours)
     return {"kappa": kappa, "paths": paths}
 
@@ -420,7 +433,8 @@ def splits(setting: Setting, size: Size) -> list[dict[str, Any]]:
         for kappa in [1.0] if kind == "none" else kappas:
             values = []
             for parts in splits:
-                one = fit(parts, interval, method, kappa, size=size, n_percentiles=n_percentiles)
+                smooth_as = {"n_percentiles": n_percentiles}
+                one = fit(parts, interval, method, kappa, size=size, smooth_as=smooth_as)
                 values.append(measures(one.scores, parts[1], setting.interval))
             means = {key: round(float(np.mean([v[key] for v in values])), 5) for key in values[0]}
             rows.append({"kind": kind, "kappa": kappa, **means})

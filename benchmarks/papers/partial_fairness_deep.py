@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks._partial_data import Part, a9a
 from benchmarks.harness import Table, data_folder, lacks, timed
 from skfair.classification import PartialParityClassifier
+from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import partial_ccdf_gap, partial_statistical_parity_gap
 from skfair.models import MLPScore
 from skfair.papers import IDCAStochastic
@@ -140,14 +141,13 @@ def fit(
     interval, n_percentiles = SETTINGS[setting]
     classifier = PartialParityClassifier(
         interval,
+        IntervalConstraint(surrogate="ramp", n_percentiles=n_percentiles),
         max_disparity=kappa,
         scale="ccdf",
         model=model,
         solver=IDCAStochastic(
             n_inner=size.n_inner, n_outer=size.n_outer, objective_weight=steps[0], damping=steps[1]
         ),
-        surrogate="ramp",
-        n_percentiles=n_percentiles,
         enforce="surrogate",
         alpha=1e-5,
         random_state=seed,

@@ -102,9 +102,6 @@ class PartialParityCalibrator(
         own scores are used. Splitters of :mod:`skfair.model_selection` get the groups.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
-    threshold : float or "accuracy", default=0.0
-        Scores above it are decided positively; "accuracy" for the most accurate thresholds that the
-        rule allows. ``decision_function`` subtracts it.
     n_jobs : int, default=None
         Fits of ``cv`` that run at once.
 
@@ -174,7 +171,6 @@ class PartialParityCalibrator(
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object"],
         "response_method": [StrOptions(set(RESPONSES))],
-        "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -190,7 +186,6 @@ class PartialParityCalibrator(
         scale: Literal["conditional", "ccdf"] = "conditional",
         cv: Any = 5,
         response_method: str = "auto",
-        threshold: Any = 0.0,
         n_jobs: int | None = None,
         sensitive: SensitiveLike = None,
         confidence: float | Certificate | None = None,
@@ -202,7 +197,6 @@ class PartialParityCalibrator(
         self.scale = scale
         self.cv = cv
         self.response_method = response_method
-        self.threshold = threshold
         self.n_jobs = n_jobs
         self.sensitive = sensitive
         self.confidence = confidence
@@ -318,8 +312,7 @@ class PartialParityCalibrator(
         scores = rows.to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
-        ends = [] if self.threshold == "accuracy" else [float(self.threshold)]
-        few = LazyRows({"y": y}, {"scores": scores}, **given).binned("scores", ends)
+        few = LazyRows({"y": y}, {"scores": scores}, **given).binned("scores", [0.0])
         assert few.bins is not None
         promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.

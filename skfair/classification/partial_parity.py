@@ -28,13 +28,12 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.constraints.partial import RankWithin, Surrogate
+from skfair.constraints.partial import IntervalConstraint
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_judges import certified_interval
 from skfair.estimators.classes import has_probabilities
 from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.partial_fitting import PartialFitting
-from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
@@ -68,21 +67,17 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
         Percentile interval, ranks counted from the top: the best 30 % of each group. A list is a
         union. Longer intervals limit more.
-    constraint : str, default="statistical_parity"
+    constraint : str or IntervalConstraint, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
-        "equal_opportunity", "equalized_odds": the same rates of decisions (among all rows, the
-        positives, each class), see ``rank_within``. "group_auc": no group outranks
-        another. "group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise": the
-        comparators of the paper; they look at no interval, and ``max_disparity`` bounds their
-        quadratic surrogate.
+        "equal_opportunity", "equalized_odds": the same rates of decisions among all rows, the
+        positives, each class. "group_auc": no group outranks another. "group_auc_quadratic",
+        "inter_group_pairwise", "intra_group_pairwise": the comparators of the paper; they look at
+        no interval, and ``max_disparity`` limits their quadratic surrogate. An
+        :class:`~skfair.constraints.partial.IntervalConstraint` says more: ranks within groups
+        instead of classes, another smooth step, other percentiles.
     max_disparity : float or dict, default=0.05
         The bound; a dict has one for each attribute, None for none, and needs
         ``Sensitive(crossed=False)`` if there are several.
-    rank_within : {"class", "group"}, default="class"
-        For rules on positives or classes: whether ranks are taken within the rows that count, (50)
-        and (56), or among all rows of a group (Definitions A.2 and A.3), as :mod:`skfair.metrics`
-        does by default. The latter is kept by "repair" and "al_lbfgs", not by the algorithms of the
-        paper.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
@@ -100,12 +95,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
         :class:`Objective` such as ``PairLoss("logistic", interval=(0.0, 0.2))``.
     group_aware : bool, default=False
-        Whether predictions use the group of a person, by weights and a map for each group;
-        ``predict`` then needs it. Using the group may be disparate treatment in law; see the user
-        guide.
-    interactions : bool or "auto", default="auto"
-        Whether groups of a group-aware model have weights of their own, as deviations from shared
-        ones. "auto": those with at least 10 rows per feature.
+        Whether predictions use the group of a person, by a map for each group, and weights of its
+        own (deviations from shared ones) if it has at least 10 rows per feature; ``predict`` then
+        needs it. Using the group may be disparate treatment in law; see the user guide.
     model : "linear" or score model, default="linear"
         What makes scores of the columns: linear weights, or a
         :class:`~skfair.models.ScoreFunction` of your own, such as ``TorchScore(module)``, which
@@ -113,19 +105,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     alpha : float, default=None
         Weight of the penalty on weights, ten times that on the deviations of groups; None for
         1 / n_samples, the default of ``LogisticRegression``.
-    surrogate : {"smoothstep", "ramp", "sigmoid"}, default="smoothstep"
-        Smooth step that stands for "above the threshold" in the solvers; "ramp" is the paper's.
-    n_percentiles : int, default=10
-        Percentiles at which smooth statistical parity is imposed. More leave less between them and
-        cost more.
     enforce : {"strict", "surrogate", "paper"}, default="strict"
         Whether the true training disparity is bounded, or the smooth problem is solved once: in
         each of its forms, of which the one with the lowest objective within the smooth rule is
         kept, or in the form of the paper only, (15), (21), (50) or (56). The last three compare
         pairs of groups in ranks.
-    threshold : float or "accuracy", default=0.0
-        Scores above it are decided positively; "accuracy" for the most accurate one on the training
-        data. ``decision_function`` subtracts it.
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-4
@@ -219,20 +203,15 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals says more
-        "constraint": [str],
+        "constraint": [str, IntervalConstraint],
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
-        "rank_within": [StrOptions({"class", "group"})],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
         "loss": [str, Loss, Objective],
         "group_aware": ["boolean"],
-        "interactions": ["boolean", StrOptions({"auto"})],
         "model": [StrOptions({"linear"}), SCORE_FUNCTION],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
-        "surrogate": [StrOptions(set(WIDTHS)), Surrogate],
-        "n_percentiles": [Interval(Integral, 1, None, closed="left")],
         "enforce": [StrOptions({"strict", "surrogate", "paper"})],
-        "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -243,21 +222,16 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     def __init__(
         self,
         interval: IntervalLike = (0.0, 0.3),
-        constraint: str = "statistical_parity",
+        constraint: str | IntervalConstraint = "statistical_parity",
         max_disparity: Limit = 0.05,
         *,
-        rank_within: RankWithin = "class",
         scale: Literal["conditional", "ccdf"] = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
         group_aware: bool = False,
-        interactions: Any = "auto",
         model: Literal["linear"] | ScoreFunction = "linear",
         alpha: float | None = None,
-        surrogate: Any = "smoothstep",
-        n_percentiles: int = 10,
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
-        threshold: Any = 0.0,
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Seed = None,
@@ -267,18 +241,13 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.interval = interval
         self.constraint = constraint
         self.max_disparity = max_disparity
-        self.rank_within: RankWithin = rank_within
         self.scale = scale
         self.solver = solver
         self.loss = loss
         self.group_aware = group_aware
-        self.interactions = interactions
         self.model = model
         self.alpha = alpha
-        self.surrogate = surrogate
-        self.n_percentiles = n_percentiles
         self.enforce = enforce
-        self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state

@@ -19,10 +19,11 @@ from skfair._typing import FloatArray, IntervalLike
 from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import (
     PARTIAL_RULES,
+    IntervalConstraint,
     PartialRows,
     PartialRule,
-    RankWithin,
     Surrogate,
+    read_constraint,
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
@@ -59,7 +60,7 @@ class Promise(NamedTuple):
     @classmethod
     def of(
         cls,
-        name: str,
+        constraint: str | IntervalConstraint,
         interval: IntervalLike,
         scale: str,
         bound: Limit,
@@ -67,10 +68,10 @@ class Promise(NamedTuple):
         targets: FloatArray,
         weights: FloatArray | None = None,
         behind: WeightedRows | None = None,
-        rank_within: RankWithin = "class",
     ) -> Self:
         """Read a promise from parameters."""
-        rule, is_ccdf = PARTIAL_RULES[name]().ranked(rank_within), scale == "ccdf"
+        constraint, is_ccdf = read_constraint(constraint), scale == "ccdf"
+        name, rule = constraint.name, constraint.rule
         own = Intervals(interval, groups.levels)
         largest, limits = loosest(bound), tuple(limits_of_attributes(bound, groups))
         made = cls(name, rule, interval, is_ccdf, largest, groups, targets, weights, own, behind)
@@ -203,11 +204,11 @@ class Promise(NamedTuple):
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a rule without a metric limits: the largest of its values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
-        parts = [self.rows(a, nothing, 0.0) for a in range(self.groups.n_attributes)]
+        parts = [self.rows(a, nothing) for a in range(self.groups.n_attributes)]
         values = [self.rule.prepare(rows, surrogate)[0].evaluate(scores, nothing) for rows in parts]
         return max(float(one.values.max(initial=0.0)) for one in values)
 
-    def rows(self, attribute: int, percentiles: FloatArray, threshold: float) -> PartialRows:
+    def rows(self, attribute: int, percentiles: FloatArray) -> PartialRows:
         """Return what a rule sees: the groups of one attribute."""
         groups = self.groups
         first, stop = groups.offsets[attribute], groups.offsets[attribute + 1]
@@ -218,7 +219,7 @@ class Promise(NamedTuple):
             sample_weight=self.weights,
             intervals=self.intervals.of_groups(first, stop),
             percentiles=percentiles,
-            threshold=threshold,
+            threshold=0.0,
         )
 
     def floor(self) -> float:
@@ -284,7 +285,7 @@ def _pairs(intervals: Intervals) -> list[Any]:
 
 
 def make_promise(
-    name: str,
+    constraint: str | IntervalConstraint,
     interval: IntervalLike,
     scale: str,
     max_disparity: Limit,
@@ -294,21 +295,21 @@ def make_promise(
     class_names: Sequence[Any],
     *,
     behind: WeightedRows | None = None,
-    rank_within: RankWithin = "class",
 ) -> Promise:
     """Read the promise of a fit from parameters and groups; raise or warn where it is senseless."""
     groups.check_nonempty(sample_weight=weights)
-    rule = PARTIAL_RULES[name]
+    constraint = read_constraint(constraint)
+    rule = constraint.rule
     if rule.by_class:
         classes = (targets > 0).astype(np.int64)
         groups.check_nonempty(classes, class_names, weights, list(rule.classes) or None)
     if scale == "ccdf" and not rule.is_share:
         raise ValueError(
-            f"scale='ccdf' has no meaning for constraint={name!r}, whose disparity is no share of "
-            "an interval. Use scale='conditional'."
+            f"scale='ccdf' has no meaning for constraint={constraint.name!r}, whose disparity is "
+            "no share of an interval. Use scale='conditional'."
         )
     promise = Promise.of(
-        name, interval, scale, max_disparity, groups, targets, weights, behind, rank_within
+        constraint, interval, scale, max_disparity, groups, targets, weights, behind
     )
     if promise.is_ccdf and promise.rule.ranks_whole_groups:
         raise ValueError(

@@ -33,7 +33,6 @@ class Repaired(NamedTuple):
 def repair_scores(
     promise: Promise,  # what is limited; the groups must not overlap
     scores: FloatArray,  # (n_samples,): scores of the rows of the promise
-    threshold: float | None,  # decision threshold; None for the most accurate
     *,
     min_gap: float = 0.0,  # scores that are closer count as tied
 ) -> Repaired:
@@ -42,11 +41,11 @@ def repair_scores(
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
     levels = _levels(promise, blocks)
     if promise.rule.limits_decisions or groups.n_groups == 1:
-        cuts = _thresholds(promise, blocks, levels, promise.tolerance, threshold)
+        cuts = _thresholds(promise, blocks, levels, promise.tolerance)
         return Repaired(shift_maps(blocks, cuts), promise.bound)
 
-    as_they_are = np.inf if threshold is None else promise.measure(scores - threshold)
-    unmoved = shift_maps(blocks, np.full(groups.n_groups, threshold or 0.0))
+    as_they_are = promise.measure(scores)
+    unmoved = shift_maps(blocks, np.zeros(groups.n_groups))
     if as_they_are <= promise.bound:
         return Repaired(unmoved, promise.bound)
     sizes = groups.sums(promise.weights) * promise.intervals.lengths
@@ -54,7 +53,7 @@ def repair_scores(
 
     def bands(tolerance: float) -> tuple[GroupMaps, float]:
         aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
-        cuts = _thresholds(promise, blocks, levels, aim, threshold)
+        cuts = _thresholds(promise, blocks, levels, aim)
         margin = ROOM_ELSEWHERE * noise
         maps, _ = band_maps(blocks, cuts, promise.intervals, aim, margin=margin)
         return maps, promise.measure(maps(scores, codes))
@@ -73,10 +72,9 @@ def _thresholds(
     blocks: Sequence[Blocks],
     levels: Sequence[Sequence[FloatArray]],
     tolerance: float,
-    threshold: float | None,
 ) -> FloatArray:
     """Return the most accurate thresholds; between the bins of scores, if there are any."""
-    chosen = choose_cuts(blocks, levels, tolerance, threshold).thresholds
+    chosen = choose_cuts(blocks, levels, tolerance, 0.0).thresholds
     bins = None if promise.behind is None else promise.behind.bins
     return chosen if bins is None else bins.between(chosen)
 

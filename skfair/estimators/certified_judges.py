@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.constraints.partial import PARTIAL_RULES
+from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certify import RowRates, row_rates, walk
 from skfair.enforcement.promise import Promise, upper_bound
 from skfair.estimators.certified_folds import Folds
@@ -252,7 +252,7 @@ class IntervalJudge:
         self.groups = halves.part(sensitive_features)
         self.weights = halves.part(halves.given.get("sample_weight"))
         is_plain = self.weights is None and estimator.scale == "conditional"
-        rule = PARTIAL_RULES[estimator.constraint]
+        rule = read_constraint(estimator.constraint).rule
         self.classes = rule.classes
         self.metric = (
             "partial_demographic_parity_gap" if rule.limits_decisions else str(rule.metric)
@@ -331,12 +331,12 @@ def certified_interval(
     estimator: Any, data: TrainingData, X: Any, given: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of a model whose scores can be shown to keep a limit."""
-    rule = PARTIAL_RULES[estimator.constraint]
-    if not rule.is_repairable or estimator.rank_within != "class":
+    rule = read_constraint(estimator.constraint).rule
+    if not rule.is_repairable or rule.ranks_whole_groups:
         raise ValueError(
-            f"confidence= has no test of constraint={estimator.constraint!r} with rank_within="
-            f"{estimator.rank_within!r}. Use rank_within='class' and a rule on scores or decisions "
-            "within an interval, such as 'statistical_parity'."
+            f"confidence= has no test of constraint={estimator.constraint!r}. Use a constraint on "
+            "scores or decisions within an interval, such as 'statistical_parity', with "
+            "rank_within='class'."
         )
     limit, certificate = _one_limit(estimator.max_disparity), estimator._certificate
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)

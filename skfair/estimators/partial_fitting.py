@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import Callback, FloatArray
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.training_data import TrainingData
-from skfair.constraints.partial import PARTIAL_RULES, Surrogate
+from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.enforcement.promise import Promise
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
@@ -72,11 +72,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
                 "group_aware=True, or use solver='al_lbfgs'."
             )
-        if self.threshold == "accuracy" and not aware and promise.rule.limits_decisions:
-            raise ValueError(
-                f"threshold='accuracy' would move the decisions that constraint={self.constraint!r}"
-                " limits. Give the threshold as a number, or make the model group-aware."
-            )
         if self.solver == "repair" and not promise.rule.is_repairable:
             raise ValueError(
                 f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
@@ -91,10 +86,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups
-        own = np.full(groups.n_groups, bool(self.interactions))
-        if self.interactions == "auto":
-            is_counted = None if data.sample_weight is None else data.sample_weight > 0
-            own = groups.sums(is_counted) >= ROWS_PER_FEATURE * data.X.shape[1]
+        is_counted = None if data.sample_weight is None else data.sample_weight > 0
+        own = groups.sums(is_counted) >= ROWS_PER_FEATURE * data.X.shape[1]
         own &= groups.n_groups > 1
         return GroupedLinearScore(
             data.X, groups.codes[0], own.tolist(), sample_weight=data.sample_weight
@@ -106,7 +99,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth rule unless scores are only repaired."""
-        targets, zero = promise.targets, self._fixed_threshold()
+        targets, constraint = promise.targets, read_constraint(self.constraint)
         weights = np.ones(targets.size) if data.sample_weight is None else data.sample_weight
         n_rows = float(weights.sum())
         free = PartialParityProblem(
@@ -129,8 +122,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         check_needs(solver, free)
         _check_ranks(promise, solver, self.solver)
         target = Target(
-            measure=lambda scores: promise.load(scores - zero),
-            quality=lambda scores: free.objective.share_right(scores - zero),
+            measure=promise.load,
+            quality=free.objective.share_right,
             max_disparity=promise.bound,
             weights=data.sample_weight,
         )
@@ -144,13 +137,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             easy = _with_log_loss(free)
             build_easy = partial(self._problems, promise, easy, solver)
             first = self._solve_in_rounds(easy, solver, target, build_easy, params)
-            return _go_on(self, first, solver, target, build, params, can_scale=zero == 0)
+            return _go_on(self, first, solver, target, build, params)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
-        surrogate = make_surrogate(self.surrogate, solver)
-        problems = _checked(build(surrogate, self.n_percentiles), solver)
+        surrogate = make_surrogate(constraint.surrogate, solver)
+        problems = _checked(build(surrogate, constraint.n_percentiles), solver)
         return solve_partially(
             problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
         )
@@ -169,12 +162,11 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         scores = free.model.forward(start)[0]
         if target.measure(scores) <= target.max_disparity:
             return unlimited
-        surrogate, spread = make_surrogate(self.surrogate, solver), target.spread(scores)
-        if not isinstance(self.surrogate, Surrogate) and spread:
-            surrogate = surrogate.narrowed(spread / SPREAD)
-        problems, retries = build(surrogate, self.n_percentiles), []
+        constraint, spread = read_constraint(self.constraint), target.spread(scores)
+        surrogate = _narrowed(constraint, solver, spread)
+        problems, retries = build(surrogate, constraint.n_percentiles), []
         if not self._is_repaired() and any(rule.percentiles.size for rule in problems[0].rules):
-            retries = build(surrogate, 2 * self.n_percentiles)
+            retries = build(surrogate, 2 * constraint.n_percentiles)
         return solve_partially(
             problems,
             solver,
@@ -205,9 +197,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of the rule; the algorithms of the paper get one."""
-        zero = self._fixed_threshold()
         parts = [
-            (part.rule, part.rows(a, part.percentiles(n_percentiles), zero))
+            (part.rule, part.rows(a, part.percentiles(n_percentiles)))
             for part in promise.of_attributes()
             for a in range(part.groups.n_attributes)
         ]
@@ -228,10 +219,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
     # --- result ---------------------------------------------------------------------------------
 
-    def _fixed_threshold(self) -> float:
-        """Return the decision threshold, or 0 where it is still to be chosen."""
-        return 0.0 if self.threshold == "accuracy" else float(self.threshold)
-
     def _state(self, model: Model, theta: FloatArray) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
         weights, intercept = model.raw(theta[: model.n_parameters])
@@ -240,7 +227,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             of_model = {"coef_": np.atleast_2d(weights), "intercept_": np.atleast_1d(intercept)}
         return {
             **of_model,
-            "thresholds_": np.full(self._group_levels.n_groups, self._fixed_threshold()),
+            "thresholds_": np.zeros(self._group_levels.n_groups),
             "calibration_": None,
         }
 
@@ -271,7 +258,9 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""
         wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
-        return wanted and self.is_group_aware_ and PARTIAL_RULES[self.constraint].is_repairable
+        return (
+            wanted and self.is_group_aware_ and read_constraint(self.constraint).rule.is_repairable
+        )
 
 
 def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[PartialParityProblem]:
@@ -334,6 +323,14 @@ def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
     return min(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
 
 
+def _narrowed(constraint: IntervalConstraint, solver: Solver, spread: float) -> Surrogate:
+    """Return the smooth step; as wide as scores are spread, unless it is the user's own."""
+    surrogate = make_surrogate(constraint.surrogate, solver)
+    if isinstance(constraint.surrogate, Surrogate) or not spread:
+        return surrogate
+    return surrogate.narrowed(spread / SPREAD)
+
+
 def _go_on(
     options: PartialFitting,
     first: PartialResult,
@@ -341,22 +338,20 @@ def _go_on(
     target: Target,
     build: Callable[[Surrogate, int], list[PartialParityProblem]],
     params: SolveOptions,
-    can_scale: bool,
 ) -> PartialResult:
     """Go on from the solution under a smooth loss; return the better of both.
 
     Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
     are multiplied rank the same, and a factor makes them no worse than constant ones.
     """
-    surrogate = make_surrogate(options.surrogate, solver)
+    constraint = read_constraint(options.constraint)
+    surrogate = make_surrogate(constraint.surrogate, solver)
     form = first.problem.with_objective(build(surrogate, 1)[0].objective)
-    factor = _best_factor(form, first.result.theta) if can_scale else 1.0
+    factor = _best_factor(form, first.result.theta)
     theta = factor * form.model_part(first.result.theta)
-    spread = target.spread(form.model.forward(theta)[0])
-    if not isinstance(options.surrogate, Surrogate) and spread:
-        surrogate = surrogate.narrowed(spread / SPREAD)
+    surrogate = _narrowed(constraint, solver, target.spread(form.model.forward(theta)[0]))
     found = solve_partially(
-        build(surrogate, options.n_percentiles),
+        build(surrogate, constraint.n_percentiles),
         solver,
         theta,
         surrogate,
@@ -366,7 +361,6 @@ def _go_on(
     )
     both = [first._replace(problem=form, n_solves=0), found]
     best = min(both, key=lambda one: target.rank(one.scores, one.disparity))
-    if can_scale:
-        factor = _best_factor(best.problem, best.result.theta)
-        best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
+    factor = _best_factor(best.problem, best.result.theta)
+    best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
     return best._replace(n_solves=first.n_solves + found.n_solves)

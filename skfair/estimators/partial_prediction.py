@@ -16,8 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.weighted_rows import WeightedRows
-from skfair.constraints.partial import PARTIAL_RULES, RankWithin
-from skfair.enforcement.cuts import choose_cuts, score_blocks
+from skfair.constraints.partial import IntervalConstraint, read_constraint
 from skfair.enforcement.promise import (
     Promise,
     make_promise,
@@ -58,13 +57,11 @@ class PartialPrediction(Certified, ClassifierMixin):
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
-    enforce = "strict"  # parameters of PartialParityClassifier
-    rank_within: RankWithin = "class"
+    enforce = "strict"  # a parameter of PartialParityClassifier
     interval: IntervalLike
-    constraint: str
+    constraint: str | IntervalConstraint
     scale: str
     max_disparity: Limit
-    threshold: Any
     is_group_aware_: bool
     calibration_: GroupMaps | None
     thresholds_: FloatArray
@@ -76,19 +73,13 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, promise: Promise, scores: FloatArray, *, is_repaired: bool, min_gap: float = 0.0
     ) -> None:
         """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
-        threshold = None if self.threshold == "accuracy" else float(self.threshold)
         self.effective_disparity_, bound = promise.by_name(), promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
-            repaired = repair_scores(kept, scores, threshold, min_gap=min_gap)
+            repaired = repair_scores(kept, scores, min_gap=min_gap)
             self.calibration_ = repaired.maps
             self.thresholds_ = repaired.maps.thresholds
             self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
-        elif threshold is None:
-            everybody = np.zeros(scores.size, np.int64)
-            blocks = score_blocks(scores, everybody, 1, promise.targets, promise.weights, min_gap)
-            cuts = choose_cuts(blocks, [[np.zeros(blocks[0].ends.size)]], 1.0, None)
-            self.thresholds_ = np.full(promise.groups.n_groups, cuts.thresholds[0])
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
         self.certified_ = bool(kept.load(final) + error <= bound + EXACT)
@@ -102,13 +93,13 @@ class PartialPrediction(Certified, ClassifierMixin):
             warn_not_kept(promise, self.train_disparity_, is_repaired)
         # Alike groups differ where each has an interval of its own, and not by chance.
         is_one = not isinstance(promise.interval, Mapping)
-        if PARTIAL_RULES[self.constraint].is_repairable and is_one and not promise.is_vacuous:
+        if promise.rule.is_repairable and is_one and not promise.is_vacuous:
             warn_below_noise(promise, self._alike)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
-        """Apply maps, or only the threshold: 0 decides."""
+        """Apply maps: 0 decides."""
         if self.calibration_ is None:
-            return np.asarray(scores - self.thresholds_[0])
+            return scores
         assert codes is not None
         return self.calibration_(scores, codes)
 
@@ -210,7 +201,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         warns of limits below it.
         """
         check_is_fitted(self, "_counts")
-        if not PARTIAL_RULES[self.constraint].is_repairable:
+        if not read_constraint(self.constraint).rule.is_repairable:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
         return simulated_floor(self._alike()[0])
 
@@ -271,7 +262,7 @@ class PartialPrediction(Certified, ClassifierMixin):
                 "disparity_upper_bound does not read Dask collections. Pass a random sample of the "
                 "rows, compute()d: it bounds the disparity among all people just as well."
             )
-        rule = PARTIAL_RULES[self.constraint]
+        rule = read_constraint(self.constraint).rule
         if not rule.is_repairable:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
         groups = self._read_part_groups(X, sensitive_features)
@@ -294,7 +285,7 @@ class PartialPrediction(Certified, ClassifierMixin):
     def _read_classes(self, y: NDArray[Any], groups: GroupEncoding, loss: object = None) -> None:
         """Read the classes; warn if it is by chance which of them is ranked first."""
         self.classes_ = read_classes(y)
-        rule = PARTIAL_RULES[self.constraint]
+        rule = read_constraint(self.constraint).rule
         ends = np.ravel(np.asarray(self.interval, dtype=object)).tolist()
         ranks_all = not rule.is_repairable or ends == [0, 1]  # from the top or from the bottom
         reasons = []
@@ -302,8 +293,6 @@ class PartialPrediction(Certified, ClassifierMixin):
             reasons.append(f"constraint={self.constraint!r}")
         if loss == "partial_auc":
             reasons.append(f"loss={loss!r}")
-        if self.threshold != "accuracy" and self.threshold:
-            reasons.append("threshold")
         warn_of_choice(self.classes_, reasons, "y == {!r}")
 
     def _promise(
@@ -320,7 +309,6 @@ class PartialPrediction(Certified, ClassifierMixin):
             weights,
             tuple(self.classes_.tolist()),
             behind=behind,
-            rank_within=self.rank_within,
         )
 
     def _promise_on(
@@ -336,7 +324,6 @@ class PartialPrediction(Certified, ClassifierMixin):
             groups,
             targets,
             weights,
-            rank_within=self.rank_within,
         )
 
     def __sklearn_tags__(self) -> Any:

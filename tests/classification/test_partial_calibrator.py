@@ -152,18 +152,6 @@ def test_a_calibrator_around_a_calibrator_changes_nothing(rule):
     assert np.array_equal(once, twice)
 
 
-def test_a_threshold_for_accuracy_is_at_least_as_accurate():
-    X, y, sex = sample()
-    scores = X[:, [0]] + 0.7  # a threshold of 0 is far from the best
-    accuracy = [
-        PartialParityCalibrator(FirstColumn(), INTERVAL, "demographic_parity", threshold=threshold)
-        .fit(scores, y, sensitive_features=sex)
-        .score(scores, y, sensitive_features=sex)
-        for threshold in (0.0, "accuracy")
-    ]
-    assert accuracy[1] > accuracy[0]
-
-
 # --- scorers of all kinds -----------------------------------------------------------------------
 
 

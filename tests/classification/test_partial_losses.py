@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from skfair.classification import Objective, PairLoss, PartialParityClassifier
+from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import get_scorer, partial_statistical_parity_gap
 from tests import naive
 from tests.naive import row_pairs
@@ -135,7 +136,14 @@ def test_an_objective_of_ones_own():
 
 def test_algorithms_of_the_paper_take_losses_of_pairs():
     for loss in ("auc_hinge", "auc_logistic", LogLoss()):
-        model = fit(loss, 0.3, solver="idca", max_iter=3, enforce="surrogate", surrogate="ramp")
+        model = fit(
+            loss,
+            0.3,
+            solver="idca",
+            max_iter=3,
+            enforce="surrogate",
+            constraint=IntervalConstraint(surrogate="ramp"),
+        )
         assert np.isfinite(model.coef_).all()
 
 

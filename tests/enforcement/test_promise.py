@@ -5,7 +5,6 @@ import pytest
 
 from skfair import metrics
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.enforcement.cuts import score_blocks
 from skfair.enforcement.promise import Promise, make_promise, upper_bound
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.groups.encoding import encode_groups
@@ -54,7 +53,7 @@ def test_repaired_scores_keep_the_promise(name, scale):
         return
     promise = promise_of(name, scale)
     assert promise.measure(scores) > 0.1
-    found = repair_scores(promise, scores, 0.0)
+    found = repair_scores(promise, scores)
     assert promise.measure(found.maps(scores, codes)) <= found.bound + 1e-9
     assert found.bound == 0.1
 
@@ -104,14 +103,13 @@ def test_a_promise_with_another_bound_is_that_of_the_bound():
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)
-def test_a_group_alone_gets_the_most_accurate_threshold(name):
+def test_a_group_alone_keeps_its_scores(name):
     scores, codes, targets = people()
     groups = encode_groups(np.zeros_like(codes))
     promise = Promise.of(name, INTERVAL, "conditional", 0.1, groups, targets)
-    cut = repair_scores(promise, scores, None).maps.thresholds[0]
-    (block,) = score_blocks(scores, np.zeros_like(codes), 1, targets)
-    gains = [np.sum(targets[scores > t]) for t in (*(block.scores - 1e-9), np.inf)]
-    assert np.sum(targets[scores > cut]) == max(gains)
+    maps = repair_scores(promise, scores).maps
+    assert maps.thresholds[0] == 0
+    assert np.array_equal(maps(scores, np.zeros_like(codes)), scores)
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)

@@ -14,6 +14,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn, DemographicParity, MeanScoreParity
+from skfair.constraints.partial import IntervalConstraint
 from skfair.regression import ConstrainedERMRegressor
 
 OPTIONS = {"confidence": 0.95, "random_state": 0}
@@ -413,7 +414,9 @@ def test_nothing_of_a_certificate_is_left_by_another_fit():
         (ConstrainedERMRegressor(confidence=1), "confidence"),
         (PartialParityClassifier(constraint="intra_group_pairwise", **OPTIONS), "has no test"),
         (
-            PartialParityClassifier(constraint="equal_opportunity", rank_within="group", **OPTIONS),
+            PartialParityClassifier(
+                constraint=IntervalConstraint("equal_opportunity", rank_within="group"), **OPTIONS
+            ),
             "has no test",
         ),
         (PartialParityCalibrator(confidence=0), "confidence"),

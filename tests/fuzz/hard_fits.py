@@ -27,6 +27,7 @@ from skfair.classification import (
 from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.constraints import ConditionalOn
 from skfair.constraints.base import CONSTRAINTS
+from skfair.constraints.partial import IntervalConstraint, read_constraint
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
@@ -281,7 +282,10 @@ def partial_disparity(model: Any, scores: np.ndarray, rows: Rows, intersectional
     weights = ones_or_weights(rows)
     if all(len(set(groups)) == 1 for groups in columns):
         return 0.0
-    if model.constraint == "statistical_parity" and model.scale == "conditional":
+    if (
+        read_constraint(model.constraint).name == "statistical_parity"
+        and model.scale == "conditional"
+    ):
         # Only their order counts, and scores may be too close for a threshold between them.
         ranks, pairs = np.unique(scores, return_inverse=True)[1], np.atleast_2d(model.interval)
         there = weights > 0
@@ -296,7 +300,8 @@ def partial_disparity(model: Any, scores: np.ndarray, rows: Rows, intersectional
 
 def measured(model: Any, scores: np.ndarray, rows: Rows, intersectional: bool) -> float:
     """The same by the metric that the page of the estimator names."""
-    name, is_ccdf = model.constraint, model.scale == "ccdf"
+    constraint, is_ccdf = read_constraint(model.constraint), model.scale == "ccdf"
+    name = constraint.name
     given: dict[str, Any] = {
         "sensitive_features": rows.sensitive_features,
         "interval": model.interval,
@@ -311,7 +316,7 @@ def measured(model: Any, scores: np.ndarray, rows: Rows, intersectional: bool) -
     if name == "demographic_parity":
         given["normalize"] = not is_ccdf
     elif name != "group_auc":
-        given["rank_within"] = model.rank_within
+        given["rank_within"] = constraint.rank_within
     pairs = np.atleast_2d(model.interval)
     unit = np.ptp(pairs, axis=1).sum() if is_ccdf and name.startswith("equal") else 1.0
     return float(unit * getattr(metrics, f"partial_{name}_gap")(rows.y, scores, **given))
@@ -334,7 +339,6 @@ def draw_partial(rng: np.random.Generator) -> dict[str, Any]:
         "constraint": constraint,
         "max_disparity": pick(rng, [0.0, 0.1, 0.2, 0.4]),
         "scale": "conditional" if constraint == "group_auc" else pick(rng, ["conditional", "ccdf"]),
-        "threshold": pick(rng, [0.0, 0.0, 0.3]),
     }
 
 
@@ -342,10 +346,10 @@ def partial_classifier(rng: np.random.Generator) -> Fit:
     rows, intersectional = draw_rows(rng, MANY), bool(rng.integers(2))
     drawn, is_partition = draw_partial(rng), len(rows.columns(intersectional)) == 1
     ranks = ["class"] if drawn["scale"] == "ccdf" else ["class", "class", "group"]
+    drawn["constraint"] = IntervalConstraint(drawn["constraint"], pick(rng, ranks))
     estimator = PartialParityClassifier(
         **drawn,
         group_aware=is_partition and bool(rng.integers(2)),
-        rank_within=pick(rng, ranks),
         sensitive=Sensitive(crossed=intersectional),
         max_iter=30,
         random_state=0,

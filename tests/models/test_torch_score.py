@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits  # noqa: E402
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
 from skfair.constraints.base import TrainingRows, make_constraints  # noqa: E402
+from skfair.constraints.partial import IntervalConstraint  # noqa: E402
 from skfair.groups.encoding import encode_groups  # noqa: E402
 from skfair.losses import make_loss  # noqa: E402
 from skfair.metrics import (  # noqa: E402
@@ -265,10 +266,10 @@ def test_convolutions_by_idca_on_batches():
     for kappa in (0.1, 0.9):
         model = PartialParityClassifier(
             (0.1, 0.6),
+            IntervalConstraint(surrogate="ramp"),
             max_disparity=kappa,
             model=TorchScore(convolutions().double()),
             solver=IDCAStochastic(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
-            surrogate="ramp",
             enforce="surrogate",
             random_state=0,
         ).fit(X, y, sensitive_features=group)

@@ -17,18 +17,82 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.surrogates import Part, Surrogate
+from skfair.constraints.partial.surrogates import Kind, Part, Surrogate
 from skfair.groups.intervals import Intervals
 from skfair.utils.registry import Registry
+from skfair.utils.text import settings_repr
 
 RankWithin = Literal["group", "class"]
 
 PARTIAL_RULES: Registry[type[PartialRule]] = Registry("constraint", "skfair.constraints.partial")
+
+
+@dataclass(frozen=True, repr=False)
+class IntervalConstraint:
+    """A constraint within percentile intervals, with what its name alone does not say.
+
+    Parameters
+    ----------
+    name : str, default="statistical_parity"
+        As ``constraint`` of :class:`skfair.classification.PartialParityClassifier`.
+    rank_within : {"class", "group"}, default="class"
+        For constraints on positives or classes: whether ranks are taken within the rows that count,
+        (50) and (56), or among all rows of a group (Definitions A.2 and A.3), as
+        :mod:`skfair.metrics` does by default. The latter is kept by "repair" and "al_lbfgs", not by
+        the algorithms of the paper.
+    surrogate : {"smoothstep", "ramp", "sigmoid"} or Surrogate, default="smoothstep"
+        Smooth step that stands for "above the threshold" in the solvers; "ramp" is the paper's.
+    n_percentiles : int, default=10
+        Percentiles at which smooth statistical parity is imposed. More leave less between them and
+        cost more.
+
+    Examples
+    --------
+    >>> from skfair.classification import PartialParityClassifier
+    >>> from skfair.constraints.partial import IntervalConstraint
+    >>> constraint = IntervalConstraint("equal_opportunity", rank_within="group")
+    >>> PartialParityClassifier((0.0, 0.2), constraint).constraint
+    IntervalConstraint('equal_opportunity', rank_within='group')
+    """
+
+    name: str = "statistical_parity"
+    rank_within: RankWithin = "class"
+    surrogate: Kind | Surrogate = "smoothstep"
+    n_percentiles: int = 10
+
+    def __post_init__(self) -> None:
+        for field, value, known in (
+            ("rank_within", self.rank_within, get_args(RankWithin)),
+            ("surrogate", self.surrogate, get_args(Kind)),
+        ):
+            if value not in known and not isinstance(value, Surrogate):
+                raise ValueError(
+                    f"{field} must be one of {', '.join(map(repr, known))}, got {value!r}."
+                )
+        if not isinstance(self.n_percentiles, Integral) or self.n_percentiles < 1:
+            raise ValueError(f"n_percentiles must be an integer >= 1, got {self.n_percentiles!r}.")
+
+    def __repr__(self) -> str:
+        return settings_repr(self)
+
+    @property
+    def rule(self) -> PartialRule:
+        """The constraint by its name."""
+        return PARTIAL_RULES[self.name]().ranked(self.rank_within)
+
+
+def read_constraint(constraint: str | IntervalConstraint) -> IntervalConstraint:
+    """Return what an estimator was given as an object."""
+    if isinstance(constraint, IntervalConstraint):
+        return constraint
+    return IntervalConstraint(constraint)
 
 
 class PartialRows(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.classification import PartialParityClassifier
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
+from skfair.constraints.partial import PARTIAL_RULES, IntervalConstraint, PartialRows, Surrogate
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.metrics import partial_equal_opportunity_gap, partial_equalized_odds_gap
@@ -152,6 +152,10 @@ def people(seed=0, n=500):
 INTERVAL = (0.1, 0.6)
 
 
+def in_groups(name):
+    return IntervalConstraint(name, rank_within="group")
+
+
 def gap_of(name, model, X, y, group, rank_within="group"):
     given = {"sensitive_features": group} if model.is_group_aware_ else {}
     scores = model.decision_function(X, **given)
@@ -168,10 +172,10 @@ def gap_of(name, model, X, y, group, rank_within="group"):
 )
 def test_fits_keep_what_the_metric_measures_by_default(name, options):
     X, y, group = people()
-    free = PartialParityClassifier(INTERVAL, name, 1.0, rank_within="group", **options)
+    free = PartialParityClassifier(INTERVAL, in_groups(name), 1.0, **options)
     free.fit(X, y, sensitive_features=group)
     assert gap_of(name, free, X, y, group) > 0.06
-    model = PartialParityClassifier(INTERVAL, name, 0.05, rank_within="group", **options)
+    model = PartialParityClassifier(INTERVAL, in_groups(name), 0.05, **options)
     model.fit(X, y, sensitive_features=group)
     assert gap_of(name, model, X, y, group) <= 0.05 + 1e-9
     assert model.train_disparity_ == pytest.approx(gap_of(name, model, X, y, group), abs=1e-9)
@@ -186,7 +190,7 @@ def test_ranks_within_classes_are_another_rule():
         X, y, group = people(seed)
         for ranks, other in (("group", "class"), ("class", "group")):
             model = PartialParityClassifier(
-                INTERVAL, name, 0.03, rank_within=ranks, group_aware=True
+                INTERVAL, IntervalConstraint(name, ranks), 0.03, group_aware=True
             ).fit(X, y, sensitive_features=group)
             assert gap_of(name, model, X, y, group, ranks) <= 0.03 + 1e-9
             missed.append(gap_of(name, model, X, y, group, other) > 0.03)
@@ -197,7 +201,7 @@ def test_rules_on_all_rows_rank_whole_groups_in_any_case():
     X, y, group = people(1)
     for name in ("statistical_parity", "demographic_parity", "group_auc"):
         one, other = (
-            PartialParityClassifier(INTERVAL, name, 0.1, rank_within=ranks).fit(
+            PartialParityClassifier(INTERVAL, IntervalConstraint(name, ranks), 0.1).fit(
                 X, y, sensitive_features=group
             )
             for ranks in ("group", "class")
@@ -209,10 +213,10 @@ def test_weights_count_as_repeated_rows():
     X, y, group = people(2, n=200)
     times = np.random.default_rng(0).integers(1, 3, y.size)
     again = np.repeat(np.arange(y.size), times)
-    options = {"rank_within": "group", "group_aware": True, "alpha": 0.01}
-    one = PartialParityClassifier(INTERVAL, "equal_opportunity", 0.05, **options)
+    options = {"group_aware": True, "alpha": 0.01}
+    one = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), 0.05, **options)
     one.fit(X, y, times.astype(float), sensitive_features=group)
-    two = PartialParityClassifier(INTERVAL, "equal_opportunity", 0.05, **options)
+    two = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), 0.05, **options)
     two.fit(X[again], y[again], sensitive_features=group[again])
     assert one.train_disparity_ == pytest.approx(two.train_disparity_, abs=1e-9)
     assert one.rates_ == pytest.approx(two.rates_, abs=1e-9)
@@ -221,23 +225,19 @@ def test_weights_count_as_repeated_rows():
 @pytest.mark.parametrize("solver", ["idca", "dc_ssg", "dc_penalty"])
 def test_algorithms_that_need_convex_parts_name_those_that_do_it(solver):
     X, y, group = people()
-    model = PartialParityClassifier(
-        INTERVAL, "equal_opportunity", rank_within="group", solver=solver
-    )
+    model = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), solver=solver)
     with pytest.raises(ValueError, match="solver='al_lbfgs'"):
         model.fit(X, y, sensitive_features=group)
 
 
 def test_what_has_no_meaning_is_refused():
     X, y, group = people()
-    model = PartialParityClassifier(
-        INTERVAL, "equalized_odds", 0.1, rank_within="group", scale="ccdf"
-    )
+    model = PartialParityClassifier(INTERVAL, in_groups("equalized_odds"), 0.1, scale="ccdf")
     with pytest.raises(ValueError, match="no meaning for rank_within='group'"):
         model.fit(X, y, sensitive_features=group)
     model.set_params(scale="conditional").fit(X, y, sensitive_features=group)
     with pytest.raises(ValueError, match="no such bound for rank_within='group'"):
         model.disparity_upper_bound(X, y, sensitive_features=group)
-    model.set_params(rank_within="groups")
-    with pytest.raises(ValueError, match="rank_within"):
-        model.fit(X, y, sensitive_features=group)
+    for params in ({"rank_within": "groups"}, {"surrogate": "step"}, {"n_percentiles": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(params))} must be"):
+            IntervalConstraint("equalized_odds", **params)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.classification import PartialParityClassifier
-from skfair.constraints.partial import Surrogate
+from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.metrics import partial_statistical_parity_gap
 from skfair.models import MLPScore
 from skfair.papers import IDCA, IDCAStochastic
@@ -201,10 +201,10 @@ def test_a_network_through_the_estimator():
     for bound in (0.05, 10.0):
         model = PartialParityClassifier(
             (LOW, HIGH),
+            IntervalConstraint(surrogate="ramp"),
             max_disparity=min(bound, 1.0),
             model=Network(),
             solver=IDCAStochastic(n_inner=100, n_outer=5),
-            surrogate="ramp",
             enforce="surrogate",
             random_state=0,
         ).fit(X, y, sensitive_features=codes)
