@@ -129,15 +129,15 @@ html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_show_search_summary = False  # it is fetched, which a page on a disk may not do
-_WIDE = ("index", "install", "quickstart", "choose", "api", "changelog")
+html_show_search_summary = True
+_WIDE = ("index", "install", "quickstart", "choose", "api", "changelog", "references")
 html_sidebars = {page: [] for page in _WIDE}
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 6,
-    "show_prev_next": False,
+    "show_prev_next": True,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -235,8 +235,62 @@ def skip_foreign(app, what, name, obj, skip, options):
     return None if home.split(".")[0] == "skfair" else True
 
 
+# The page of the guide about each class or function: by its name, else by its module.
+READ_MORE = {
+    "classification.ConstrainedERMClassifier": "user_guide/constrained_erm",
+    "classification.PartialParity": "user_guide/partial_fairness",
+    "classification": "user_guide/decisions",
+    "cluster.FairSpectralClustering": "user_guide/fair_spectral",
+    "cluster": "user_guide/fair_kmeans",
+    "constraints": "user_guide/rules",
+    "datasets": "how_to/datasets",
+    "inspection": "how_to/displays",
+    "losses": "developer/add_a_loss",
+    "metrics.disparity_": "user_guide/new_people",
+    "metrics.exposure_gap": "user_guide/ranking",
+    "metrics.get_scorer": "user_guide/model_selection",
+    "metrics.group_auc_gap": "user_guide/metrics_of_scores",
+    "metrics.impact_ratios": "how_to/legal_tables",
+    "metrics.inter_group": "user_guide/metrics_of_scores",
+    "metrics.intra_group": "user_guide/metrics_of_scores",
+    "metrics.make_": "user_guide/model_selection",
+    "metrics.ndcg": "user_guide/ranking",
+    "metrics.noise_floor": "user_guide/metrics_of_scores",
+    "metrics.pair_error_gap": "user_guide/ranking",
+    "metrics.partial_": "user_guide/metrics_of_scores",
+    "metrics.rank_gap": "user_guide/ranking",
+    "metrics.sample_size": "user_guide/new_people",
+    "metrics.statistical_parity_gap": "user_guide/metrics_of_scores",
+    "metrics.suggest_interval": "user_guide/partial_fairness",
+    "metrics.wasserstein_gap": "user_guide/metrics_of_scores",
+    "metrics": "user_guide/metrics",
+    "model_selection": "user_guide/model_selection",
+    "models": "user_guide/networks_and_streams",
+    "monitoring": "user_guide/monitoring",
+    "papers": "benchmarks/index",
+    "preprocessing": "user_guide/decisions",
+    "ranking": "user_guide/ranking",
+    "regression": "user_guide/regression_decisions",
+    "report": "user_guide/audit",
+    "solvers": "user_guide/constrained_erm",
+    "Certificate": "user_guide/new_people",
+    "Sensitive": "user_guide/groups",
+}
+
+
+def add_read_more(app, what, name, obj, options, lines):
+    """Link the page of each class and function to the guide, below its first sentence."""
+    about = name.removeprefix("skfair.")
+    starts = [start for start in READ_MORE if about.startswith(start)]
+    if what in ("class", "function") and starts and "" in lines:
+        page = READ_MORE[max(starts, key=len)]
+        sentence = f"Read more in the :doc:`User Guide </{page}>`."
+        lines[lines.index("") : lines.index("")] = ["", sentence]
+
+
 def setup(app):
     check_api_page()
+    app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
 

@@ -271,7 +271,8 @@ def public_objects():
     """Every (qualified name, object) that the public sub-packages list in ``__all__``."""
     import skfair
 
-    yield "skfair.show_versions", skfair.show_versions
+    for name in ("show_versions", *skfair._OBJECTS):
+        yield f"skfair.{name}", getattr(skfair, name)
     for name in skfair._SUBPACKAGES:
         module = importlib.import_module(f"skfair.{name}")
         for attribute in getattr(module, "__all__", ()):
