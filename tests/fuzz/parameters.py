@@ -337,6 +337,8 @@ ARGUMENTS = {
     ),
     "bw_method": (["scott", 0.5], [0.0, -1.0]),
     "bounds": ([None, (0, 1)], [(1, 0), (0,), (float("nan"), 1), (-1e9, 1e9)]),
+    "GroupRatesDisplay.reference": ([None, "g0"], []),
+    "GroupRatesDisplay.from_predictions.reference": ([None, "g0"], ["zz", {"zz": 1}, ["g0"]]),
     "CCDFCurveDisplay.from_estimator.reference": ([None, "g0"], ["zz"]),
     "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
     **dict.fromkeys(["show_knee", "show_bounds", "larger_is_fairer"], BOOLEAN),
