@@ -66,7 +66,7 @@ class Survey(NamedTuple):
 
 def run_audit(given: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds, and 3 if that is open."""
-    conditions = _conditions(given.fail_if)
+    conditions = _conditions(given)
     suffix = "" if given.out is None else Path(given.out).suffix.lower()
     if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
         raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
@@ -97,8 +97,17 @@ def run_audit(given: argparse.Namespace) -> int:
     return next((EXIT_CODES[one] for one in EXIT_CODES if one in outcomes), 0)
 
 
-def _conditions(texts: list[str]) -> list[Condition]:
+def _conditions(given: argparse.Namespace) -> list[Condition]:
     """Read what must not hold."""
+    texts = list(given.fail_if)
+    for name, metric, sign in (
+        ("min_ratio", "demographic_parity_ratio", "<"),
+        ("max_disparity", "demographic_parity_difference", ">"),
+    ):
+        limit = getattr(given, name)
+        if limit is not None:
+            check_number(limit, "--" + name.replace("_", "-"), 0, 1)
+            texts.append(f"{metric} {sign} {limit!r}")
     try:
         return [read_condition(text) for text in texts]
     except ValueError as error:

@@ -17,7 +17,8 @@ _AUDIT_EXAMPLES = """examples:
   python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 --groups sex
   python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
       --groups sex --out report.json --fail-if "demographic_parity_difference > 0.1"
-  python -m skfair audit applicants.csv --prediction hired --groups sex,race --preset ugesp
+  python -m skfair audit applicants.csv --prediction hired --groups sex,race --preset ugesp \\
+      --reference "sex=male,race=White" --min-ratio 0.8
 
 Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
 disparity has values on both sides of the limit, so that more rows are needed (--inconclusive).
@@ -200,6 +201,20 @@ def _add_result(audit: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help='exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '
         'attribute "sex: equal_opportunity_difference > 0.05"; may be repeated',
+    )
+    result.add_argument(
+        "--min-ratio",
+        type=_decimal,
+        metavar="RATIO",
+        help="limit on the impact ratio: 0.8 for the four-fifths rule. Short for --fail-if "
+        '"demographic_parity_ratio < RATIO"',
+    )
+    result.add_argument(
+        "--max-disparity",
+        type=_decimal,
+        metavar="LIMIT",
+        help="limit on the difference of selection rates. Short for --fail-if "
+        '"demographic_parity_difference > LIMIT"',
     )
     result.add_argument(
         "--inconclusive",

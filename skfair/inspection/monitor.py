@@ -19,6 +19,7 @@ from skfair.inspection._style import (
     look,
     marker_of_few,
     n_series,
+    plain,
     with_name,
 )
 from skfair.utils.docs import documenter
@@ -36,7 +37,8 @@ _documented = documenter(PARAGRAPHS)
 class MonitorDisplay:
     """Disparity of decisions over time, with the limit and the alarm.
 
-    The line is the disparity of the most recent rows, the band two standard errors around it.
+    The line is the disparity of the most recent rows, the band two standard errors around it. With
+    a reference group it has a sign, and with ``min_ratio`` it is a ratio.
 
     Make it with :meth:`from_monitor`.
 
@@ -46,6 +48,10 @@ class MonitorDisplay:
         Of each batch; NaN where there are not yet rows of two groups.
     max_disparity : float or None
         The limit; None draws none.
+    min_ratio : float, default=None
+        In place of ``max_disparity``: the limit of ratios, which are then drawn.
+    reference : str, default=None
+        Name of the group that others are compared with; None if disparities have no sign.
     alarm_at : int, default=None
         Place of the batch at which the alarm was raised, from 0.
     batches : array-like of shape (n_batches,), default=None
@@ -81,6 +87,8 @@ class MonitorDisplay:
         alarm_at: int | None = None,
         batches: ArrayLike | None = None,
         attribute: str | None = None,
+        min_ratio: float | None = None,
+        reference: str | None = None,
     ) -> None:
         self.disparities = np.atleast_1d(check_numbers(disparities, "disparities"))
         self.standard_errors = np.atleast_1d(check_numbers(standard_errors, "standard_errors"))
@@ -96,6 +104,7 @@ class MonitorDisplay:
             batches=self.batches,
         )
         self.max_disparity, self.alarm_at, self.attribute = max_disparity, alarm_at, attribute
+        self.min_ratio, self.reference = min_ratio, reference
 
     @classmethod
     def from_monitor(
@@ -106,15 +115,19 @@ class MonitorDisplay:
         Parameters
         ----------
         monitor : DisparityMonitor
-            The monitor. With a ``reference`` the limit is on the change of the disparity, so it is
-            no line beside the disparity itself and is left out.
+            The monitor. With ``reference_batches`` the limit is on the change of the disparity, so
+            it is no line beside the disparity itself and is left out.
         attribute : str, default=None
             The attribute to draw, of a monitor with limits for several. With ``ax`` they can be
             drawn one after the other on the same axes.
         """
         check_matplotlib(f"{cls.__name__}.from_monitor")
         try:
-            history, alarm, limit = monitor.history_, monitor.alarm_, monitor.max_disparity
+            history, alarm, is_ratio = (
+                monitor.history_,
+                monitor.alarm_,
+                monitor.min_ratio is not None,
+            )
         except AttributeError as error:
             raise TypeError(f"monitor must be a DisparityMonitor, got {monitor!r}.") from error
         if not history:
@@ -128,6 +141,7 @@ class MonitorDisplay:
             )
         points = [point for point in history if point[4] == wanted]
         batches = [point[0] for point in points]
+        limit = monitor.min_ratio if is_ratio else monitor.max_disparity
         limit = limit[wanted] if isinstance(limit, Mapping) else limit
         at = None
         if alarm is not None:
@@ -137,7 +151,9 @@ class MonitorDisplay:
         display = cls(
             disparities=[point[1] for point in points],
             standard_errors=[point[2] for point in points],
-            max_disparity=None if monitor.reference else limit,
+            max_disparity=None if monitor.reference_batches or is_ratio else limit,
+            min_ratio=limit if is_ratio else None,
+            reference=_name_of(monitor.reference, wanted or ""),
             alarm_at=at,
             batches=batches if all(isinstance(one, Real) for one in batches) else None,
             attribute=wanted or None,
@@ -154,6 +170,8 @@ class MonitorDisplay:
         """
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)
+        if self.min_ratio is not None:
+            check_number(self.min_ratio, "min_ratio", 1e-6, 1)
         if self.alarm_at is not None:
             check_number(self.alarm_at, "alarm_at", 0, self.batches.size - 1, Integral)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
@@ -171,13 +189,40 @@ class MonitorDisplay:
         as_series(self.line_)
         low = self.disparities - 2 * self.standard_errors
         high = self.disparities + 2 * self.standard_errors
-        ax.fill_between(batches, np.maximum(low, 0), high, color=style.color, alpha=0.2, lw=0)
-        if self.max_disparity is not None:
-            label = with_name(self.attribute, "limit")
-            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label=label)
+        if self.reference is None or self.min_ratio is not None:
+            low = np.maximum(low, 0)
+        ax.fill_between(batches, low, high, color=style.color, alpha=0.2, lw=0)
+        for k, limit in enumerate(self._drawn_limits()):
+            label = None if k else with_name(self.attribute, "limit")
+            ax.axhline(limit, color=GREY, lw=0.8, label=label)
         if self.alarm_at is not None:
             ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
         ax.set_xlabel("Batch")
-        ax.set_ylabel("Disparity (lower is better)")
+        ax.set_ylabel(plain(self._what()))
         ax.legend()
         return self
+
+    def _drawn_limits(self) -> list[float]:
+        """Return the limits as they are drawn: with a reference group on both sides of parity."""
+        if self.min_ratio is not None:
+            return [self.min_ratio, *([1 / self.min_ratio] if self.reference else [])]
+        if self.max_disparity is None:
+            return []
+        return [self.max_disparity, *([-self.max_disparity] if self.reference else [])]
+
+    def _what(self) -> str:
+        """Return what is drawn."""
+        if self.min_ratio is not None:
+            whom = "highest rate" if self.reference is None else self.reference
+            return f"Ratio to {whom} (1 is parity)"
+        if self.reference is not None:
+            return f"Difference from {self.reference} (0 is parity)"
+        return "Disparity (lower is better)"
+
+
+def _name_of(reference: Any, attribute: str) -> str | None:
+    """Return what the reference group of an attribute is called; None if there is none."""
+    if isinstance(reference, Mapping):
+        levels = [reference.get(attribute)] if attribute else list(reference.values())
+        return None if levels[0] is None else ", ".join(map(str, levels))
+    return None if reference is None else str(reference)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import (
+    BoolArray,
     ClassLabel,
     ColumnLike,
     ColumnNames,
     ColumnsLike,
     FloatArray,
+    IntArray,
     MatrixLike,
     Seed,
 )
+from skfair.groups.encoding import encode_groups
+from skfair.groups.reference import reference_groups
 from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import asked_class, check_same_length
@@ -27,6 +31,7 @@ from skfair.inspection._style import (
     legend_beside,
     look,
     percent,
+    plain,
     with_options,
 )
 from skfair.metrics.reports import group_report
@@ -87,13 +92,16 @@ class GroupRatesDisplay(Display):
         Number of rows of the whole sample; the sum of ``n_samples`` unless groups overlap.
     confidence : float, default=None
         Coverage of the intervals, written on the axis.
+    reference : str, default=None
+        Name of the reference group. ``values`` are then the differences of the other groups' rates
+        from its rates, and ``overall`` those of the reference group itself, which are 0.
 
     Attributes
     ----------
     artists_ : list of matplotlib ErrorbarContainer or BarContainer
-        One per rate; the last row in each is the whole sample.
+        One per rate; the last row in each is the whole sample, or the reference group.
     overall_lines_ : list of matplotlib Line2D
-        The line at the rate of all rows, one per rate.
+        The line at the rate of all rows, or of the reference group, one per rate.
     undefined_ : list of matplotlib Text
         A note for each rate that is undefined.
 
@@ -127,6 +135,7 @@ class GroupRatesDisplay(Display):
         n_samples: ArrayLike | None = None,
         n_overall: int | None = None,
         confidence: float | None = None,
+        reference: str | None = None,
         name: str | None = None,
     ) -> None:
         self.rates = list(rates)
@@ -146,6 +155,7 @@ class GroupRatesDisplay(Display):
             n_overall = int(self.n_samples.sum()) if n_overall is None else n_overall
         self.n_overall = n_overall
         self.confidence = confidence
+        self.reference = reference
         self.name = name
 
     @classmethod
@@ -199,6 +209,7 @@ class GroupRatesDisplay(Display):
         confidence: float = 0.95,
         n_bootstrap: int = 500,
         random_state: Seed = None,
+        reference: ClassLabel | Mapping[str, Any] = None,
         name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -227,6 +238,9 @@ class GroupRatesDisplay(Display):
             Number of resampled tables.
         random_state : int, RandomState instance or None, default=None
             Seed of the bootstrap.
+        reference : group or dict, default=None
+            The group that others are compared with, such as ``"male"``, or a level of each
+            attribute. Draws the differences from its rates: below 0 a group is lower.
         **kwargs
             Passed to :meth:`plot`: ``kind``, or options of the points or bars.
         """
@@ -244,21 +258,27 @@ class GroupRatesDisplay(Display):
             confidence=confidence,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
+            reference=reference,
         )
+        kind = "" if reference is None else "_difference"
         columns = {
-            suffix: np.array([report[f"{rate}{suffix}"] for rate in chosen])
+            suffix: np.array([report[f"{rate}{kind}{suffix}"] for rate in chosen])
             for suffix in ("", "_low", "_high")
             if not (suffix and interval is None)
         }
         # By position: the last row is the whole sample, also when a group is called "overall".
-        groups = {suffix: table[:, :-1] for suffix, table in columns.items()}
-        overall = {suffix: table[:, -1] for suffix, table in columns.items()}
-        counts = np.asarray(report["n"], dtype=np.int64)
+        names, order = [str(group) for group in report.index], np.arange(len(report))
+        if reference is not None:
+            encoded = encode_groups(sensitive_features, intersectional=intersectional)
+            order, columns = _reference_last(columns, reference_groups(reference, encoded.levels))
+        groups = {suffix: table[:, order[:-1]] for suffix, table in columns.items()}
+        overall = {suffix: table[:, order[-1]] for suffix, table in columns.items()}
+        counts = np.asarray(report["n"], dtype=np.int64)[order]
         display = cls(
             values=groups[""],
             overall=overall[""],
             rates=chosen,
-            group_names=[str(group) for group in report.index[:-1]],
+            group_names=[names[i] for i in order[:-1]],
             low=groups.get("_low"),
             high=groups.get("_high"),
             overall_low=overall.get("_low"),
@@ -266,6 +286,7 @@ class GroupRatesDisplay(Display):
             n_samples=counts[:-1],
             n_overall=int(counts[-1]),
             confidence=None if interval is None else confidence,
+            reference=None if reference is None else names[order[-1]],
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -306,7 +327,7 @@ class GroupRatesDisplay(Display):
             ax,
             (7.5, max(2.4, 0.9 + n_rows * row_height)),
             alone=bars_cover if kind == "bar" else "",
-            rows=([*self.group_names, "overall"], sizes),
+            rows=([*self.group_names, self.reference or "overall"], sizes),
         )
         from matplotlib.patheffects import withStroke
 
@@ -341,7 +362,7 @@ class GroupRatesDisplay(Display):
                 ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
                 for row in rows[np.isnan(values)]
             )
-        _finish(ax, n_rows, self.confidence)
+        _finish(ax, n_rows, self.confidence, self.reference)
         return self
 
 
@@ -382,13 +403,32 @@ def _draw_points(
     return artist, artist.lines[0]
 
 
-def _finish(ax: Axes, n_rows: int, confidence: float | None) -> None:
+def _reference_last(
+    columns: dict[str, FloatArray], is_reference: BoolArray
+) -> tuple[IntArray, dict[str, FloatArray]]:
+    """Return the order of the groups with the reference group last, whose differences are 0."""
+    if is_reference.sum() != 1:
+        raise ValueError(
+            f"The picture has one reference group, but reference names {is_reference.sum()}: one "
+            "of each attribute. Draw each attribute by itself, or pass intersectional=True."
+        )
+    place = int(is_reference.argmax())
+    order = np.append(np.flatnonzero(~is_reference), place)
+    columns = {suffix: table.copy() for suffix, table in columns.items()}
+    for table in columns.values():
+        table[:, place] = 0.0
+    return order, columns
+
+
+def _finish(ax: Axes, n_rows: int, confidence: float | None, reference: str | None) -> None:
     """Draw the lines between rows, the axis of rates and the legend."""
     for row in range(n_rows - 1):  # the whole sample is set off more strongly
         ax.axhline(row + 0.5, color=GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
-    ax.set_xlim(-0.02, 1.02)
+    if reference is None:
+        ax.set_xlim(-0.02, 1.02)
+    what = "Rate" if reference is None else plain(f"Difference from {reference} (below 0: lower)")
     ending = "" if confidence is None else f", with {percent(confidence)} confidence interval"
-    ax.set_xlabel("Rate" + ending)
+    ax.set_xlabel(what + ending)
     legend_beside(ax)
 
 

@@ -76,23 +76,73 @@ def names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, lis
     return found
 
 
-def check_limits(limit: Limit, groups: Any) -> None:
+def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
+    """Return the name of the reference group of each attribute that has one.
+
+    The attribute is empty if there is one limit; a dict is then one group, an intersection.
+    """
+    if reference is None:
+        return {}
+    if isinstance(limit, Mapping):
+        several = len(limit) > 1
+        return {a: f"{a}={level}" if several else str(level) for a, level in reference.items()}
+    if not isinstance(reference, Mapping):
+        return {"": str(reference)}
+    if len(reference) == 1:
+        return {"": str(*reference.values())}
+    return {"": ", ".join(f"{a}={level}" for a, level in reference.items())}
+
+
+def check_reference(reference: Any, limit: Limit) -> None:
+    """Raise unless a reference group is given in the same way as the limits."""
+    if reference is None:
+        return
+    is_dict = isinstance(reference, Mapping)
+    for level in reference.values() if is_dict else [reference]:
+        kind_of(level, "reference")
+    if not isinstance(limit, Mapping):
+        if is_dict and not reference:
+            raise ValueError("reference={} names no group. Pass one, or None.")
+        return
+    if not is_dict or not reference or not set(reference) <= set(limit):
+        raise ValueError(
+            "With a limit for each attribute, reference must be a dict of the reference group of "
+            f"some of {listed(list(limit))}; got {reference!r}."
+        )
+
+
+def limit_on_difference(
+    max_disparity: Limit | None, min_ratio: Limit | None, reference_batches: int | None
+) -> Limit | None:
+    """Return the limit on the difference; None if there is one on the ratio."""
+    if min_ratio is None:
+        return 0.05 if max_disparity is None else max_disparity
+    if max_disparity is not None or reference_batches is not None:
+        raise ValueError(
+            "min_ratio is a limit of its own. Leave out max_disparity and reference_batches, "
+            f"got {max_disparity!r} and {reference_batches!r}."
+        )
+    return None
+
+
+def check_limits(limit: Limit, groups: Any, argument: str) -> None:
     """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
+    most = 1 if argument == "max_disparity" else 1 - 1e-6
     if groups is not None and not isinstance(groups, Iterable):
         raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
     if not isinstance(limit, Mapping):
-        check_number(limit, "max_disparity", 1e-6, 1)
+        check_number(limit, argument, 1e-6, most)
         if isinstance(groups, Mapping):
             raise ValueError(
-                "groups is a dict by attribute, so max_disparity must have a limit for each, too."
+                f"groups is a dict by attribute, so {argument} must have a limit for each, too."
             )
         return
     if all(value is None for value in limit.values()):
-        raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
+        raise ValueError(f"{argument}={limit!r} has no limit: give one attribute a number.")
     check_text(limit, "The attribute")
     for name, value in limit.items():
         if value is not None:
-            check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
+            check_number(value, f"{argument}[{name!r}]", 1e-6, most)
     if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
         raise ValueError(
             "With a limit for each attribute, groups must be None or a dict of the groups of each "

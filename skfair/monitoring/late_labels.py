@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -59,14 +59,21 @@ class LateLabels(StoredMonitor):
             check_labels(values, name, n_rows)
             columns.append(one_dimensional(values, name).tolist())
         groups = names_of_rows(sensitive_features, n_rows)
-        if isinstance(self.max_disparity, Mapping):
-            limits_of_attributes(self.max_disparity, encode_groups(groups, intersectional=False))
+        if isinstance(self._limit, Mapping):
+            limits_of_attributes(self._limit, encode_groups(groups, intersectional=False))
         known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        rows = (dict(zip(groups, row, strict=True)) for row in zip(*groups.values(), strict=True))
-        self._pending |= {i: (p, g) for i, p, g in zip(*columns, rows, strict=True)}
+        # Rows of the same kind share one object: a million that wait take the room of their ids.
+        kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self._kinds()}
+        for one, label, *row in zip(*columns, *groups.values(), strict=True):
+            own = tuple(zip(groups, row, strict=True))
+            self._pending[one] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
         return self
+
+    def _kinds(self) -> list[tuple[Any, dict[str, str]]]:
+        """Return the predictions and groups of the rows that wait, each once."""
+        return list({id(kind): kind for kind in self._pending.values()}.values())
 
     def add_labels(
         self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None

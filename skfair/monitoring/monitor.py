@@ -18,14 +18,16 @@ from skfair.monitoring.batches import (
     Batch,
     check_keys,
     check_limits,
+    check_reference,
     checked_batch,
     is_empty,
     kind_of,
+    limit_on_difference,
     named_groups,
     warn_of_groups,
 )
 from skfair.monitoring.late_labels import LateLabels
-from skfair.monitoring.state import Alarm
+from skfair.monitoring.state import Alarm, NewGroup
 from skfair.monitoring.windows import Windows, aligned
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_number, check_probability
@@ -53,10 +55,11 @@ class DisparityMonitor(LateLabels):
     ----------
     constraint : str, default="demographic_parity"
         The rule: "demographic_parity", "equal_opportunity", "false_positive_parity",
-        "false_negative_parity" or "equalized_odds", as a difference.
-    max_disparity : float or dict, default=0.05
-        The limit. A dict has one for each attribute, ``{"sex": 0.05, "age": 0.08}``, None for no
-        limit: groups are then compared within each attribute.
+        "false_negative_parity" or "equalized_odds".
+    max_disparity : float or dict, default=None
+        The limit on the difference of rates; None is 0.05 unless ``min_ratio`` is given. A dict has
+        a limit for each attribute, ``{"sex": 0.05, "age": 0.08}``, None for no limit: groups are
+        then compared within each attribute.
     confidence : float, default=0.95
         1 minus the chance of a false alarm, over the whole life of the monitor.
     groups : sequence or dict, default=None
@@ -69,9 +72,16 @@ class DisparityMonitor(LateLabels):
         Rows of each group that are collected before they are compared.
     pos_label : label, default=1
         The class that counts as positive.
-    reference : int, default=None
+    reference_batches : int, default=None
         If given, the limit is on the change of the disparity: what comes after a batch is compared
         with so many batches before it, at most ``horizon``. None limits the disparity itself.
+    min_ratio : float or dict, default=None
+        In place of ``max_disparity``: the limit on the ratio of the lower to the higher rate, such
+        as 0.8 for the four-fifths rule.
+    reference : group or dict, default=None
+        The group that each other group is compared with, such as ``"male"``; with a limit for each
+        attribute ``{"sex": "male"}``. Disparities then have a sign: below 0 the other group is
+        lower. None compares all pairs.
 
     Attributes
     ----------
@@ -80,13 +90,22 @@ class DisparityMonitor(LateLabels):
     evidence_ : float
         Evidence against the limit, natural logarithm; an alarm is raised at
         ``-log(1 - confidence)``.
+    status_ : {"pass", "fail", "inconclusive"}
+        "fail" after an alarm. "pass" if it is shown that the disparity, as a mean since the first
+        batch, is within the limit; the chance that it is ever shown wrongly is at most 1 -
+        ``confidence``. With ``reference_batches`` it is never "pass".
     rates_ : dict of str to dict of str to float
         Each rate of each group, over all rows.
+    impact_ratios_ : dict of str to dict of str to float
+        Each rate over that of the reference group, or without one over the highest rate.
+    new_groups_ : list of (batch, attribute, group)
+        The groups that came later than the first batch and were not named by ``groups``.
     n_rows_, n_batches_ : int
         What has been read.
     history_ : list of (batch, disparity, standard error, evidence, attribute)
-        At most 512 batches over time; the disparity is that of about the last ten blocks. With a
-        limit for each attribute, a batch has one entry for each; otherwise the attribute is "".
+        At most 512 batches over time; the disparity is that of about the last ten blocks, with
+        ``min_ratio`` the ratio. With a limit for each attribute, a batch has one entry for each;
+        otherwise the attribute is "".
 
     See Also
     --------
@@ -97,10 +116,11 @@ class DisparityMonitor(LateLabels):
     -----
     Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
     an approximation. Memory does not depend on the length of the stream. A change to twice the
-    limit is what the monitor is tuned for. With ``reference`` nothing is found before so many
-    batches have been read, and a disparity that grows slowly, by less than the limit within the
-    reference, is not found. A group that comes later has no evidence against it, and it takes part
-    in what is bet from its first batch on, so it makes no false alarm more likely.
+    limit, or to the square of ``min_ratio``, is what the monitor is tuned for. With
+    ``reference_batches`` nothing is found before so many batches have been read, and a disparity
+    that grows slowly, by less than the limit within them, is not found. A group that comes later
+    has no evidence against it, and it takes part in what is bet from its first batch on, so it
+    makes no false alarm more likely.
 
     References
     ----------
@@ -126,34 +146,40 @@ class DisparityMonitor(LateLabels):
     def __init__(
         self,
         constraint: str = "demographic_parity",
-        max_disparity: Limit = 0.05,
+        max_disparity: Limit | None = None,
         confidence: float = 0.95,
         *,
         groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         horizon: int = 1000,
         min_rows: int = 50,
         pos_label: ClassLabel = 1,
-        reference: int | None = None,
+        reference_batches: int | None = None,
+        min_ratio: Limit | None = None,
+        reference: ClassLabel | Mapping[str, Any] = None,
     ) -> None:
         if constraint not in _RULES:
             raise ValueError(
                 f"constraint must be one of {listed(_RULES)}, got {constraint!r}."
                 f"{did_you_mean(constraint, _RULES)}"
             )
-        check_limits(max_disparity, groups)
+        self.max_disparity = limit_on_difference(max_disparity, min_ratio, reference_batches)
+        self.min_ratio = min_ratio
+        check_limits(self._limit, groups, "max_disparity" if min_ratio is None else "min_ratio")
+        check_reference(reference, self._limit)
         check_probability(confidence, "confidence")
         kind_of(pos_label, "pos_label")
         check_number(horizon, "horizon", 1, _MOST, kind=Integral)
         check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
-        self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
+        self.constraint, self.confidence, self.reference = constraint, confidence, reference
         self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
-        if reference is not None:
-            check_number(reference, "reference", 1, self.horizon, kind=Integral)
-        self.pos_label, self.reference = pos_label, reference and int(reference)
+        if reference_batches is not None:
+            check_number(reference_batches, "reference_batches", 1, self.horizon, kind=Integral)
+        self.pos_label, self.reference_batches = pos_label, reference_batches
         self._spec = LABEL_METRICS[f"{constraint}_difference"]
         self.alarm_: Alarm | None = None
         self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
         self.history_: list[tuple[Any, float, float, float, str]] = []
+        self.new_groups_: list[NewGroup] = []
         self._stride, self._names, self._attributes = 1, [], []
         self._first: dict[int, Any] = {}  # the batch id of each start that is kept
         self._last_id: Any = None
@@ -168,7 +194,10 @@ class DisparityMonitor(LateLabels):
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
         found = "no alarm" if self.alarm_ is None else f"alarm at batch {self.alarm_.batch}"
-        return f"DisparityMonitor({self.constraint!r}, {self.max_disparity!r}): {read}, {found}"
+        limit = (
+            f"{self.max_disparity!r}" if self.min_ratio is None else f"min_ratio={self.min_ratio}"
+        )
+        return f"DisparityMonitor({self.constraint!r}, {limit}): {read}, {found}"
 
     def update(
         self,
@@ -212,7 +241,7 @@ class DisparityMonitor(LateLabels):
                 y_true if self._spec.uses_y_true else None,
                 y_pred,
                 sensitive_features,
-                intersectional=not isinstance(self.max_disparity, Mapping),
+                intersectional=not isinstance(self._limit, Mapping),
                 pos_label=self.pos_label,
             )
             counts = self._placed(table, number)
@@ -264,6 +293,7 @@ class DisparityMonitor(LateLabels):
         made._windows = parts[0].merged(parts[1])
         made._counts = taken[0][1] + taken[1][1]
         made.n_rows_ = self.n_rows_ + other.n_rows_
+        made.new_groups_ = _first_events([*self.new_groups_, *other.new_groups_])
         made.n_batches_ = max(made._first, default=-1) + 1
         made._last_id = made._first.get(made.n_batches_ - 1)
         if made.n_batches_:
@@ -274,8 +304,8 @@ class DisparityMonitor(LateLabels):
         """Return the counts of a batch in the order of the monitor's groups."""
         cells = table.groups.cells
         names, attributes = list(cells.names), [""] * len(cells.names)
-        if isinstance(self.max_disparity, Mapping):
-            limits_of_attributes(self.max_disparity, cells)  # they are those of the batch
+        if isinstance(self._limit, Mapping):
+            limits_of_attributes(self._limit, cells)  # they are those of the batch
             attributes = np.repeat(cells.levels.attributes, np.diff(cells.offsets)).tolist()
         keys = list(zip(attributes, names, strict=True))
         strangers = list(dict.fromkeys(keys)) if not self._names else self._strangers(keys)
@@ -294,7 +324,11 @@ class DisparityMonitor(LateLabels):
         """Compare more groups from a batch on: against them there is no evidence yet."""
         before, keys = copy(self), [*self._keys, *strangers]
         check_keys(keys)  # before the warning
+        made = copy(self)
+        made._begin(keys)  # raises where the reference group is missing
         warn_of_groups(strangers, len(self._names), number)
+        if self._names:
+            self.new_groups_ = self.new_groups_ + [NewGroup(number, *key) for key in strangers]
         self._begin(keys)
         self._windows, self._counts = self._taken_over(before)
 
@@ -302,7 +336,7 @@ class DisparityMonitor(LateLabels):
         """Return what another monitor knows, about the groups and pairs of this one."""
         counts = np.zeros_like(self._counts)
         if not other._names:
-            windows = Windows(len(self._pairs), self.horizon, self.reference)
+            windows = self._empty_windows()
             for number in other._first:
                 windows.start(number)
             return windows, counts
@@ -321,7 +355,8 @@ class DisparityMonitor(LateLabels):
         self.n_rows_ += round(counts.sum() / len(set(self._attributes)))
         sums = np.array([self._sums(counts, rate) for rate in self._spec.rates])
         rate, i, j = self._pairs.T
-        self._windows.add(np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1), self.min_rows)
+        of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
+        self._windows.add(of_pairs, self.min_rows, self._limits)
 
     def _look(self, number: Any) -> None:
         """Weigh the evidence after a batch."""
@@ -329,6 +364,8 @@ class DisparityMonitor(LateLabels):
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
             rate, i, j = self._pairs[pair].tolist()
             size, error = self._windows.estimate(start, pair)
+            if self.min_ratio is not None:
+                size = self._limits[pair] - size
             higher, lower = (i, j) if sign > 0 else (j, i)
             first = self._first[int(self._windows.starts[start])]
             names = self._names[higher], self._names[lower]
@@ -354,17 +391,10 @@ class DisparityMonitor(LateLabels):
         elif len(self._first) > self.horizon + 1:
             del self._first[list(self._first)[1]]
 
-    def _recent(self, attribute: str) -> tuple[float, float]:
-        """Return the largest difference of about the last ten blocks, and its standard error."""
-        if not self._names:
-            return np.nan, np.nan
-        own = np.array(self._attributes)[self._pairs[:, 1]] == attribute
-        known = self._windows.known[own]
-        rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
-        rates = known[:, :, 0] / rows
-        gaps = np.abs(rates[:, 0] - rates[:, 1])
-        if np.isnan(gaps).all():
-            return np.nan, np.nan
-        worst = int(np.nanargmax(gaps))
-        error = np.sqrt((rates[worst] * (1 - rates[worst]) / rows[worst]).sum())
-        return float(gaps[worst]), float(error)
+
+def _first_events(events: list[NewGroup]) -> list[NewGroup]:
+    """Return the first event of each group, in order."""
+    found: dict[tuple[str, str], NewGroup] = {}
+    for event in sorted(events, key=lambda one: one.batch):
+        found.setdefault(event[1:], event)
+    return list(found.values())

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
-from abc import ABC, abstractmethod
+import os
+import zlib
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
-from skfair.groups.limits import Limit
-from skfair.metrics.label_rates import RATES
-from skfair.metrics.labels import LabelSpec
-from skfair.monitoring.batches import check_keys, checked_batch, kind_of
+from skfair.monitoring.batches import checked_batch, kind_of
+from skfair.monitoring.pairs import ComparedPairs
 from skfair.monitoring.windows import Windows, checked_numbers
+from skfair.utils.files import replacing
 from skfair.utils.text import check_text
 from skfair.utils.validation import check_number
 
@@ -53,7 +55,8 @@ class Alarm(NamedTuple):
     higher, lower : str
         The groups with the higher and the lower rate.
     disparity, standard_error : float
-        The difference since then; with ``reference`` how much larger it is than before.
+        The difference since then; with ``reference_batches`` how much larger it is than before,
+        with ``min_ratio`` the ratio of the lower to the higher rate.
     """
 
     batch: Any
@@ -65,78 +68,37 @@ class Alarm(NamedTuple):
     standard_error: float
 
 
-class StoredMonitor(ABC):
+class NewGroup(NamedTuple):
+    """A group that a monitor did not expect.
+
+    Attributes
+    ----------
+    batch : int, str, date or datetime
+        The first batch with rows of it.
+    attribute : str
+        Its attribute if each has a limit, else "".
+    group : str
+        Its name.
+    """
+
+    batch: Any
+    attribute: str
+    group: str
+
+
+class StoredMonitor(ComparedPairs):
     """The state of a monitor, which can be written down and read again."""
 
-    constraint: str
-    max_disparity: Limit
-    confidence: float
-    horizon: int
     min_rows: int
-    reference: int | None
     pos_label: Any
     alarm_: Alarm | None
-    evidence_: float
-    n_rows_: int
-    n_batches_: int
-    history_: list[tuple[Any, float, float, float, str]]
-    _spec: LabelSpec
     _stride: int
-    _names: list[str]
-    _attributes: list[str]
     _first: dict[int, Any]
     _last_id: Any
-    _pending: dict[Any, tuple[Any, dict[str, str]]]
 
     @abstractmethod
     def __init__(self, *args: Any, groups: Any = None, **kwargs: Any) -> None:
         """Take the settings that were stored."""
-
-    def _begin(self, keys: list[tuple[str, str]]) -> None:
-        """Start with groups: (attribute, name), the attribute is empty if there is one limit."""
-        check_keys(keys)
-        self._attributes, self._names = [a for a, _ in keys], [name for _, name in keys]
-        limits = np.array([self._limits_by_attribute.get(a, np.nan) for a in self._attributes])
-        # Pairs are in the order of the names, so that those of two monitors are alike.
-        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
-        i, j = (order[one] for one in np.triu_indices(order.size, 1))
-        attributes = np.array(self._attributes)
-        is_compared = (attributes[i] == attributes[j]) & np.isfinite(limits[i])
-        i, j = i[is_compared], j[is_compared]
-        n_rates = len(self._spec.rates)
-        # (n_pairs, 3): number of the rate, and of both groups
-        self._pairs: IntArray = np.stack(
-            [np.repeat(np.arange(n_rates), i.size), np.tile(i, n_rates), np.tile(j, n_rates)],
-            axis=1,
-        )
-        self._limits = limits[self._pairs[:, 1]]
-        self._counts: FloatArray = np.zeros((len(keys), 2, 2))
-        self._windows = Windows(len(self._pairs), self.horizon, self.reference)
-
-    @property
-    def _keys(self) -> list[tuple[str, str]]:
-        return list(zip(self._attributes, self._names, strict=True))
-
-    @property
-    def _limits_by_attribute(self) -> dict[str, float]:
-        """The limit of each attribute that has one; that of the empty name if there is one."""
-        if not isinstance(self.max_disparity, Mapping):
-            return {"": self.max_disparity}
-        return {a: limit for a, limit in self.max_disparity.items() if limit is not None}
-
-    @property
-    def rates_(self) -> dict[str, dict[str, float]]:
-        """Each rate of each group, over all rows."""
-        found = {}
-        for rate in self._spec.rates:
-            hits, rows = self._sums(self._counts, rate) if self._names else (np.empty(0),) * 2
-            values = np.where(rows > 0, hits / np.where(rows > 0, rows, 1), np.nan).tolist()
-            found[rate] = dict(zip(self._names, values, strict=True))
-        return found
-
-    def _sums(self, counts: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
-        above, below = (np.array(entries) for entries in RATES[rate][:2])
-        return (counts * above).sum(axis=(1, 2)), (counts * below).sum(axis=(1, 2))
 
     def to_json(self) -> str:
         """Return the state as JSON.
@@ -156,7 +118,8 @@ class StoredMonitor(ABC):
             "history": [[None if x != x else x for x in point] for point in self.history_],
             "first": list(self._first.items()),
             "last_id": self._last_id,
-            "pending": [[one, *noted] for one, noted in self._pending.items()],
+            "new_groups": self.new_groups_,
+            "pending": self._pending_by_kind(),
         }
         if self._names:
             state |= {"counts": self._counts.tolist(), "windows": self._windows.to_dict()}
@@ -169,6 +132,45 @@ class StoredMonitor(ABC):
             ) from error
         check = _check_sum(json.loads(text, parse_int=float))
         return f'{{"version": {_VERSION}, "check_sum": "{check}", "state": {text}}}'
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, which is replaced as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file that :meth:`load` reads; one that ends in ``.gz`` is compressed.
+        """
+        text = self.to_json().encode()
+        with replacing(path) as beside, beside.open("wb") as file:
+            # The time is left out, so that the same state is the same file.
+            file.write(gzip.compress(text, mtime=0) if Path(path).suffix == ".gz" else text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return a monitor in the state that was saved to a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        monitor : DisparityMonitor
+            It goes on where the other one stopped.
+        """
+        whole = Path(path).read_bytes()
+        try:
+            text = (gzip.decompress(whole) if Path(path).suffix == ".gz" else whole).decode()
+        except (EOFError, OSError, ValueError, zlib.error) as error:
+            raise ValueError(
+                f"{str(path)!r} is not the file of a monitor ({error!r:.100}). Pass what save "
+                "wrote."
+            ) from error
+        return cls.from_json(text)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -207,8 +209,9 @@ class StoredMonitor(ABC):
         if state["alarm"] is not None:
             self._restore_alarm(Alarm(*state["alarm"]))
         self._restore_history(state["history"])
-        for one, label, groups in state["pending"]:
-            self._restore_pending(one, label, groups)
+        for label, groups, ids in state["pending"]:
+            self._restore_pending(label, groups, ids)
+        self._restore_new_groups(state["new_groups"])
 
     def _restore_batches(self, first: list[Any], last: Any) -> None:
         """Take over the numbers or times of the batches that are kept, which are in order."""
@@ -261,68 +264,46 @@ class StoredMonitor(ABC):
         if not all(point[0] <= self._last_id for point in self.history_):
             raise ValueError("The history is not that of batches that were read.")
 
-    def _restore_pending(self, one: Any, label: Any, groups: Any) -> None:
-        """Take over a prediction that waits for its label."""
-        for value in (one, label):
-            kind_of(value, "A prediction that waits")
+    def _restore_pending(self, label: Any, groups: Any, ids: list[Any]) -> None:
+        """Take over predictions that wait for their labels: those of one kind."""
+        kind_of(label, "A prediction that waits")
         _texts([*groups, *groups.values()], 2 * len(groups))
-        limit = self.max_disparity
+        limit = self._limit
         is_known = groups.keys() == limit.keys() if isinstance(limit, Mapping) else bool(groups)
-        if one in self._pending or not is_known:
-            raise ValueError(f"The prediction of id {one!r} is twice, or has other attributes.")
-        self._pending[one] = (label, dict(groups))
+        kind = (label, dict(groups))
+        for one in ids:
+            kind_of(one, "The id of a prediction that waits")
+            if one in self._pending or not is_known:
+                raise ValueError(f"The prediction of id {one!r} is twice, or has other attributes.")
+            self._pending[one] = kind
 
-    def _weigh(self) -> tuple[int, int, float]:
-        """Set the evidence; return where most of it is: start, pair and direction."""
-        if not self._names or not self._windows.watched.any():
-            return 0, 0, 1.0
-        self.evidence_, start, pair, sign = self._windows.log_total(self._limits)
-        return start, pair, sign
+    def _restore_new_groups(self, events: list[Any]) -> None:
+        """Take over when groups came that were not expected."""
+        self.new_groups_ = [NewGroup(batch, *_texts(key, 2)) for batch, *key in events]
+        for event in self.new_groups_:
+            kind_of(event.batch, "The batch of a new group")
+            if event[1:] not in self._keys or not event.batch <= self._last_id:
+                raise ValueError("A new group is not a group of the monitor.")
 
-    def to_prometheus(self) -> str:
-        """Return the state as text for Prometheus.
-
-        Returns
-        -------
-        text : str
-            One gauge in a line. With a limit for each attribute, ``skfair_disparity`` and
-            ``skfair_max_disparity`` have the label ``attribute``.
-        """
-        rule = f'constraint="{self.constraint}"'
-        lines = [
-            f"skfair_rows_total{{{rule}}} {self.n_rows_}",
-            f"skfair_batches_total{{{rule}}} {self.n_batches_}",
-            f"skfair_evidence{{{rule}}} {self.evidence_}",
-            f"skfair_alarm{{{rule}}} {int(self.alarm_ is not None)}",
-        ]
-        limits = self._limits_by_attribute
-        of_each = {a: f'{rule},attribute="{_escaped(a)}"' if a else rule for a in limits}
-        for a, limit in limits.items():
-            lines.append(f"skfair_max_disparity{{{of_each[a]}}} {limit}")
-        for _, disparity, _, _, a in self.history_[-len(limits) :]:
-            lines.append(f"skfair_disparity{{{of_each[a]}}} {disparity}")
-        for rate, values in self.rates_.items():
-            for name, value in values.items():
-                lines.append(
-                    f'skfair_rate{{{rule},rate="{rate}",group="{_escaped(name)}"}} {value}'
-                )
-        return "\n".join(lines) + "\n"
+    def _pending_by_kind(self) -> list[list[Any]]:
+        """Return the ids that wait by prediction and groups, which are written once for all."""
+        kinds: dict[int, list[Any]] = {}
+        for one, kind in self._pending.items():
+            kinds.setdefault(id(kind), [*kind, []])[2].append(one)
+        return list(kinds.values())
 
     def _settings(self) -> dict[str, Any]:
         return {
             "constraint": self.constraint,
             "max_disparity": self.max_disparity,
+            "min_ratio": self.min_ratio,
             "confidence": self.confidence,
             "horizon": self.horizon,
             "min_rows": self.min_rows,
+            "reference_batches": self.reference_batches,
             "reference": self.reference,
             "pos_label": self.pos_label,
         }
-
-
-def _escaped(name: str) -> str:
-    """Return a name as a label of Prometheus."""
-    return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _read(text: str) -> Any:

@@ -23,6 +23,12 @@ If the limit is on the change against a reference, D is compared with A' / W' of
 the start. Then J stands for W and I, and :math:`J (A / W - A' / W')` for A, where 1 / J is the
 variance of that change. That is the likelihood of all differences from the reference, so it may be
 looked at alike.
+
+If the limit is on a ratio r, D is :math:`(r p - q) / p` of an ordered pair of rates p and q, above
+0 if q is less than r times p. The p in the denominator is that of earlier blocks. The limit of D is
+0, and an excess of r - r^2, a ratio of r^2, is what most is bet on.
+
+The opposite bets, that D is below the limit, tell whether a limit is kept.
 """
 
 from __future__ import annotations
@@ -82,7 +88,9 @@ class Windows:
     # Number of batches among which most of the weight is shared, and of the starts that are kept
     horizon: int
     # Number of batches before a start that it is compared with; None for the limit alone
-    reference: int | None = None
+    reference_batches: int | None = None
+    # Whether pairs are ordered, and limits are those of ratios: of the second rate to the first
+    is_ratio: bool = False
     # (n_starts,): number of the batch that each start came before
     starts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     # (n_starts, 3, n_pairs): A, W and I
@@ -110,13 +118,13 @@ class Windows:
         """Add a start before batch ``number``; the oldest but the first is forgotten."""
         nothing = np.zeros((1, 3, self.n_pairs))
         earlier = nothing
-        if self.reference is not None:
-            at = np.flatnonzero(self.starts == number - self.reference)
+        if self.reference_batches is not None:
+            at = np.flatnonzero(self.starts == number - self.reference_batches)
             if at.size:
                 earlier = self.sums[at]
         self.before = np.concatenate([self.before, earlier])
         likely = np.full((1, self.n_pairs), 0.5)
-        if self.reference is None and self.starts.size:
+        if self.reference_batches is None and self.starts.size:
             z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], 1e-300))
             likely[0] = special.ndtr(z)
         self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
@@ -129,27 +137,34 @@ class Windows:
             self.before, self.leaning = self.before[kept], self.leaning[kept]
             self.watched = self.watched[kept]
 
-    def add(self, counts: FloatArray, min_rows: int) -> None:
-        """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2)."""
+    def add(self, counts: FloatArray, min_rows: int, limits: float | FloatArray = 1.0) -> None:
+        """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2).
+
+        The limits of the pairs matter if they are those of ratios.
+        """
         self.waiting += counts
         full = np.flatnonzero(self.waiting[:, :, 1].min(axis=1) >= min_rows)
         if not full.size:
             return
         block, earlier = self.waiting[full], self.known[full]
         hits, rows = block[:, :, 0], block[:, :, 1]
-        weight = 1 / (_spread(earlier) / rows).sum(axis=1)
+        factors = np.ones((full.size, 2))  # of both rates in D
+        if self.is_ratio:
+            factors[:, 0] = np.broadcast_to(limits, self.n_pairs)[full]
+            factors /= _smoothed(earlier)[:, :1]
+        weight = 1 / (factors**2 * _spread(earlier) / rows).sum(axis=1)
         spread = (1 - _OWN) * _spread(earlier + block) + _OWN * _spread(block)
-        rates = hits / rows
+        rates = factors * hits / rows
         self.sums[:, 0, full] += weight * (rates[:, 0] - rates[:, 1])
         self.sums[:, 1, full] += weight
-        self.sums[:, 2, full] += weight**2 * (spread / rows).sum(axis=1)
+        self.sums[:, 2, full] += weight**2 * (factors**2 * spread / rows).sum(axis=1)
         self.known[full] = _DECAY * earlier + block
         self.waiting[full] = 0.0
 
     def compared(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return A, W and I of what is limited: the difference, or its change."""
         weighted, weight, information = self.sums.transpose(1, 0, 2)
-        if self.reference is None:
+        if self.reference_batches is None:
             return weighted, weight, information
         old, old_weight, old_information = self.before.transpose(1, 0, 2)
         variance = _quotient(information, weight**2) + _quotient(old_information, old_weight**2)
@@ -162,16 +177,34 @@ class Windows:
 
         The shape is (2, n_starts, n_pairs). Each pair may have its limit.
         """
-        limit = np.broadcast_to(limits, self.n_pairs)[pairs]
+        limit, size = (one[pairs] for one in self._limits_and_sizes(limits))
         weighted, weight, information = (one[:, pairs] for one in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
-        return np.stack(
-            [
-                np.log(share * part)
-                + log_evidence(sign * weighted - limit * weight, information, limit)
-                for sign, part in ((1.0, leaning), (-1.0, 1 - leaning))
-            ]
-        )
+        if self.is_ratio:
+            leaning = np.ones_like(leaning)
+        with np.errstate(divide="ignore"):
+            return np.stack(
+                [
+                    np.log(share * part)
+                    + log_evidence(sign * weighted - limit * weight, information, size)
+                    for sign, part in ((1.0, leaning), (-1.0, 1 - leaning))
+                ]
+            )
+
+    def log_kept(self, limits: float | FloatArray) -> FloatArray:
+        """Return the log of the evidence that each pair keeps its limit, since its first rows."""
+        limit, size = self._limits_and_sizes(limits)
+        weighted, weight, information = (one[0] for one in self.compared())
+        found = [
+            log_evidence(limit * weight - sign * weighted, information, size)
+            for sign in ((1.0,) if self.is_ratio else (1.0, -1.0))
+        ]
+        return np.asarray(np.min(found, axis=0))
+
+    def _limits_and_sizes(self, limits: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the limit of D of each pair, and what excess most is bet on."""
+        given = np.broadcast_to(np.asarray(limits, np.float64), self.n_pairs)
+        return (np.zeros_like(given), given * (1 - given)) if self.is_ratio else (given, given)
 
     def log_total(self, limits: float | FloatArray) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
@@ -210,7 +243,7 @@ class Windows:
     def merged(self, other: Windows) -> Windows:
         """Return the sums over the rows of both, which were watched side by side."""
         starts = np.union1d(self.starts, other.starts)
-        made = Windows(self.n_pairs, self.horizon, self.reference)
+        made = Windows(self.n_pairs, self.horizon, self.reference_batches, self.is_ratio)
         made.starts = starts
         made.sums, made.before = np.zeros((2, starts.size, 3, self.n_pairs))
         made.leaning = np.zeros((starts.size, self.n_pairs))
@@ -232,10 +265,10 @@ class Windows:
         more = replace(self, horizon=self.horizon + 1)  # so that no start is forgotten
         more.start(int(self.starts.max(initial=-1)) + 1)
         sums, before = more.sums[places], more.before[places]
-        if self.reference is not None:
+        if self.reference_batches is not None:
             # What came between two starts is what came since one but not since the other.
-            earlier = np.searchsorted(numbers, numbers - self.reference)
-            here = np.flatnonzero(numbers[earlier] == numbers - self.reference)
+            earlier = np.searchsorted(numbers, numbers - self.reference_batches)
+            here = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
             before[here] = sums[earlier[here]] - sums[here]
         return replace(
             self,
@@ -273,8 +306,9 @@ class Windows:
                 raise ValueError(f"{name} has more successes than rows.")
         if min(made.sums[:, 1:].min(initial=0), made.before[:, 1:].min(initial=0)) < 0:
             raise ValueError("sums have negative weights.")
-        if (np.abs(made.sums[:, 0]) > (1 + _ROUNDING) * made.sums[:, 1]).any():
-            raise ValueError("sums have a difference of rates beyond 1.")
+        largest = 2 * (n_rows + 1) if made.is_ratio else 1  # 1 / p, of rates that were never 0
+        if (np.abs(made.sums[:, 0]) > (1 + _ROUNDING) * largest * made.sums[:, 1]).any():
+            raise ValueError(f"sums have a difference of rates beyond {largest}.")
         return made
 
 
@@ -311,8 +345,13 @@ def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
 
 def _spread(counts: FloatArray) -> FloatArray:
     """Return p (1 - p) of successes and rows, shape (n, 2, 2): of each group, never 0."""
-    rates = (counts[:, :, 0] + 0.5) / (counts[:, :, 1] + 1)
+    rates = _smoothed(counts)
     return rates * (1 - rates)
+
+
+def _smoothed(counts: FloatArray) -> FloatArray:
+    """Return rates of successes and rows that are neither 0 nor 1."""
+    return (counts[..., 0] + 0.5) / (counts[..., 1] + 1)
 
 
 def _quotient(above: FloatArray, below: FloatArray) -> FloatArray:

@@ -698,6 +698,34 @@ def test_a_condition_is_decided_by_the_interval(file, frame, capsys):
     assert sum(line.startswith("::error title=skfair audit::") for line in lines) == 1
 
 
+def test_limits_have_options_of_their_own(file, frame, capsys):
+    """The four-fifths rule as people say it; both are conditions like others."""
+    rates = frame.groupby("sex")["approved"].apply(lambda one: (one == "yes").mean())
+    ratio, gap = rates.min() / rates.max(), rates.max() - rates.min()
+    given = ["audit", str(file), *USUAL, "--groups", "sex"]
+    for options, code in (
+        (["--min-ratio", f"{ratio + 0.2:.6f}"], 1),
+        (["--min-ratio", f"{ratio:.6f}".replace(".", ",")], 3),
+        (["--min-ratio", f"{ratio - 0.3:.6f}"], 0),
+        (["--max-disparity", "0.01"], 1),
+        (["--max-disparity", f"{gap + 0.2:.6f}"], 0),
+        (["--max-disparity", f"{gap + 0.2:.6f}", "--min-ratio", f"{ratio + 0.2:.6f}"], 1),
+        (["--min-ratio", "80"], 2),
+    ):
+        assert main([*given, *options]) == code, options
+    assert "--min-ratio" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", ["four-fifths", "adverse impact", "Local Law 144", "Fisher", "reference group"]
+)
+def test_the_words_of_newcomers_are_in_the_help(words, capsys):
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(words, text, re.IGNORECASE)
+
+
 def test_data_sets_are_not_written_over(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SKFAIR_DATA", str(tmp_path))
     (tmp_path / "datasets.json").write_text("{}")

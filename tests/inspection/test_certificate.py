@@ -105,7 +105,7 @@ def test_a_monitor_is_drawn_over_time():
 @pytest.mark.parametrize("reference", [None, 3])
 def test_a_limit_on_a_change_is_no_line_beside_the_disparity(reference):
     """A steady disparity of .3 has not changed, so nothing of it is above the limit of .05."""
-    monitor = DisparityMonitor(reference=reference)
+    monitor = DisparityMonitor(reference_batches=reference)
     for _ in range(8):
         monitor.update(None, [1, 1, 1, 1, 0, 1] * 100, ["f", "m", "f", "m", "f", "m"] * 100)
     assert (monitor.alarm_ is None) == (reference is not None)

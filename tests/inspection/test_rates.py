@@ -318,3 +318,38 @@ def test_wrong_arguments(sample):
         GroupRatesDisplay(values=[0.1, 0.2], **numbers)
     with pytest.raises(ValueError, match="group_names has 2, n_samples has 3"):
         GroupRatesDisplay(values=[[0.1, 0.2]], n_samples=[1, 2, 3], **numbers)
+
+
+def test_differences_from_a_reference_group(sample, render):
+    y_true, y_pred, group = sample
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, reference="b", rates=ALL_RATES
+    )
+    assert display.group_names == ["a", "c"]
+    for i, rate in enumerate(ALL_RATES):
+        a, b, c = (naive_rate(rate, y_true[group == g], y_pred[group == g]) for g in "abc")
+        assert_allclose(display.artists_[i].lines[0].get_xdata(), [a - b, c - b, 0])
+    report = group_report(y_true, y_pred, sensitive_features=group, reference="b")
+    low = report["selection_rate_difference_low"]
+    assert_allclose(display.low[0], [low["a"], low["c"]])
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels == [f"{one}\nn = {(group == one).sum()}" for one in "acb"]
+    assert display.ax_.get_xlabel().startswith("Difference from b (below 0: lower)")
+    assert display.ax_.get_xlim()[0] < 0
+    render(display)
+    sexes = np.where(np.arange(300) % 2, "f", "m")
+    both = {"letter": group, "sex": sexes}
+    crossed = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=both, reference={"letter": "b", "sex": "f"}
+    )
+    assert crossed.reference == "letter=b, sex=f"
+    with pytest.raises(ValueError, match="'zz' is a group of 0 attributes"):
+        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, reference="zz")
+    with pytest.raises(ValueError, match="one reference group"):
+        GroupRatesDisplay.from_predictions(
+            y_true,
+            y_pred,
+            sensitive_features=both,
+            intersectional=False,
+            reference={"letter": "b", "sex": "f"},
+        )

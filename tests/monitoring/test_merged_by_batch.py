@@ -35,7 +35,7 @@ def watched_by_two(is_read, **options):
         lambda worker, number: (number < 50) if worker == 0 else number >= 20,
     ],
 )
-@pytest.mark.parametrize("options", [{}, {"horizon": 25}, {"reference": 10}])
+@pytest.mark.parametrize("options", [{}, {"horizon": 25}, {"reference_batches": 10}])
 def test_batches_of_the_same_number_belong_together(is_read, options):
     left, right, both = watched_by_two(is_read, **options)
     for merged in (left.merge(right), right.merge(left)):

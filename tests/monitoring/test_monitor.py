@@ -262,21 +262,21 @@ def test_json_goes_on_where_it_stopped():
 def test_a_reference_limits_the_change_of_the_disparity():
     steady, change = [0.15] * 60, [0.15] * 30 + [0.25] * 30
     assert watched(steady).alarm_ is not None
-    assert watched(steady, reference=20).alarm_ is None
-    alarm = watched(change, reference=20).alarm_
+    assert watched(steady, reference_batches=20).alarm_ is None
+    alarm = watched(change, reference_batches=20).alarm_
     assert alarm.higher == "m"
     assert abs(alarm.since - 30) <= 2
     assert alarm.disparity == pytest.approx(0.1, abs=3 * alarm.standard_error)
-    fall = watched([0.15] * 30 + [0.05] * 30, reference=20).alarm_
+    fall = watched([0.15] * 30 + [0.05] * 30, reference_batches=20).alarm_
     assert fall.higher == "f"
 
 
 def test_a_longer_reference_finds_a_change_sooner():
     """It is known better what was normal; before there is a reference nothing is found."""
     change = [0.02] * 40 + [0.12] * 40
-    short, long = (watched(change, reference=m).alarm_.batch for m in (6, 40))
+    short, long = (watched(change, reference_batches=m).alarm_.batch for m in (6, 40))
     assert 40 <= long < short
-    assert watched([0.02] * 10 + [0.3] * 20, reference=30).alarm_ is None
+    assert watched([0.02] * 10 + [0.3] * 20, reference_batches=30).alarm_ is None
 
 
 def test_false_alarms_against_a_reference_are_rare():
@@ -296,7 +296,7 @@ def test_false_alarms_against_a_reference_are_rare():
 
 def test_a_reference_is_stored_and_merged():
     rng, groups = np.random.default_rng(0), ["f", "m"]
-    options = {"groups": groups, "reference": 10}
+    options = {"groups": groups, "reference_batches": 10}
     left, right, both = (DisparityMonitor(**options) for _ in range(3))
     for number in range(40):
         parts = [batch(rng, 0.1 if number < 25 else 0.2) for _ in range(2)]
@@ -304,9 +304,9 @@ def test_a_reference_is_stored_and_merged():
             monitor.update(None, y_pred, sex)
         both.update(None, *(np.concatenate(pair) for pair in zip(*parts, strict=True)))
         left = DisparityMonitor.from_json(left.to_json())
-    assert left.reference == 10
+    assert left.reference_batches == 10
     merged = left.merge(right)
-    assert merged.reference == 10
+    assert merged.reference_batches == 10
     assert merged.evidence_ == pytest.approx(both.evidence_, rel=0.1)
     with pytest.raises(ValueError, match="same settings"):
         left.merge(DisparityMonitor(groups=groups))
@@ -405,8 +405,8 @@ def test_batches_out_of_order_are_named(number, said):
         ({"horizon": 0}, "horizon"),
         ({"min_rows": 1}, "min_rows"),
         ({"groups": ["f"]}, "two groups or more"),
-        ({"reference": 0}, "reference"),
-        ({"reference": 11, "horizon": 10}, "reference"),
+        ({"reference_batches": 0}, "reference_batches"),
+        ({"reference_batches": 11, "horizon": 10}, "reference_batches"),
     ],
 )
 def test_bad_options_are_named(options, said):
@@ -653,7 +653,7 @@ def test_labels_of_several_attributes_may_come_later():
     assert set(crossed.rates_["true_positive_rate"]) == {"sex=f, age=o", "sex=m, age=y"}
 
 
-@pytest.mark.parametrize("options", [{}, {"groups": ["f", "m"]}, {"reference": 5}])
+@pytest.mark.parametrize("options", [{}, {"groups": ["f", "m"]}, {"reference_batches": 5}])
 def test_a_batch_without_rows_is_counted(options):
     """A day without decisions is a batch, also before the first row."""
     rng, empty = np.random.default_rng(0), np.empty(0)

@@ -31,7 +31,7 @@ def states():
     for rule, options in (
         ("demographic_parity", {"horizon": 4}),
         ("equalized_odds", {"max_disparity": {"sex": 0.05, "age": 0.2}}),
-        ("equal_opportunity", {"reference": 2}),
+        ("equal_opportunity", {"reference_batches": 2}),
         ("demographic_parity", {"groups": ["f", "m"]}),
     ):
         monitor = DisparityMonitor(rule, min_rows=20, **options)
@@ -40,7 +40,7 @@ def states():
             y_pred = rng.integers(0, 2, 200)
             if "horizon" in options:
                 y_pred = (groups == "m").astype(int)
-            day = date(2026, 1, 1 + k) if "reference" in options else k
+            day = date(2026, 1, 1 + k) if "reference_batches" in options else k
             monitor.update(rng.integers(0, 2, 200), y_pred, groups, batch=day)
         groups = {"sex": ["f", "m"], "age": ["o", "y"]}
         waiting = groups if "max_disparity" in options else ["f", "m"]

@@ -1,0 +1,239 @@
+"""What a monitor limits and says: ratios, a reference group, three outcomes, events, files."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from skfair.inspection import MonitorDisplay
+from skfair.monitoring import DisparityMonitor
+from skfair.monitoring.windows import Windows
+
+
+def stream(rates, n_batches=40, seed=0, n=1000, **options):
+    """Watch groups with the rates, which may depend on the batch."""
+    rng, monitor = np.random.default_rng(seed), DisparityMonitor(**options)
+    for number in range(n_batches):
+        now = rates(number) if callable(rates) else rates
+        group = rng.choice(list(now), n)
+        chance = np.array([now[one] for one in group])
+        monitor.update(None, (rng.random(n) < chance).astype(int), group)
+    return monitor
+
+
+def side_by_side(rates, limit, n_batches, is_ratio, n_streams=300, sizes=(300, 700)):
+    """Share of streams with an alarm, and of those that are ever shown to keep the limit."""
+    rng, windows = np.random.default_rng(1), Windows(n_streams, 50, None, is_ratio)
+    pairs, is_alarm, is_kept = np.arange(n_streams), False, False
+    for number in range(n_batches):
+        windows.start(number)
+        n = np.broadcast_to(sizes, (n_streams, 2))
+        counts = np.stack([rng.binomial(n, rates), n], axis=2).astype(float)
+        windows.add(counts, 50, limit)
+        if number % 5 == 4:
+            bets = windows.log_bets(limit, pairs)
+            is_alarm |= np.logaddexp.reduce(bets, axis=(0, 1)) >= np.log(20)
+            is_kept |= windows.log_kept(limit) >= np.log(20)
+    return np.mean(is_alarm), np.mean(is_kept), windows
+
+
+@pytest.mark.parametrize(
+    ("rates", "limit", "is_ratio"),
+    [
+        ((0.35, 0.3), 0.05, False),
+        ((0.3, 0.35), 0.05, False),
+        ((0.5, 0.4), 0.8, True),
+        ((0.05, 0.04), 0.8, True),
+        ((0.95, 0.76), 0.8, True),
+    ],
+)
+def test_at_the_limit_both_outcomes_are_rare(rates, limit, is_ratio):
+    """Neither an alarm nor a pass in more than 5% of streams, however often one looks."""
+    alarms, passes, windows = side_by_side(rates, limit, 200, is_ratio)
+    most = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 300)
+    assert alarms <= most
+    assert passes <= most
+    weighted, weight, information = windows.sums[0]
+    sign = -1 if rates[1] > rates[0] and not is_ratio else 1
+    z = (sign * weighted - (0 if is_ratio else limit) * weight) / np.sqrt(information)
+    assert abs(z.mean()) < 4 / np.sqrt(z.size)
+    assert z.std() < 1.15
+
+
+def test_away_from_the_limit_outcomes_are_certain():
+    assert side_by_side((0.3, 0.3), 0.05, 40, False)[:2] == (0.0, 1.0)
+    assert side_by_side((0.3, 0.42), 0.05, 40, False)[:2] == (1.0, 0.0)
+    assert side_by_side((0.3, 0.29), 0.8, 40, True)[:2] == (0.0, 1.0)
+    assert side_by_side((0.3, 0.18), 0.8, 40, True)[:2] == (1.0, 0.0)
+
+
+def test_status_says_what_is_known():
+    assert DisparityMonitor().status_ == "inconclusive"
+    assert stream({"f": 0.3, "m": 0.3}, 1, n=100).status_ == "inconclusive"
+    assert stream({"f": 0.3, "m": 0.31}).status_ == "pass"
+    assert stream({"f": 0.3, "m": 0.35}, 5).status_ == "inconclusive"
+    assert stream({"f": 0.3, "m": 0.5}).status_ == "fail"
+    assert stream({"f": 0.3, "m": 0.31}, groups=["f", "m", "x"]).status_ == "inconclusive"
+    assert stream({"f": 0.3, "m": 0.31}, reference_batches=5).status_ == "inconclusive"
+    found = [stream({"f": 0.3, "m": 0.3}, 15, confidence=c).status_ for c in (0.9, 1 - 1e-12)]
+    assert found == ["pass", "inconclusive"]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_smallest_ratio_is_a_limit_on_either_side(swapped):
+    def rates(number):
+        low = 0.3 if number < 15 else 0.18
+        return {"f": 0.3, "m": low} if swapped else {"f": low, "m": 0.3}
+
+    monitor = stream(rates, min_ratio=0.8)
+    alarm = monitor.alarm_
+    assert (alarm.higher, alarm.lower) == (("f", "m") if swapped else ("m", "f"))
+    assert 15 <= alarm.batch <= 20
+    assert alarm.disparity == pytest.approx(0.6, abs=4 * alarm.standard_error)
+    assert monitor.history_[-1][1] == pytest.approx(0.6, abs=0.05)
+    assert all(point[1] <= 1 for point in monitor.history_)
+    assert stream({"f": 0.3, "m": 0.28}, min_ratio=0.8).status_ == "pass"
+    # The same difference is a small ratio only among low rates.
+    assert stream({"f": 0.08, "m": 0.14}, min_ratio=0.8).status_ == "fail"
+    assert stream({"f": 0.74, "m": 0.8}, min_ratio=0.8).status_ == "pass"
+    lax = stream(rates, min_ratio=0.5)
+    assert lax.alarm_ is None
+
+
+def test_smallest_ratios_of_several_attributes():
+    rng = np.random.default_rng(0)
+    monitor = DisparityMonitor(min_ratio={"sex": 0.8, "age": 0.5})
+    for _ in range(40):
+        people = {"sex": rng.choice(["f", "m"], 1000), "age": rng.choice(["old", "young"], 1000)}
+        chance = 0.2 + 0.1 * (people["age"] == "old")
+        monitor.update(None, (rng.random(1000) < chance).astype(int), people)
+        monitor = DisparityMonitor.from_json(monitor.to_json())
+    assert monitor.status_ == "pass"
+    text = monitor.to_prometheus()
+    assert 'skfair_min_ratio{constraint="demographic_parity",attribute="age"} 0.5' in text
+    assert re.search(
+        r'skfair_ratio\{constraint="demographic_parity",attribute="age"\} 0\.[67]', text
+    )
+    assert 'skfair_status{constraint="demographic_parity",status="pass"} 1' in text
+    assert "max_disparity" not in text
+
+
+@pytest.mark.parametrize("wrong", [{"max_disparity": 0.1}, {"reference_batches": 3}])
+def test_there_is_one_limit(wrong):
+    with pytest.raises(ValueError, match="min_ratio is a limit of its own"):
+        DisparityMonitor(min_ratio=0.8, **wrong)
+    for odd in (0, 1, 1.2, "a", {"sex": 1.0}, {"sex": None}):
+        with pytest.raises((ValueError, TypeError), match="min_ratio"):
+            DisparityMonitor(min_ratio=odd)
+
+
+def test_with_a_reference_group_only_its_pairs_count_and_have_a_sign():
+    rates = {"f": 0.3, "m": 0.33, "x": 0.24}
+    assert stream(rates, 100).alarm_ is not None
+    against = stream(rates, 100, max_disparity=0.075, reference="f")
+    assert against.alarm_ is None
+    assert len(against._pairs) == 2
+    assert against.history_[-1][1] == pytest.approx(-0.06, abs=0.03)
+    alarm = stream(rates, 200, reference="m").alarm_
+    assert (alarm.higher, alarm.lower) == ("m", "x")
+    ratios = against.impact_ratios_["selection_rate"]
+    values = against.rates_["selection_rate"]
+    assert ratios == {one: values[one] / values["f"] for one in values}
+    highest = stream(rates, 5).impact_ratios_["selection_rate"]
+    assert max(highest.values()) == 1.0
+    ratio = stream(rates, 60, min_ratio=0.9, reference="m")
+    assert ratio.history_[-1][1] == pytest.approx(24 / 33, abs=0.1)
+
+
+def test_a_reference_group_is_stored_merged_and_checked():
+    rates = {"f": 0.3, "m": 0.33}
+    left, right = (stream(rates, 20, seed, reference="m", groups=["f", "m"]) for seed in (0, 1))
+    left = DisparityMonitor.from_json(left.to_json())
+    assert left.reference == "m"
+    merged = left.merge(right)
+    assert merged.history_[-1][1] < 0
+    assert merged.n_rows_ == 40_000
+    with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
+        DisparityMonitor(groups=["f", "m"], reference="male")
+    monitor = DisparityMonitor(reference="male")
+    with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
+        monitor.update(None, [0, 1], ["f", "m"])
+    assert (monitor.n_batches_, monitor._names) == (0, [])
+    limits = {"sex": 0.1, "age": 0.1}
+    with pytest.raises(ValueError, match="reference must be a dict"):
+        DisparityMonitor(max_disparity=limits, reference="m")
+    several = DisparityMonitor(max_disparity=limits, reference={"sex": "m"})
+    people = {"sex": ["f", "m", "x"] * 50, "age": ["a", "b", "c"] * 50}
+    several.update(None, [0, 1, 1] * 50, people)
+    assert len(several._pairs) == 2 + 3
+    crossed = DisparityMonitor(reference={"sex": "m", "age": "b"})
+    crossed.update(None, [0, 1, 1] * 50, people)
+    assert len(crossed._pairs) == 2
+
+
+def test_a_group_that_was_not_expected_is_an_event():
+    rng, monitor = np.random.default_rng(0), DisparityMonitor()
+    for number in range(6):
+        sex = rng.choice(["f", "m", "x"][: 2 + (number >= 4)], 300)
+        if number == 4:
+            with pytest.warns(UserWarning, match="did not know"):
+                monitor.update(None, rng.integers(0, 2, 300), sex)
+        else:
+            monitor.update(None, rng.integers(0, 2, 300), sex)
+    assert [tuple(one) for one in monitor.new_groups_] == [(4, "", "x")]
+    again = DisparityMonitor.from_json(monitor.to_json())
+    assert again.new_groups_ == monitor.new_groups_
+    assert 'skfair_new_groups_total{constraint="demographic_parity"} 1' in again.to_prometheus()
+    assert monitor.merge(again).new_groups_ == monitor.new_groups_
+    assert DisparityMonitor(groups=["f", "m"]).new_groups_ == []
+
+
+@pytest.mark.parametrize("name", ["state.json", "state.json.gz"])
+def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
+    """A hundred thousand predictions of two attributes wait; each takes the room of its id."""
+    rng, n = np.random.default_rng(0), 100_000
+    limits = {"sex": 0.05, "age": 0.1}
+    monitor = DisparityMonitor("equal_opportunity", limits)
+    people = {"sex": rng.choice(["f", "m"], n), "age": rng.choice(["old", "young"], n)}
+    ids, y_pred, y_true = np.arange(n), rng.integers(0, 2, n), rng.integers(0, 2, n)
+    monitor.add_predictions(ids, y_pred, people)
+    path = tmp_path / name
+    monitor.save(path)
+    assert path.stat().st_size < n * (4 if name.endswith("gz") else 8)
+    assert len(monitor._kinds()) == 8
+    again = DisparityMonitor.load(path)
+    again.save(path)
+    again = DisparityMonitor.load(path)
+    again.add_labels(ids[::-1], y_true[::-1])
+    direct = DisparityMonitor("equal_opportunity", limits)
+    direct.update(y_true, y_pred, people)
+    assert again.rates_ == direct.rates_
+    assert json.loads(again.to_json())["state"]["pending"] == []
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match="monitor"):
+        DisparityMonitor.load(path)
+    with pytest.raises(FileNotFoundError):
+        DisparityMonitor.load(tmp_path / "none.json")
+
+
+def test_what_waits_keeps_its_kind():
+    """Rows of one kind share an object; what differs in one part does not."""
+    monitor = DisparityMonitor("equal_opportunity")
+    monitor.add_predictions(["a", "b"], [1, 1], {"sex": ["f", "f"]})
+    monitor.add_predictions(["c", "d"], [0, 1], {"sex": ["f", "m"]})
+    assert monitor._pending["a"] is monitor._pending["b"]
+    assert len(monitor._kinds()) == 3
+    assert [monitor._pending[one] for one in "cd"] == [(0, {"sex": "f"}), (1, {"sex": "m"})]
+
+
+def test_signed_disparities_and_ratios_are_drawn():
+    signed = stream({"f": 0.3, "m": 0.4}, 20, reference="m", max_disparity=0.2)
+    display = MonitorDisplay.from_monitor(signed)
+    assert display.ax_.get_ylabel() == "Difference from m (0 is parity)"
+    assert display.line_.get_ydata()[-1] < 0
+    lines = [line.get_ydata()[0] for line in display.ax_.lines if line is not display.line_]
+    assert lines == [0.2, -0.2]
+    ratio = MonitorDisplay.from_monitor(stream({"f": 0.38, "m": 0.4}, 20, min_ratio=0.8))
+    assert ratio.ax_.get_ylabel() == "Ratio to highest rate (1 is parity)"
+    assert ratio.ax_.lines[1].get_ydata()[0] == 0.8
