@@ -1,9 +1,9 @@
 """Training rows in blocks: what is kept of each, and the table that stands for all of them.
 
-Rows of the same groups, class and stratum are of one *kind*. Rules, classes and weights depend on
-the kind only, so a block keeps X and the number of the kind of each row; and all that a fit has to
-know beforehand (groups, empty cells, rates as functions of cells) is read from a table of all
-kinds. It is as long as there are kinds, not rows.
+Rows of the same groups, class and stratum are of one *kind*. Constraints, classes and weights
+depend on the kind only, so a block keeps X and the number of the kind of each row; and all that a
+fit has to know beforehand (groups, empty cells, rates as functions of cells) is read from a table
+of all kinds. It is as long as there are kinds, not rows.
 """
 
 from __future__ import annotations

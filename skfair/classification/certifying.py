@@ -1,8 +1,8 @@
 """ConstrainedERMClassifier with ``confidence``: prices on all rows, or a model of one half.
 
-Where scores are linear and the loss is logistic, the model without rules is a logistic regression,
-and its decisions are certified as those of FairDecisionClassifier. Whatever else is trained under
-its rules is certified as a whole.
+Where scores are linear and the loss is logistic, the model without constraints is a logistic
+regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is
+trained under its constraints is certified as a whole.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def certified(
     X: MatrixLike,
     given: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
-    """Return the fitted attributes of decisions that can be shown to keep limits for new people.
+    """Return the fitted attributes of decisions that can be shown to keep limits for unseen data.
 
-    There are none if no rule is active.
+    There are none if no constraint is active.
     """
     in_memory(data)
     check_no_floors(estimator.min_rate, estimator.selection_rate)
@@ -121,7 +121,7 @@ def takes_parts(estimator: Any) -> bool:
         return True  # the method says what is wrong
     if any(rule.within_strata for rule in rules):
         raise AttributeError(
-            "A rule within strata needs control_features in fit, and partial_fit has none. Use "
+            "A constraint within strata needs control_features in fit; partial_fit has none. Use "
             f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
         )
     if not solver.can_advance:

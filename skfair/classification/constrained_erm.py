@@ -56,15 +56,16 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     .. math:: \min_\theta \; \frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i)
        + \frac{\alpha}{2} \lVert \theta \rVert^2,
 
-    under one or several fairness rules. With ``enforce="strict"`` the disparity that is bounded by
-    ``max_disparity`` is that of the predictions themselves on the training data, as measured by
+    under one or several fairness constraints. With ``enforce="strict"`` the disparity that is
+    limited by ``max_disparity`` is that of the predictions themselves on the training data, as
+    measured by
     :mod:`skfair.metrics`; on other data the noise of sampling adds to it. Predictions are
     deterministic and do not need the group.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="demographic_parity"
-        The rules: "demographic_parity", "equal_opportunity", "false_positive_parity",
+        The constraints: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "equalized_odds", "accuracy_parity", "loss_parity", "positive_loss_parity",
         "class_loss_parity", "bounded_group_loss", "excess_loss", "mean_excess_loss",
         "mean_score_parity", or objects of :mod:`skfair.constraints`, which have parameters of their
@@ -88,9 +89,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
           more), else "alm".
         - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
         - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
-        - "plada_stochastic", "multiplier_model": for very many rules, on batches.
+        - "plada_stochastic", "multiplier_model": for very many constraints, on batches.
         - "alm", "ssl_alm", "ghost", "ssw", "sgd", "penalty": the stochastic ones of [2]_; "sgd"
-          ignores the rules.
+          ignores the constraints.
 
         An object of :mod:`skfair.solvers` has its own parameters, and ``paper()`` presets.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
@@ -112,9 +113,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
     min_rate : float or "as before", default=None
-        No group's rate may be below: the true positive rate if a rule looks at the positives, alone
-        or beside the negatives as equalized odds does, else the selection rate. "as before" means
-        that of the classifier without rules.
+        No group's rate may be below: the true positive rate if a constraint looks at the positives,
+        alone or beside the negatives as equalized odds does, else the selection rate. "as before"
+        means that of the classifier without constraints.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
 
@@ -131,13 +132,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_ : float
-        Strict disparity on the training data, the largest of all rules.
+        Strict disparity on the training data, the largest of all constraints.
     train_disparities_ : dict of str to float
-        Strict disparity of each rule.
+        Strict disparity of each constraint.
     disparity_by_group_ : dict of str to float
         How far each group's rate (or loss) is from the overall one on the training data.
     multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter bound (the accuracy, if
+        Signed multipliers: what the objective loses per unit of a tighter limit (the accuracy, if
         the solution was refined); positive at an upper bound, negative at a lower one.
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint compares.
@@ -153,7 +154,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         Number of smooth problems that were solved.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to keep the limits.
+        "no_solution" if nothing could be shown to satisfy the limits.
     decisions_ : FairDecisionClassifier
         With ``Certificate(by="cross")``: models of folds and prices, in place of
         weights and multipliers.
@@ -270,7 +271,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
     ) -> ConstrainedERMClassifier:
-        """Fit the model under its rules.
+        """Fit the model under its constraints.
 
         Parameters
         ----------
@@ -312,9 +313,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     ) -> ConstrainedERMClassifier:
         """Improve the model by some steps of the stochastic solver "alm" on a chunk of rows.
 
-        Starts from the model of ``fit``, if there is one. The smooth rules are pursued, not
+        Starts from the model of ``fit``, if there is one. The smooth constraints are pursued, not
         promised: a stream has no training sample to promise anything on. Every chunk must have
-        rows of every group (and class where the rule looks at classes).
+        rows of every group (and class where the constraint looks at classes).
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""Any classifier, fair decisions: the model stays, and what it decides keeps the limits.
+"""Any classifier, fair decisions: the model stays, and what it decides satisfies the limits.
 
-``fit`` reads as the method does: cross-fit the model, bind the rules to the rows, search prices,
-store them. A row is decided for the class with the largest probability minus price.
+``fit`` reads as the method does: cross-fit the model, bind the constraints to the rows, search
+prices, store them. A row is decided for the class with the largest probability minus price.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         The classifier, with ``predict_proba``, or with ``decision_function``, which is calibrated.
         None stands for ``LogisticRegression()``.
     constraint : str, Constraint or list of them, default="demographic_parity"
-        Rules on rates of decisions, from :mod:`skfair.constraints`. With several classes each
+        Constraints on rates of decisions, from :mod:`skfair.constraints`. With several classes each
         holds for each class against the rest, accuracy parity for all of them at once.
     max_disparity : float, dict or None, default=0.05
-        The limit of the rules without one of their own; a dict has one for each attribute, None
-        for no limit, and needs ``Sensitive(crossed=False)`` if there are several. None finds the
-        smallest one at which the objective is reached: see ``objective``.
+        The limit of the constraints without one of their own; a dict has one for each attribute,
+        None for no limit, and needs ``Sensitive(crossed=False)`` if there are several. None finds
+        the smallest one at which the objective is reached: see ``objective``.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group of a person, which ``predict`` then needs. Otherwise it is
         estimated from the other columns. Using the group may be disparate treatment in law, and
@@ -90,10 +90,10 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         ``max_disparity=None``, ``Objective("f1", at_least=0.6)`` finds the smallest disparity at
         an F1 of at least .6.
     min_rate : float, "as before" or dict, default=None
-        No group's rate may be below: the true positive rate if a rule looks at the positives, alone
-        or beside the negatives as equalized odds does, else the selection rate. "as before" means
-        that of the classifier without rules. With several classes a dict from classes to values, or
-        a value for ``pos_label``.
+        No group's rate may be below: the true positive rate if a constraint looks at the positives,
+        alone or beside the negatives as equalized odds does, else the selection rate. "as before"
+        means that of the classifier without constraints. With several classes a dict from classes
+        to values, or a value for ``pos_label``.
     selection_rate : float, (float, float) or dict, default=None
         Share of all rows that are decided for the positive class: exactly (to half a row), or from
         low to high. With several classes a dict from classes to values, or a value for
@@ -122,9 +122,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     train_predictions_ : ndarray of shape (n_samples,)
         Decisions on the training rows, by models that have not seen them: what limits hold for.
     train_disparity_ : float
-        Disparity of these, the largest of all rules.
+        Disparity of these, the largest of all constraints.
     train_disparities_ : dict of str to float
-        Disparity of each rule.
+        Disparity of each constraint.
     train_objective_ : float
         The objective of these; minus the mean cost for a cost matrix.
     price_of_fairness_ : float
@@ -132,7 +132,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         groups gain more than the limits cost.
     status_ : str
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
-        "no_solution" if no decisions could be shown to keep the limits.
+        "no_solution" if no decisions could be shown to satisfy the limits.
     method_ : str
         What found the prices: "windows", "prices", "mixtures" of thresholds, or "none" if all
         are 0; with ``confidence``
@@ -148,8 +148,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
 
     See Also
     --------
-    ConstrainedERMClassifier : A linear model or network that is trained under the rules.
-    PartialParityCalibrator : Rules on scores within an interval of ranks.
+    ConstrainedERMClassifier : A linear model or network that is trained under the constraints.
+    PartialParityCalibrator : Constraints on scores within an interval of ranks.
 
     Notes
     -----
@@ -250,7 +250,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         y : array-like of shape (n_samples,)
             Two or more classes; see ``pos_label``.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, for rules that hold within each of their levels.
+            Allowed attributes, for constraints that hold within each of their levels.
         groups : array-like of shape (n_samples,)
             What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
             the same one in one fold. They are not compared.

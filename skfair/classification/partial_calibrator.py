@@ -71,9 +71,9 @@ class PartialParityCalibrator(
 ):
     """Scores of any classifier, mapped so that groups are alike within a percentile interval.
 
-    Each group gets a threshold of its own if the rule asks for it, the most accurate ones that it
-    allows, and a monotone map of its scores inside the interval. The order of rows within a group
-    stays. Predictions need the group; a model that does without it is
+    Each group gets a threshold of its own if the constraint asks for it, the most accurate ones
+    that it allows, and a monotone map of its scores inside the interval. The order of rows within a
+    group stays. Predictions need the group; a model that does without it is
     ``PartialParityClassifier(group_aware=False)``.
 
     Parameters
@@ -83,22 +83,22 @@ class PartialParityCalibrator(
         for ``LogisticRegression()``. One that is fitted already is passed as
         ``sklearn.frozen.FrozenEstimator(estimator)``.
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Percentile interval, ranks counted from the top: the best 30 % of each group. A list is a
+        Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
         union.
     constraint : str, default="statistical_parity"
         "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity" or
         "equalized_odds", as in :class:`PartialParityClassifier`.
     max_disparity : float or dict, default=0.05
-        The bound; a dict has it by the name of the attribute.
+        The limit; a dict has it by the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, or shares of the whole groups.
     cv : int, cross-validation generator or None, default=5
         Where the scores come from that maps are learned on: from estimators fitted on other rows
         (cross-fitting), while the estimator that predicts is fitted on all rows. None: from that
         estimator, on the rows it was fitted on, which saves time with few parameters, and makes
-        the bound hold for its own training scores. Estimators that fit their training data closely
+        the limit hold for its own training scores. Estimators that fit their training data closely
         (forests, boosted trees) give other scores to new rows, and maps that were learned on the
-        training scores do not keep the bound there. A ``FrozenEstimator`` is never fitted, so its
+        training scores do not keep the limit there. A ``FrozenEstimator`` is never fitted, so its
         own scores are used. Splitters of :mod:`skfair.model_selection` get the groups.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
@@ -122,7 +122,7 @@ class PartialParityCalibrator(
     train_disparity_ : float
         The disparity on the training data, of cross-fitted scores if there is ``cv``.
     effective_disparity_ : float
-        The bound that was used: ``max_disparity``, or more where the numbers of rows, or ties,
+        The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
         leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``.
@@ -133,7 +133,7 @@ class PartialParityCalibrator(
     See Also
     --------
     PartialParityClassifier : Fits a linear model and repairs it in one.
-    skfair.metrics.partial_statistical_parity_gap : The disparity that is bounded by default.
+    skfair.metrics.partial_statistical_parity_gap : The disparity that is limited by default.
 
     Notes
     -----
@@ -144,7 +144,7 @@ class PartialParityCalibrator(
     reads them itself with ``cv=None``. Many scores are put into bins there
     (:mod:`skfair.blocks.weighted_rows`). Thresholds lie between bins, so rates of decisions are
     exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
-    by which the bound is made smaller for the bins and ``train_disparity_`` larger than what they
+    by which the limit is made smaller for the bins and ``train_disparity_`` larger than what they
     show: it never understates the disparity of all rows.
 
     Examples
@@ -278,7 +278,7 @@ class PartialParityCalibrator(
         names = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
         if self.constraint not in names:
             raise InvalidParameterError(
-                f"The 'constraint' parameter of PartialParityCalibrator must be a rule that maps "
+                f"The 'constraint' parameter of PartialParityCalibrator must be one that maps "
                 f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
                 + did_you_mean(self.constraint, names)
             )

@@ -1,9 +1,9 @@
 """A classifier that treats groups alike where the decision is contested: within an interval.
 
 ``fit`` reads as the method does: read the data and what is promised, fit a model (under the smooth
-rule, if the solver is one for it), repair its scores if the group is known at prediction, measure
-what is kept. Rules, problem and solvers follow partial_fairness_idca; the default solvers, and the
-certificate on the true disparity, are our own.
+constraint, if the solver is one for it), repair its scores if the group is known at prediction,
+measure what is kept. Constraints, problem and solvers follow partial_fairness_idca; the default
+solvers, and the certificate on the true disparity, are our own.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ from skfair.utils.threads import one_blas_thread
 class PartialParityClassifier(PartialPrediction, PartialFitting):
     r"""Linear classifier whose scores treat groups alike within a percentile interval.
 
-    Minimises the mean loss plus a penalty while a disparity inside the interval is bounded: for
+    Minimises the mean loss plus a penalty while a disparity inside the interval is limited: for
     ``constraint="statistical_parity"`` and groups k, k'
 
     .. math:: \max_\theta |P(s > \theta \mid k, \text{rank} \in I)
               - P(s > \theta \mid k', \text{rank} \in I)| \le \text{max\_disparity}
 
-    where the rank of a row is the share of its group that scores higher. What is bounded and
+    where the rank of a row is the share of its group that scores higher. What is limited and
     reported is this number itself on the training data, as measured by :mod:`skfair.metrics`, not a
     smooth stand-in; on other data the noise of sampling adds to it.
 
     Parameters
     ----------
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Percentile interval, ranks counted from the top: the best 30 % of each group. A list is a
+        Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
         union. Longer intervals limit more.
     constraint : str or IntervalConstraint, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
@@ -76,19 +76,19 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         :class:`~skfair.constraints.partial.IntervalConstraint` says more: ranks within groups
         instead of classes, another smooth step, other percentiles.
     max_disparity : float or dict, default=0.05
-        The bound; a dict has one for each attribute, None for none, and needs
+        The limit; a dict has one for each attribute, None for none, and needs
         ``Sensitive(crossed=False)`` if there are several.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
         (:func:`skfair.metrics.partial_ccdf_gap` for statistical parity).
     solver : str or Solver, default="auto"
-        "repair" fits the model without the rule and maps its scores, one monotone map per group;
-        needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth rule, and
-        other solvers of :mod:`skfair.solvers` that draw no batches, such as "plada", solve it too.
-        "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison;
-        "idca_stochastic" draws batches, for networks under statistical parity. "auto" is "repair"
-        if the model is group-aware, else "al_lbfgs".
+        "repair" fits the model without the constraint and maps its scores, one monotone map per
+        group; needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth
+        constraint, and other solvers of :mod:`skfair.solvers` that draw no batches, such as
+        "plada", solve it too. "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper,
+        for comparison; "idca_stochastic" draws batches, for networks under statistical parity.
+        "auto" is "repair" if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
         For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
@@ -106,9 +106,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Weight of the penalty on weights, ten times that on the deviations of groups; None for
         1 / n_samples, the default of ``LogisticRegression``.
     enforce : {"strict", "surrogate", "paper"}, default="strict"
-        Whether the true training disparity is bounded, or the smooth problem is solved once: in
-        each of its forms, of which the one with the lowest objective within the smooth rule is
-        kept, or in the form of the paper only, (15), (21), (50) or (56). The last three compare
+        Whether the true training disparity is limited, or the smooth problem is solved once: in
+        each of its forms, of which the one with the lowest objective within the smooth constraint
+        is kept, or in the form of the paper only, (15), (21), (50) or (56). The last three compare
         pairs of groups in ranks.
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
@@ -138,16 +138,16 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     train_disparity_ : float
         The true disparity on the training data.
     effective_disparity_ : float or dict
-        The bound that was used: ``max_disparity``, or more where the numbers of rows, or ties,
+        The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
         leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``, each attribute by its own.
     percentiles_ : ndarray of shape (n_percentiles,)
         Where smooth statistical parity was imposed, as shares of the interval.
     percentile_thresholds_ : ndarray
-        The scores there, the theta_p of (15); the centres of rules on rates.
+        The scores there, the theta_p of (15); the centres of constraints on rates.
     multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers of the smooth rule; empty for "repair".
+        Signed multipliers of the smooth constraint; empty for "repair".
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint limits.
     kkt_residual_ : float
@@ -161,21 +161,21 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Number of problems that were solved.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to keep the limit.
+        "no_solution" if nothing could be shown to satisfy the limit.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step.
 
     See Also
     --------
     PartialParityCalibrator : Repair for any scorer.
-    ConstrainedERMClassifier : Rules on all decisions, without an interval.
+    ConstrainedERMClassifier : Constraints on all decisions, without an interval.
     skfair.metrics.suggest_interval : Intervals on which a model is unfair.
 
     Notes
     -----
     An evaluation of the smooth problem costs one product with X, one with its transpose and
     O(n_samples n_percentiles); "repair" one sort of the scores. With "repair" or a group-aware
-    model under ``enforce="strict"`` the bound is kept exactly. Other models depend on the solver;
+    model under ``enforce="strict"`` the limit is kept exactly. Other models depend on the solver;
     ``certified_`` says whether they made it.
 
     References
@@ -264,7 +264,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         *,
         sensitive_features: ColumnsLike | None = None,
     ) -> PartialParityClassifier:
-        """Fit the model under its rule.
+        """Fit the model under its constraint.
 
         Parameters
         ----------

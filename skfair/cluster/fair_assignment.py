@@ -1,7 +1,7 @@
 """Any clusterer, labels within limits: the clusters stay, and rows join them at the least cost.
 
 ``fit`` reads as the method does: fit the clusterer, ask what each row pays in each cluster, turn
-the limits into rules, assign by prices.
+the limits into constraints, assign by prices.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SETTLING_STEPS = 2
 class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
     """Clusters of any clusterer, with labels that keep the groups in proportion.
 
-    Rows are assigned so that each cluster keeps the limits and the total cost is least: squared
+    Rows are assigned so that each cluster satisfies the limits and the total cost is least: squared
     distances to centres, or minus log probabilities. The clusters stay where they are; in
     :class:`FairKMeans` centres follow their rows.
 
@@ -254,7 +254,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     def _problem(
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
     ) -> CostProblem:
-        """Turn the limits into rules for rows."""
+        """Turn the limits into constraints for rows."""
         rules = representation_rules(
             groups,
             n_clusters,
@@ -309,7 +309,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
-        """Assign a batch of new rows so that it keeps the limits by itself.
+        """Assign a batch of new rows so that it satisfies the limits by itself.
 
         Parameters
         ----------

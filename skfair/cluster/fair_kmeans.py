@@ -1,7 +1,7 @@
 """k-means whose clusters keep the groups in proportion.
 
-``fit`` reads as the method does: read the data and groups, turn the limits into rules, start from
-plain k-means, run the solver, store the result. The default solver, by prices, is our own; the
+``fit`` reads as the method does: read the data and groups, turn the limits into constraints, start
+from plain k-means, run the solver, store the result. The default solver, by prices, is our own; the
 others are those of safairkm and of the method it compares with.
 """
 
@@ -86,8 +86,8 @@ class FairKMeans(
         limit, needed together with ``share_bounds``.
     relative_balance : bool, default=True
         Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
-        percent rule") or an absolute balance. An absolute balance above that of the sample is an
-        error.
+        percent constraint") or an absolute balance. An absolute balance above that of the sample is
+        an error.
     share_bounds : float or dict, default=None
         Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
         keeps every share r of the sample within [f r, r / f].
@@ -314,7 +314,7 @@ class FairKMeans(
         return None
 
     def _rules(self, data: TrainingData, min_balance: float | None) -> Rules:
-        """Turn the limits into rules, and say so when there is nothing to limit."""
+        """Turn the limits into constraints, and say so when there is nothing to limit."""
         groups = data.groups
         if groups.is_vacuous and groups.levels.attributes:
             warn_user(
@@ -365,7 +365,7 @@ class FairKMeans(
         Parameters
         ----------
         problem : RepresentationProblem
-            The points and the rules that the clustering was made under.
+            The points and the constraints that the clustering was made under.
         groups : GroupEncoding
             The groups of the points.
         clustering : Clustering

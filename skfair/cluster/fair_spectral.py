@@ -101,13 +101,13 @@ class FairSpectralClustering(
         - "ufsc", "ffsc" (``UFSC()``, ``FFSC()``): peers, reconstructed, that also find labels.
         - "auto", ``AutoEigen()``: "dense" up to 1000 rows and for factors, else "lanczos".
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
-        How the embedding becomes labels; only "fair" keeps the limits. Labels of a solver stay.
+        How the embedding becomes labels; only "fair" satisfies the limits. Labels of a solver stay.
     min_balance : float or None, default=0.8
         Smallest balance of a cluster, in [0, 1], for "fair" labels. None for no limit, needed
         together with ``share_bounds``.
     relative_balance : bool, default=True
         Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
-        percent rule") or an absolute balance.
+        percent constraint") or an absolute balance.
     share_bounds : float or dict, default=None
         Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
         keeps every share r of the sample within [f r, r / f].
@@ -307,7 +307,7 @@ class FairSpectralClustering(
         return self
 
     def _rules(self, groups: GroupEncoding) -> Rules:
-        """Turn the limits into rules; only fair labels have any."""
+        """Turn the limits into constraints; only fair labels have any."""
         if groups.n_samples < (k := self.n_clusters):
             raise ValueError(f"n_samples={groups.n_samples} should be >= n_clusters={k}.")
         min_balance, share_bounds = self.min_balance, self.share_bounds
@@ -355,8 +355,8 @@ class FairSpectralClustering(
         """Assign new rows to clusters.
 
         A row joins the cluster where the normalised cut rises least, by its weights to the rows of
-        the fit. With its group, the price of the group is added, which keeps the limits about as
-        well as new data are like the training data; few rows with sharp clusters vary much.
+        the fit. With its group, the price of the group is added, which satisfies the limits about
+        as well as new data are like the training data; few rows with sharp clusters vary much.
 
         Parameters
         ----------

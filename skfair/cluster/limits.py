@@ -1,4 +1,4 @@
-"""From the parameters of a clusterer to the rules that its clusters have to satisfy."""
+"""From the parameters of a clusterer to the constraints that its clusters have to satisfy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def representation_rules(
     sums: FloatArray,
     weight_range: tuple[float, float] = (1.0, 1.0),
 ) -> Rules:
-    """Check the limits against the data and return them as rules.
+    """Check the limits against the data and return them as constraints.
 
     ``sums`` is the total weight of each group, ``weight_range`` the smallest positive and the
     largest weight of a row. Limits that no clustering can meet are errors that name what can be

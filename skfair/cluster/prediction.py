@@ -74,10 +74,10 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
-        With their groups, rows go where distance plus price is least, which keeps the limits about
-        as well as new data are like the training data. Without groups they go to the nearest
-        centre, and no limit is kept. See :meth:`assign` for a batch that must keep the limits
-        exactly.
+        With their groups, rows go where distance plus price is least, which satisfies the limits
+        about as well as new data are like the training data. Without groups they go to the nearest
+        centre, and no limit is satisfied. See :meth:`assign` for a batch that must satisfy the
+        limits exactly.
 
         Parameters
         ----------

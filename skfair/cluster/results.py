@@ -32,7 +32,7 @@ def clustering_attributes(
     prices, bound = clustering.prices, clustering.lower_bound
     if prices is None:
         prices = problem.group_prices(clustering.multipliers)
-    # In the order in which the rules were made, which is that of a stream's later parts.
+    # In the order in which the constraints were made, which is that of a stream's later parts.
     multipliers = np.empty_like(clustering.multipliers)
     multipliers[:, problem.rule_order] = clustering.multipliers
     is_missed = missed_by(problem, clustering) > 0
@@ -58,7 +58,7 @@ def total_cost(problem: RepresentationProblem, mean: float) -> float:
 
 
 def missed_by(problem: RepresentationProblem, clustering: Clustering) -> float:
-    """Return what the rules are missed by where they are missed by a whole row or more."""
+    """Return what the constraints are missed by where they are missed by a whole row or more."""
     counts = problem.counts(clustering.labels)
     return problem.rules.violation_beyond(counts, problem.largest_weight)
 

@@ -44,7 +44,7 @@ class Rounding:
         rules: Rules,
         rng: np.random.RandomState,
     ) -> Cut:
-        """Turn an embedding into labels that keep the rules, with what else the solver found."""
+        """Turn an embedding into labels within the limits, with what else the solver found."""
         spare = found.spare
         largest = float(np.abs(embedding).max())
         points = unit_rows(embedding)
@@ -137,8 +137,9 @@ def rounding_starts(
 ) -> list[IntArray]:
     """Return labels from which the rounding starts.
 
-    The labels of k-means; the cheapest assignment under the rules to the means of these clusters,
-    which is often better where clusters are regions in space; and the same from other embeddings.
+    The labels of k-means; the cheapest assignment under the constraints to the means of these
+    clusters, which is often better where clusters are regions in space; and the same from other
+    embeddings.
     """
     starts = [labels, _assigned(points, labels, groups, rules, n_clusters)]
     for other in others:
@@ -154,7 +155,7 @@ def _assigned(
     rules: Rules,
     n_clusters: int,
 ) -> IntArray:
-    """Assign points to the means of clusters under the rules."""
+    """Assign points to the means of clusters under the constraints."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
     means = problem.means(labels)[0]
     found = assign(problem, means, max_iter=_DUAL_STEPS, search_counts=False)

@@ -1,8 +1,8 @@
-"""Fairness rules in score space: on rates, on losses, on scores.
+"""Fairness constraints in score space: on rates, on losses, on scores.
 
-A rule is passed to an estimator by name or, with parameters of its own, as an object. New rules
-subclass :class:`Constraint`, or ``RateParity`` of :mod:`skfair.constraints.rates`; see the
-developer guide.
+A constraint is passed to an estimator by name or, with parameters of its own, as an object. New
+constraints subclass :class:`Constraint`, or ``RateParity`` of :mod:`skfair.constraints.rates`; see
+the developer guide.
 """
 
 from skfair.constraints.base import Constraint

@@ -1,18 +1,18 @@
-"""What a fairness rule is: cells of rows, what is averaged over a cell, and which averages differ.
+"""What a fairness constraint is: cells of rows, and which of their averages may not differ.
 
-Every rule of the package has the form
+Every constraint of the package has the form
 
     lower <= B m <= upper,   m_c = mean over the rows of cell c of phi(score)
 
-Cells are the atoms of the group algebra (crossed with the class where the rule needs it), so no row
-is in two cells and the gradient of any combination of rules is one pull-back. B turns cell means
-into rates of groups and compares them. ``phi`` is the *moment*: a sigmoid of the score for rates
-(its *temperature* T makes it as steep as needed), the loss, or the score itself.
+Cells are the atoms of the group algebra (crossed with the class where the constraint needs it), so
+no row is in two cells and the gradient of any combination of constraints is one pull-back. B turns
+cell means into rates of groups and compares them. ``phi`` is the *moment*: a sigmoid of the score
+for rates (its *temperature* T makes it as steep as needed), the loss, or the score itself.
 
-A rule is a subclass of :class:`Constraint` that says what is averaged (:meth:`Constraint.moment`),
-over which rows (``given``) and how groups are compared (``comparison``). :meth:`Constraint.prepare`
-does the rest and returns a :class:`~skfair.constraints.bound.BoundConstraint`, all that problems
-and solvers see.
+A constraint is a subclass of :class:`Constraint` that says what is averaged
+(:meth:`Constraint.moment`), over which rows (``given``) and how groups are compared
+(``comparison``). :meth:`Constraint.prepare` does the rest and returns a
+:class:`~skfair.constraints.bound.BoundConstraint`, all that problems and solvers see.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", "skfair.constra
 
 
 class Constraint(ABC, BaseEstimator):
-    """A fairness rule, before it has seen data.
+    """A fairness constraint, before it has seen data.
 
     Parameters
     ----------
     max_disparity : float, default=None
-        The bound of this rule; None for that of the estimator.
+        The bound of this constraint; None for that of the estimator.
     reference : {"pairwise", "overall"}, default="pairwise"
         What a group is compared with: the other groups of its attribute, or all rows.
 
@@ -61,7 +61,7 @@ class Constraint(ABC, BaseEstimator):
         Rows that count: all of them, those of one true class, or each class by itself.
     comparison : {"difference", "ratio", "bounded"}
         How the rates of groups become the disparity: by differences, by ratios, or not at all:
-        then the largest rate is bounded.
+        then the largest rate is limited.
     among_counted : bool
         Whether the rate of a group is the share of its positive class among the rows that the
         moment counts, instead of the share of the rows that it counts.
@@ -69,20 +69,20 @@ class Constraint(ABC, BaseEstimator):
         Whether the means of both classes are added up before groups are compared, or the absolute
         differences of both classes are added up; needs ``given`` to be "class".
     tasks : frozenset of {"classification", "regression"}
-        Where the rule makes sense.
+        Where the constraint makes sense.
     metric : str or None
-        Name of the function of :mod:`skfair.metrics` that measures the rule.
+        Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
         Whether groups are compared within the levels of an allowed attribute.
     counts_right : bool
-        Whether right predictions are counted: with several classes one rule for all of them, and
-        not one for each class.
+        Whether right predictions are counted: with several classes one constraint for all of them,
+        and not one for each class.
     depends_on_pos_label : bool
         Whether the disparity changes if the other one of two classes counts as the positive one.
 
     Examples
     --------
-    A rule of one's own, "as many of each group's negatives are rejected":
+    A constraint of one's own, "as many of each group's negatives are rejected":
 
     >>> from skfair.constraints import Constraint
     >>> from skfair.constraints.moments import Rate
@@ -136,11 +136,11 @@ class Constraint(ABC, BaseEstimator):
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        """Name of the function of skfair.metrics that measures it; None if there is none."""
         return None
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
-        """Return the arguments that make the metric measure this rule.
+        """Return the arguments that make the metric measure this constraint.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Constraint(ABC, BaseEstimator):
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the rule, which goes before that of the estimator; None if it has none."""
+        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
         return self.max_disparity
 
     def compared(self) -> Comparison:
@@ -172,14 +172,14 @@ class Constraint(ABC, BaseEstimator):
         return make_comparison(self.comparison, self.reference)
 
     def prepare(self, rows: TrainingRows, max_disparity: float) -> BoundConstraint:
-        """Bind the rule to training rows.
+        """Bind the constraint to training rows.
 
         Parameters
         ----------
         rows : TrainingRows
             Groups, targets and weights.
         max_disparity : float
-            The bound, unless the rule has its own.
+            The bound, unless the constraint has its own.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class Constraint(ABC, BaseEstimator):
 def bind(
     rule: Constraint, given: Given, rows: TrainingRows, limit: float, name: str
 ) -> BoundConstraint:
-    """Bind a rule to training rows that are split as ``given`` says."""
+    """Bind a constraint to training rows that are split as ``given`` says."""
     comparison = rule.compared()
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
@@ -221,12 +221,12 @@ def bind(
     if bound.moment.is_rate and 1 < limit < np.inf:
         raise ValueError(
             f"max_disparity={limit:g} limits nothing: rates differ by at most 1. Pass a share, "
-            "0.05 for 5 %."
+            "0.05 for 5%."
         )
     if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
         raise ValueError(
             "No stratum has rows of two groups, so there is nothing to compare. Pass "
-            "control_features with fewer levels, or a rule without strata."
+            "control_features with fewer levels, or a constraint without strata."
         )
     return bound
 
@@ -245,7 +245,7 @@ _with_parameters = documenter(
 
 
 def documented(rule: Rule) -> Rule:
-    """Add to the docstring of a rule its metric, parameters and an example."""
+    """Add to the docstring of a constraint its metric, parameters and an example."""
     name, metric = rule.__name__, rule().metric
     measured = f"\n\nMeasured by :func:`skfair.metrics.{metric}`." if metric else ""
     rule.__doc__ = f"""{inspect.cleandoc(rule.__doc__ or "")}{measured}
@@ -261,7 +261,7 @@ Examples
 def make_constraints(
     constraint: str | Constraint | Sequence[str | Constraint], task: str
 ) -> list[Constraint]:
-    """Return the rules that a user means by a name, a rule, or a list of them.
+    """Return the constraints that a user means by a name, a constraint, or a list of them.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def make_constraints(
     given = constraint if isinstance(constraint, list | tuple) else [constraint]
     if not given:
         raise ValueError(
-            "constraint is an empty list, so nothing would be limited. Name a rule, or use a model "
+            "constraint is an empty list, so nothing would be limited. Name one, or use a model "
             "of scikit-learn."
         )
     rules: list[Constraint] = []
@@ -281,7 +281,7 @@ def make_constraints(
         if not isinstance(rule, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
-                f"got {rule!r}. A rule with a bound of its own is written "
+                f"got {rule!r}. A constraint with a bound of its own is written "
                 "DemographicParity(max_disparity=0.05)."
             )
         if task not in rule.tasks:

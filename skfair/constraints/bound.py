@@ -1,4 +1,4 @@
-"""A fairness rule on given rows: cells, moments, the matrix that compares them, and bounds."""
+"""A fairness constraint on given rows: cells, moments, a matrix that compares them, bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Interval = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class BoundConstraint:
-    """A rule on given rows: all that problems and solvers see of it."""
+    """A constraint on given rows: all that problems and solvers see of it."""
 
     name: str  # name of the rule
     moment: Moment  # what is averaged
@@ -119,7 +119,7 @@ class BoundConstraint:
         return np.asarray(self.comparison.by_group(rates, overall))
 
     def disparity(self, scores: FloatArray) -> float:
-        """Return the strict disparity, the number that ``max_disparity`` bounds."""
+        """Return the strict disparity, the number that ``max_disparity`` limits."""
         return self.disparity_of_means(self.means(self.moment.strict(scores)))
 
     def disparity_of_means(self, means: FloatArray) -> float:
@@ -131,7 +131,7 @@ class BoundConstraint:
         return self.comparison.least(*self.rates_between(low, high), self.blocks)
 
     def restricted(self, which: IntArray, limit: float, name: str) -> BoundConstraint:
-        """Return the rule on some of its rates only, with a limit of their own."""
+        """Return the constraint on some of its rates only, with a limit of their own."""
         quotients = self.quotients
         if quotients is not None:
             rates, overall = (Quotients(q.sums[which], q.totals[which]) for q in quotients)
@@ -149,12 +149,12 @@ class BoundConstraint:
         )
 
     def on_rows(self, rows: IntArray) -> BoundConstraint:
-        """Return the rule on some rows, which are a sample: rates are made of cells as before."""
+        """Return the constraint on a sample of the rows: rates are made of cells as before."""
         cells, weights = self.cells[rows], self.row_weights[rows]
         of_cells = np.bincount(cells, weights, self.n_cells)
         weights = weights / np.where(of_cells > 0, of_cells, 1.0)[cells]
         return replace(self, moment=self.moment.on_rows(rows), cells=cells, row_weights=weights)
 
     def scaled(self, factor: float) -> BoundConstraint:
-        """Return the rule with its bound multiplied, for targets in other units."""
+        """Return the constraint with its bound multiplied, for targets in other units."""
         return replace(self, max_disparity=self.max_disparity * factor)

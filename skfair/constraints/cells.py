@@ -27,7 +27,7 @@ AddsClasses = bool | Literal["absolute"]
 
 
 class TrainingRows(NamedTuple):
-    """What a rule may know of the training data."""
+    """What a constraint may know of the training data."""
 
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1 for classification, real numbers for regression
@@ -35,7 +35,7 @@ class TrainingRows(NamedTuple):
     loss: Loss  # the loss that is minimised (an object with ``parts`` and ``exact``)
     # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None
-    # Levels of an allowed attribute, for rules that hold within each of them
+    # Levels of an allowed attribute, for constraints that hold within each of them
     strata: Strata | None = None
 
     @property
@@ -104,7 +104,7 @@ class WithinStrata:
         strata = rows.strata
         if strata is None:
             raise ValueError(
-                "A rule within strata needs control_features in fit: the allowed attribute within "
+                "A constraint within strata needs control_features in fit: the attribute within "
                 "whose levels groups are compared. None were given."
             )
         rows.groups.check_nonempty(sample_weight=rows.sample_weight)

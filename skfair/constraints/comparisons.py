@@ -98,7 +98,7 @@ class Comparison(ABC):
         return rates - overall
 
     def disparity_of_metric(self, value: float) -> float:
-        """Return the disparity, given the value of the metric that measures the rule."""
+        """Return the disparity, given the value of the metric that measures the constraint."""
         return value
 
 
@@ -158,7 +158,7 @@ class Overall(Pairwise):
 
 @dataclass(frozen=True)
 class Ratio(Comparison):
-    """1 minus the smallest rate of a block over the largest: 0.2 is the 80 % rule.
+    """1 minus the smallest rate of a block over the largest: 0.2 is the 80% constraint.
 
     Each ordered pair of rates is a row. Rates of 0 and 0 are equal.
     """
@@ -214,7 +214,7 @@ class OverallRatio(Ratio):
 
 @dataclass(frozen=True)
 class Bounded(Comparison):
-    """The largest rate: every group is bounded by itself."""
+    """The largest rate: every group is limited by itself."""
 
     code = 2
     suffix = None

@@ -1,4 +1,4 @@
-"""A rule within the levels of an allowed attribute, such as the department that people apply to."""
+"""A constraint within the levels of an allowed attribute, such as the department."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from skfair.losses import Loss
 
 
 class ConditionalOn(Constraint):
-    """Keep a rule within each stratum: each level of the ``control_features`` that fit is given.
+    """Satisfy a constraint within each stratum: each level of the ``control_features`` of fit.
 
-    Measured by the metric of the rule with the same ``control_features``: the largest disparity
-    over the strata. In a stratum only the groups are compared that have rows there; a stratum with
-    a single group compares nothing.
+    Measured by the metric of the constraint with the same ``control_features``: the largest
+    disparity over the strata. In a stratum only the groups are compared that have rows there; a
+    stratum with a single group compares nothing.
 
     Parameters
     ----------
-    rule : str or Constraint
-        A rule on rates, losses or scores, by name or as an object.
+    constraint : str or Constraint
+        A constraint on rates, losses or scores, by name or as an object.
     max_disparity : float, default=None
-        The bound; None for that of the rule, or else of the estimator.
+        The limit; None for that of the constraint, or else of the estimator.
 
     See Also
     --------
@@ -40,46 +40,50 @@ class ConditionalOn(Constraint):
     --------
     >>> from skfair.constraints import ConditionalOn
     >>> ConditionalOn("demographic_parity", max_disparity=0.05)
-    ConditionalOn(max_disparity=0.05, rule='demographic_parity')
+    ConditionalOn(constraint='demographic_parity', max_disparity=0.05)
     """
 
-    tasks = frozenset({"classification", "regression"})  # the rule itself is asked when prepared
+    tasks = frozenset({"classification", "regression"})  # it is asked when prepared
     within_strata = True
 
-    def __init__(self, rule: str | Constraint, max_disparity: float | None = None) -> None:
-        self.rule = rule
+    def __init__(self, constraint: str | Constraint, max_disparity: float | None = None) -> None:
+        self.constraint = constraint
         self.max_disparity = max_disparity
 
     def _rule(self) -> Constraint:
-        return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
+        return (
+            CONSTRAINTS[self.constraint]() if isinstance(self.constraint, str) else self.constraint
+        )
 
     def _refused(self) -> ValueError:
-        return ValueError(f"ConditionalOn takes one rule, got {self.rule!r}. Write one for each.")
+        return ValueError(
+            f"ConditionalOn takes one constraint, got {self.constraint!r}. Use several."
+        )
 
     @property
     def given(self) -> str | Given:  # type: ignore[override]
-        """Rows that count: those of the rule."""
+        """Rows that count: those of the constraint."""
         return self._rule().given
 
     @property
     def counts_right(self) -> bool:  # type: ignore[override]
-        """Whether the rule is on right predictions."""
+        """Whether the constraint is on right predictions."""
         return self._rule().counts_right
 
     @property
     def depends_on_pos_label(self) -> bool:
-        """Whether the rule depends on which class is the positive one."""
+        """Whether the constraint depends on which class is the positive one."""
         return self._rule().depends_on_pos_label
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the rule within strata, or else of the rule; None if neither has one."""
-        of_rule = getattr(self._rule(), "own_limit", None)  # what is no rule is refused later
+        """Limit within strata, or else that of the constraint; None if neither has one."""
+        of_rule = getattr(self._rule(), "own_limit", None)  # what is no constraint is refused later
         return of_rule if self.max_disparity is None else self.max_disparity
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        """Name of the function of skfair.metrics that measures it; None if there is none."""
         return self._rule().metric
 
     def metric_options(  # noqa: D102 (inherited)
@@ -100,7 +104,7 @@ class ConditionalOn(Constraint):
         self, rows: TrainingRows, max_disparity: float
     ) -> BoundConstraint:
         task = "regression" if rows.class_names is None else "classification"
-        rules = make_constraints(self.rule, task)
+        rules = make_constraints(self.constraint, task)
         if len(rules) > 1:
             raise self._refused()
         [rule] = rules

@@ -1,11 +1,11 @@
 """Rules on mean losses: groups are served alike, or none worse than a limit.
 
-Table 1 of fairness_constrained_benchmark calls the parity rules demographic parity, equal
+Table 1 of fairness_constrained_benchmark calls the parity constraints demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
 selection rates differ by 0.245. Hence the names. The third row of the table bounds the sum of the
 absolute differences of both classes, ``ClassLossParity(sum_classes="absolute")``: more than
-``ClassLossParity(sum_classes=True)``, which bounds the difference of the sums, and less than
-``ClassLossParity`` with half the bound. The excess rules are (18) of plada: the mean over the
+``ClassLossParity(sum_classes=True)``, which limits the difference of the sums, and less than
+``ClassLossParity`` with half the limit. The excess constraints are (18) of plada: the mean over the
 groups, and, as its text has it, every group by itself. Its groups overlap; ``members_only=True``
 limits those who are in each of them, and not those who are not.
 """
@@ -27,7 +27,7 @@ _EVERYWHERE = frozenset({"classification", "regression"})
 
 
 class _LossRule(Constraint):
-    """What rules on losses share."""
+    """What constraints on losses share."""
 
     metric = "loss_parity_difference"
 
@@ -121,7 +121,7 @@ class BoundedGroupLoss(_LossRule):
 
 
 class _ExcessRule(_LossRule):
-    """What rules on the excess of the groups' losses over the mean loss share."""
+    """What constraints on the excess of the groups' losses over the mean loss share."""
 
     metric = "excess_loss"
     tasks = _EVERYWHERE
@@ -182,8 +182,8 @@ class ExcessLoss(_ExcessRule):
 class MeanExcessLoss(_ExcessRule):
     """Bound the mean, over the groups, of their loss minus that of all rows, (18) of plada.
 
-    The rule is on one number and says nothing about any one group. Groups of equal size that do not
-    overlap always keep it.
+    The constraint is on one number and says nothing about any one group. Groups of equal size that
+    do not overlap always keep it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a fairness rule averages over the rows of a cell, as a function of the score."""
+"""What a fairness constraint averages over the rows of a cell, as a function of the score."""
 
 from __future__ import annotations
 

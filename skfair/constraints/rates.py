@@ -1,7 +1,7 @@
 """Rules on rates: shares of rows that are, or are not, predicted positive.
 
-Parity rules bound differences or ratios of rates between groups; bounded rates are caps that every
-group keeps by itself.
+Parity constraints bound differences or ratios of rates between groups; bounded rates are caps that
+every group keeps by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from skfair.utils.validation import check_number
 
 
 class _RateRule(Constraint):
-    """What rules on rates share."""
+    """What constraints on rates share."""
 
     def moment(self, rows: TrainingRows) -> Moment:
         return Rate()
@@ -33,7 +33,7 @@ class RateParity(_RateRule):
     Parameters
     ----------
     max_disparity : float, default=None
-        The bound of this rule; None for that of the estimator.
+        The limit of this constraint; None for that of the estimator.
     reference : {"pairwise", "overall"}, default="pairwise"
         What a group is compared with: the other groups of its attribute, or all rows.
     comparison : {"difference", "ratio"}, default="difference"
@@ -71,7 +71,7 @@ class RateParity(_RateRule):
 
     @property
     def own_limit(self) -> Any:
-        """Limit of the rule, which goes before that of the estimator; None if it has none."""
+        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
         if self.min_ratio is None:
             return self.max_disparity
         check_number(self.min_ratio, "min_ratio", 0, 1)
@@ -95,7 +95,7 @@ class RateParity(_RateRule):
 
     @property
     def metric(self) -> str | None:
-        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        """Name of the function of skfair.metrics that measures it; None if there is none."""
         suffix = self.compared().suffix
         return None if self.parity is None or suffix is None else self.parity + suffix
 
@@ -131,8 +131,8 @@ class FalsePositiveParity(RateParity):
 class FalseNegativeParity(RateParity):
     """Bound the difference of false negative rates: rejection among the positive class.
 
-    Differences are those of true positive rates, so equal opportunity is the same rule; ratios are
-    not, for 1 % and 2 % missed is a ratio of one half.
+    Differences are those of true positive rates, so equal opportunity is the same constraint;
+    ratios are not, for 1% and 2% missed is a ratio of one half.
     """
 
     parity = "false_negative_parity"
@@ -174,8 +174,8 @@ class PredictiveParity(RateParity):
     selected and that are selected. What is reported and promised is that quotient. Solvers see a
     linear stand-in, :math:`(p_g - c \, s_g) / b_g`, its slope where as many rows are selected as
     are positive (:math:`b_g`) at a precision c half of the way from chance to 1. With
-    ``enforce="strict"`` the bounds of the stand-in are moved until the quotients keep theirs. With
-    ``enforce="surrogate"`` the stand-in is bounded and the quotients may differ by more.
+    ``enforce="strict"`` the limits of the stand-in are moved until the quotients keep theirs. With
+    ``enforce="surrogate"`` the stand-in is limited and the quotients may differ by more.
     """
 
     parity = "predictive_parity"

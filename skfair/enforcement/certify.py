@@ -1,11 +1,12 @@
-"""Which decisions can be shown to keep limits for new people: one path, judged in a fixed order.
+"""Which decisions can be shown to keep limits for unseen data: one path, judged in a fixed order.
 
-Prices that keep a limit on the training rows exceed it for new people about half of the time. So a
-path of decisions is laid out, from certainly fair to free, and walked in that order on rows that
-had no part in laying it out; the last step before the first one that fails the test is taken. As
-the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and as
-every pair of groups must pass, nothing is shared out over pairs, rates or rules. Where the rows are
-cross-fitted, models and paths of all folds are judged; their mean, which decides, has to pass, too.
+Prices that satisfy a limit on the training rows exceed it for unseen data about half of the time.
+So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows
+that had no part in laying it out; the last step before the first one that fails the test is taken.
+As the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and
+as every pair of groups must pass, nothing is shared out over pairs, rates or constraints. Where the
+rows are cross-fitted, models and paths of all folds are judged; their mean, which decides, has to
+pass, too.
 """
 
 from __future__ import annotations
@@ -149,15 +150,15 @@ class RowRates:
 
 
 def row_rates(
-    bounds: Sequence[BoundConstraint],  # rules on differences or ratios of rates, bound to the rows
+    bounds: Sequence[BoundConstraint],  # on differences or ratios of rates
     weights: FloatArray,
 ) -> RowRates:
-    """Return the rates of rules; raise for rules that have no test."""
+    """Return the rates of constraints; raise for constraints that have no test."""
     members, refused, steps, blocks, names, n_rates = [], [], [], [], [], 0
     for bound in bounds:
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
             raise ValueError(
-                f"confidence= has no test of {bound.name} yet: use rules on differences or ratios "
+                f"confidence= has no test of {bound.name} yet: use limits on differences or ratios "
                 "of selection, true or false positive rates, or of accuracies."
             )
         if bound.comparison.against_overall and isinstance(bound.comparison, Ratio):
@@ -269,7 +270,7 @@ def last_kept(
     changes: FloatArray,  # (n_rates, n_steps): what rates gain if the mean of the models decides
     confidence: float,
 ) -> int:
-    """Return the last step at which the mean of the models keeps the limits, too; -1 if none does.
+    """Return the last step at which the mean of the models is within the limits; -1 if none is.
 
     Its rates are those of the folds and what the mean changes, which is measured on rows that most
     models have seen, and less exact: the level is twice that of the folds. What is compared in
@@ -403,7 +404,7 @@ def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArra
 def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> int:
     """Return about how many rows in all it would take to certify decisions without disparity.
 
-    With that many the test succeeds in 80 % of all samples, at the rates of these decisions.
+    With that many the test succeeds in 80% of all samples, at the rates of these decisions.
     """
     share, size = rates.counts(selected[:, None])
     n, needed = selected.size, 0.0

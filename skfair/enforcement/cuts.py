@@ -115,10 +115,10 @@ def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
 
 def choose_cuts(
     blocks: Sequence[Blocks],  # distinct scores of each group
-    # One or two rules: for each group what is compared, at every cut (not falling)
+    # One or two constraints: for each group what is compared, at every cut (not falling)
     levels: Sequence[Sequence[FloatArray]],
     tolerance: float,  # largest difference of two groups
-    threshold: float | None,  # a common threshold that is kept if the rule allows it
+    threshold: float | None,  # a common threshold that is kept if the constraint allows it
 ) -> Cuts:
     """Return the most accurate cuts whose levels are within the tolerance of each other."""
     if threshold is not None:

@@ -261,7 +261,7 @@ def _contrasts(rates: RowRates) -> FloatArray:
 
 
 def _allowed(block: Block, rates: FloatArray, total: FloatArray) -> FloatArray:
-    """Return the largest gap that the rule allows, (n_folds, 1)."""
+    """Return the largest gap that the constraint allows, (n_folds, 1)."""
     if not block.is_ratio:
         return np.full((len(rates), 1), block.limit)
     mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)

@@ -2,9 +2,9 @@
 
 A few rows say about where the solution at the first temperature lies. Corrected by what all rows
 say there, they lead on to that of all, under bounds that are shifted by what is true of all rows.
-Steeper rates are left out: of a few rows they fit the noise. Where the rules cost much accuracy,
-and errors fitted to the few promise to gain some, smooth errors of all rows follow.
-Where the few rows say too little (the rules do not bind there, or cannot be kept, or these solves
+Steeper rates are left out: of a few rows they fit the noise. Where the constraints cost much
+accuracy, and errors fitted to the few promise to gain some, smooth errors of all rows follow. Where
+the few rows say too little (the constraints do not bind there, or cannot be kept, or these solves
 miss the limits) the whole path is walked on all rows, unless the path on the few ends with smooth
 errors: then those of all rows begin there.
 """
@@ -109,7 +109,7 @@ class Closing(Shifting):
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
         if self.is_settled:
             last = self.path.candidates[-1]
-            # A threshold that had to be shifted far to keep the limits costs accuracy.
+            # A threshold that had to be shifted far to satisfy the limits costs accuracy.
             needs_no_shift = last.quality >= judge.quality(result.theta) - 0.1 * SLACK
             self.is_settled = last.found.is_feasible and needs_no_shift
         return not self.is_settled

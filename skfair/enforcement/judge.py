@@ -37,7 +37,7 @@ class StrictResult(NamedTuple):
 class Candidate(NamedTuple):
     """A solution that may be kept."""
 
-    quality: float  # accuracy, or minus the objective where no rule is on rates
+    quality: float  # accuracy, or minus the objective where no constraint is on rates
     excess: float  # largest true disparity minus its bound
     level: int  # how far along the path, from smooth to steep
     found: StrictResult
@@ -52,7 +52,7 @@ class TrueValues(NamedTuple):
 
 
 class Judge:
-    """Measures solutions by the true values of the rules."""
+    """Measures solutions by the true values of the constraints."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class Moved(NamedTuple):
 
 
 class NumberTask(NamedTuple):
-    """Rows, rule and limits."""
+    """Rows, constraint and limits."""
 
     rule: NumberRule
     limits: Sequence[float | None]
@@ -148,7 +148,7 @@ class NumberTask(NamedTuple):
         return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
 
     def shrunk(self, found: Moved) -> Moved | None:
-        """Return the same, shrunk towards the mean until limits are kept, if that does it."""
+        """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
         if self.chances is None or self.rule.shrinking == "never":
             return None
         kept = [
@@ -188,10 +188,10 @@ class NumberTask(NamedTuple):
 
 
 def find_steps(start: Moved, task: NumberTask) -> Moved:
-    """Move predictions until all limits are kept, or no round gains: return the best round.
+    """Move predictions until all limits are satisfied, or no round gains: return the best round.
 
-    With estimated groups each round is also shrunk until limits are kept, which costs less than
-    many rounds where the other columns say little of the groups.
+    With estimated groups each round is also shrunk until limits are satisfied, which costs less
+    than many rounds where the other columns say little of the groups.
     """
     best, found, least, room, n_without_gain = start, start, start.excess, ROOM, 0
     for _ in range(_rounds(task)):

@@ -68,7 +68,7 @@ class Path:
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
     def solve_freely(self, theta: FloatArray) -> SolverResult:
-        """Solve without the rules: this is the result if they do not bind."""
+        """Solve without the constraints: this is the result if they do not bind."""
         params: SolveOptions = {**self.params, "tol": min(self.tol, self.step_tol)}
         return self.solver.solve(self.judge.free, theta, None, **params)
 

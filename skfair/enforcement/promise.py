@@ -2,7 +2,7 @@
 
 A :class:`Promise` says what is limited, in the units of the metric that measures it; it is read
 from the parameters and the groups, and everything that is certified is measured by it, with
-:mod:`skfair.metrics`. What it must know of a rule, the rule says itself
+:mod:`skfair.metrics`. What it must know of a constraint, the constraint says itself
 (:class:`skfair.constraints.partial.PartialRule`).
 """
 
@@ -133,7 +133,7 @@ class Promise(NamedTuple):
     def load(self, scores: FloatArray) -> float:
         """Return the disparity of scores; where each attribute has its limit, in units of these.
 
-        The limits are kept if and only if it is at most the bound.
+        The limits are satisfied if and only if it is at most the bound.
         """
         parts = zip(self.of_attributes(), self.ratios, strict=True)
         return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
@@ -159,7 +159,7 @@ class Promise(NamedTuple):
         return self.bound / self.unit
 
     def percentiles(self, n_percentiles: int) -> FloatArray:
-        """Return where smooth rules are imposed, as shares of the intervals."""
+        """Return where smooth constraints are imposed, as shares of the intervals."""
         middles = (np.arange(n_percentiles) + 0.5) / n_percentiles
         if not self.compares_thresholds:
             return middles * max(0.0, 1 - self.tolerance)
@@ -202,14 +202,14 @@ class Promise(NamedTuple):
             return float(metric(positive, scores, **given, normalize=False))
 
     def _surrogate_value(self, scores: FloatArray) -> float:
-        """Return what a rule without a metric limits: the largest of its values."""
+        """Return what a constraint without a metric limits: the largest of its values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
         parts = [self.rows(a, nothing) for a in range(self.groups.n_attributes)]
         values = [self.rule.prepare(rows, surrogate)[0].evaluate(scores, nothing) for rows in parts]
         return max(float(one.values.max(initial=0.0)) for one in values)
 
     def rows(self, attribute: int, percentiles: FloatArray) -> PartialRows:
-        """Return what a rule sees: the groups of one attribute."""
+        """Return what a constraint sees: the groups of one attribute."""
         groups = self.groups
         first, stop = groups.offsets[attribute], groups.offsets[attribute + 1]
         return PartialRows(
@@ -326,7 +326,7 @@ def make_promise(
         _check_rows_inside(promise)
     if promise.is_vacuous and groups.levels.attributes:
         warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule is "
+            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
             "active.",
         )
     if promise.limits is None:

@@ -97,7 +97,7 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
 
 
 def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
-    """Go from a solution without rules to one that keeps the true bounds; None if none is found."""
+    """Go from a free solution to one within the true bounds; None if none is found."""
     judge, problem = path.judge, path.judge.problem
     steps = RateSteps(judge, path.params.get("callback"))
     end = steps.run(problem.model_part(theta))

@@ -1,8 +1,9 @@
-r"""Repair: one monotone map of the scores per group, so that a rule within an interval is kept.
+r"""Repair: one monotone map of the scores per group that satisfies a limit within an interval.
 
 Fairness within an interval is a property of the distributions of the scores. Where the group is
-known at prediction, any monotone map per group may be applied, and what the rule costs is decided
-by the rates of positive decisions alone. So repair has two steps, each exact on the given rows:
+known at prediction, any monotone map per group may be applied, and what the constraint costs is
+decided by the rates of positive decisions alone. So repair has two steps, each exact on the given
+rows:
 
 1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
    tolerance, each group gets a threshold of its own: those of highest accuracy among all that keep
@@ -16,7 +17,7 @@ by the rates of positive decisions alone. So repair has two steps, each exact on
              \sup\{\theta: H(\theta) \ge b - \kappa / 2\}
 
    so the guarantee holds for every row, with ties and weights; decisions do not change, and scores
-   that already keep the rule stay as they are.
+   that already satisfy the constraint stay as they are.
 
 A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
 middle of its share, so that it is half of it away from H on both sides; then the tolerance can be

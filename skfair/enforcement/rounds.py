@@ -1,8 +1,8 @@
 """The outer loop of strict enforcement: solve, measure, move the bounds, solve again.
 
 Bounds on smooth stand-ins are moved by what the truth is seen to be, and every round starts from
-the last solution. What is measured, and how bounds move, differs between rules on all decisions
-(:mod:`skfair.enforcement.strict`) and rules within an interval
+the last solution. What is measured, and how bounds move, differs between constraints on all
+decisions (:mod:`skfair.enforcement.strict`) and constraints within an interval
 (:mod:`skfair.enforcement.strict_partial`).
 """
 

@@ -1,8 +1,8 @@
 r"""Where to start again: bounds on differences of losses have several local optima.
 
 Of many starts only the most promising one is worth a solve. Which that is, a few cheap iterations
-say. Where loss and rules are quadratic in the parameters (squared errors of linear scores), values
-and derivatives at one point say all there is to know,
+say. Where loss and constraints are quadratic in the parameters (squared errors of linear scores),
+values and derivatives at one point say all there is to know,
 
 .. math:: f(\theta) = f_0 + g'\theta + \tfrac12 \theta' H \theta, \qquad
    c_j(\theta) = c_{0j} + J_j \theta + \tfrac12 \theta' H_j \theta
@@ -32,7 +32,7 @@ GAIN = 1e-6  # an objective that is better by less is the same
 
 
 def starts_around(problem: RuledProblem, theta: FloatArray) -> FloatArray:
-    """Return constant scores, and points around the model without the rules, one per row."""
+    """Return constant scores, and points around the model without the constraints, one per row."""
     rng = np.random.RandomState(0)  # the starts are part of the method: the same in every fit
     size = float(np.sqrt(np.mean(problem.model_part(theta) ** 2)))
     around = theta + size * rng.normal(size=(N_STARTS, theta.size))

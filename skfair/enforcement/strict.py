@@ -11,10 +11,10 @@ and again, each time from the last solution:
 These rounds are in :mod:`skfair.enforcement.path`, what is true of a solution is said
 by :mod:`skfair.enforcement.judge`.
 
-Where the rules cost much accuracy the loss is a poor guide: few decisions can be right, and it is
-dominated by those that are wrong. There the path goes on to *smooth errors* in place of the loss,
-in two steps: the first is smooth enough to have few local optima, and only has to lead near one
-that is good (:mod:`skfair.enforcement.refine`).
+Where the constraints cost much accuracy the loss is a poor guide: few decisions can be right, and
+it is dominated by those that are wrong. There the path goes on to *smooth errors* in place of the
+loss, in two steps: the first is smooth enough to have few local optima, and only has to lead near
+one that is good (:mod:`skfair.enforcement.refine`).
 
 Steeper rates with the loss gain nothing: five temperatures in place of one doubled the CPU for
 .0001 of test accuracy in the mean of 18 cells. Among the solutions that keep the true bounds,
@@ -62,7 +62,7 @@ def solve_strictly(
     min_gap: Callable[[FloatArray], float],
     is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
     # Whether precise solvers of linear scores with an intercept go on from the loss to errors where
-    # the rules cost much accuracy
+    # the constraints cost much accuracy
     refine: bool = False,
     **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
@@ -102,7 +102,7 @@ def solve_strictly(
 
 
 def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
-    """Whether the rules cost so little accuracy that errors have little to gain."""
+    """Whether the constraints cost so little accuracy that errors have little to gain."""
     free, few = sample.candidates[0].found.result.theta, sample.judge
     here = shifted(few.problem, closed.found)
     # The sample says it, unless that is near: its differences are off by far less than this.
@@ -120,7 +120,7 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     unlimited = path.keep(problem, free._replace(theta=theta, multipliers=lam))
     if path.is_stopped:
         return unlimited.found
-    if judge.compare(problem, theta, lam).violation <= 0:  # the rules do not bind
+    if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
         return unlimited.found._replace(shift=0.0, is_feasible=True, is_constant=False)
     refines = refine and judge.scan is not None and path.is_precise
     if refines and suits_rate_steps(problem):
@@ -152,7 +152,7 @@ def _suits_scaling(path: Path) -> bool:
 
 
 def _has_local_optima(problem: RuledProblem) -> bool:
-    """Whether differences of convex losses are bounded."""
+    """Whether differences of convex losses are limited."""
     return any(
         rule.moment.unit == "loss" and not rule.comparison.is_cap and rule.upper.size
         for rule in problem.rules

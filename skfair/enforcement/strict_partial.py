@@ -1,18 +1,18 @@
 r"""Bounds on the true disparity within an interval, by solving smooth problems again and again.
 
-The smooth rules of :class:`PartialParityProblem` are kept at some percentiles only, and by steps
-that are not sharp, so the disparity of the true scores can be larger. Each round solves the problem
-from the last solution and measures the disparity; then the tolerance of the smooth rules is
-multiplied by what was asked over what was measured, and the steps become narrower. Two or three
-rounds are mostly enough.
+The smooth constraints of :class:`PartialParityProblem` are kept at some percentiles only, and by
+steps that are not sharp, so the disparity of the true scores can be larger. Each round solves the
+problem from the last solution and measures the disparity; then the tolerance of the smooth
+constraints is multiplied by what was asked over what was measured, and the steps become narrower.
+Two or three rounds are mostly enough.
 
-Steps are as wide as the scores are spread: scores that all move together would keep any smooth rule
-whose steps are wide against their differences, and no true one.
+Steps are as wide as the scores are spread: scores that all move together would keep any smooth
+constraint whose steps are wide against their differences, and no true one.
 
-Rules with several forms, each sufficient, are solved in each, and the best result is kept. Further
-problems, with more percentiles, are there for when that fails; they are tried with the same and
-with wider steps. What is still missed then is mostly little: random moves from the best solutions
-look for parameters that keep the bound, and then for more accurate ones that do.
+Constraints with several forms, each sufficient, are solved in each, and the best result is kept.
+Further problems, with more percentiles, are there for when that fails; they are tried with the same
+and with wider steps. What is still missed then is mostly little: random moves from the best
+solutions look for parameters that keep the bound, and then for more accurate ones that do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AIM = 0.96
 USED = 0.75
 # After so many rounds any solution within the bound will do.
 PATIENCE = 3
-# Violations of smooth rules that count as none.
+# Violations of smooth constraints that count as none.
 SLACK = 1e-3
 # Rounding of disparities.
 EXACT = 1e-9

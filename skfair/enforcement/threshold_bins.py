@@ -38,11 +38,11 @@ Places = NDArray[np.int32]  # the bin of each row
 
 
 class ThresholdBins(ThresholdSearch):
-    """Scans thresholds for given rules and targets; prepared once, used for many scores."""
+    """Scans thresholds for given constraints and targets; prepared once, used for many scores."""
 
     def __init__(
         self,
-        rules: Sequence[BoundConstraint],  # rules on rates only
+        rules: Sequence[BoundConstraint],  # constraints on rates only
         targets: FloatArray,  # (n_samples,): -1 and 1
         weights: FloatArray,  # (n_samples,): weights of the rows in the accuracy; they add up to 1
     ) -> None:
@@ -53,7 +53,7 @@ class ThresholdBins(ThresholdSearch):
         self._n_bins = int(np.clip(MAX_CELLS // max(sum(self._n_cells), 1), 64, N_SPLIT))
 
     def __call__(self, scores: FloatArray, min_gap: float) -> Threshold:  # type: ignore[override]
-        """Return the most accurate shift that keeps the rules, else the one that misses least."""
+        """Return the most accurate shift within the limits, else the one that misses least."""
         seen = scores[:: max(1, scores.size // _SEEN)]
         low, high = np.quantile(seen, [_TAIL, 1 - _TAIL])
         is_spread = high - low > 1e-12 * max(abs(low), abs(high), 1e-100)
@@ -87,7 +87,7 @@ class ThresholdBins(ThresholdSearch):
         return merged_bins(over_blocks(of_part, n, max(_BLOCK_ROWS, -(-n // _PARTS))))
 
     def _steps(self, rows: slice | IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield, for each rule, the cells of some rows and how their means change by each."""
+        """Yield, for each constraint, the cells of some rows and how their means change by each."""
         for rule in self._table.rules:
             weights, moment = rule.row_weights[rows], rule.moment.on_rows(rows)
             refused = np.full(weights.size, -1.0)
@@ -107,7 +107,7 @@ class ThresholdBins(ThresholdSearch):
 
 
 def _means_of_refusing(rule: BoundConstraint) -> FloatArray:
-    """Return the cell means of a rule where nobody is predicted positive."""
+    """Return the cell means of a constraint where nobody is predicted positive."""
 
     def of_block(start: int, stop: int) -> FloatArray:
         return rule.strict_sums(np.full(stop - start, -1.0), slice(start, stop))

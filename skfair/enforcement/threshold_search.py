@@ -1,7 +1,7 @@
 """The most accurate threshold over rows that lie elsewhere: branch and bound on bins of scores.
 
 Scores are counted in bins, so rates and accuracy are exact at every edge between two bins. Inside a
-bin they are bounded: no threshold there is more accurate than the edge above it plus the gains of
+bin they are limited: no threshold there is more accurate than the edge above it plus the gains of
 the bin, and every rate lies between what the bin can make of it. Bins that cannot hold a better
 threshold than the best edge are closed; the others are split, until few rows are left in them.
 These are fetched (their scores, not the rows) and scanned together with the closed bins, by the
@@ -57,13 +57,13 @@ class Bins(NamedTuple):
     # turn positive
     gains: FloatArray
     losses: FloatArray
-    # (n_cells, n_bins): for each rule, how far its cell means rise and fall by them
+    # (n_cells, n_bins): for each constraint, how far its cell means rise and fall by them
     rises: list[FloatArray]
     falls: list[FloatArray]
 
 
 class ThresholdSearch:
-    """Finds thresholds for the rules of a problem; prepared once, used for many scores."""
+    """Finds thresholds for the constraints of a problem; prepared once, used for many scores."""
 
     def __init__(self, problem: PartitionedERM) -> None:
         self._problem = problem
@@ -77,7 +77,7 @@ class ThresholdSearch:
         self._n_bins = min(N_BINS, self._n_split)
 
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
-        """Return the most accurate shift that keeps the rules, else the one that misses least."""
+        """Return the most accurate shift within the limits, else the one that misses least."""
         visit = self._problem.pass_over
         step = max(1, self._problem.n_samples // N_SAMPLED)
         sampled = visit(_sample, scores, step, combine=np.concatenate)
@@ -253,7 +253,7 @@ def _sample(block: RowBlock, task: Task, scores: LinearScores, step: int) -> Flo
 
 
 def _steps(piece: Piece) -> Iterator[FloatArray]:
-    """Yield, for each rule, how the mean of its cell changes when a row turns positive."""
+    """Yield, for each constraint, how the mean of its cell changes when a row turns positive."""
     refused = np.full(piece.targets.size, -1.0)
     for rule in piece.rules:
         yield rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))

@@ -28,7 +28,7 @@ class Threshold(NamedTuple):
 
     shift: float  # what is added to every score
     accuracy: float  # weighted share of right predictions
-    is_feasible: bool  # whether all rules are kept
+    is_feasible: bool  # whether all constraints are satisfied
     is_constant: bool  # whether all rows get the same prediction
     excess: float  # largest disparity minus its bound
 
@@ -86,8 +86,8 @@ class RateTable:
     def steps_of_rows(self, n: int) -> tuple[IntArray, FloatArray, list[FloatArray]]:
         """Return what each of ``n`` rows changes if it is selected, and what is there before.
 
-        That is, by rule, the cell of each row, the change of its mean, and the cell means with
-        nobody selected.
+        That is, by constraint, the cell of each row, the change of its mean, and the cell means
+        with nobody selected.
         """
         cells = np.zeros((len(self.rules), n), np.int64)
         steps = np.zeros((len(self.rules), n))
@@ -120,13 +120,13 @@ class RateTable:
         return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
 
     def _sums_of(self, means: Sequence[FloatArray]) -> FloatArray:
-        """Return the sums of all rules, given their cell means."""
+        """Return the sums of all constraints, given their cell means."""
         sums = [matrix @ of_rule for matrix, of_rule in zip(self._sums, means, strict=True)]
         return np.concatenate([*sums, np.empty(0)])
 
 
 def _tracked(rule: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
-    """Return what turns cell means into the sums of a rule, and where its blocks start and end."""
+    """Return what makes sums of a constraint of cell means, and where its blocks start and end."""
     blocks, first = rule.blocks, first_of(rule.blocks)
     order = np.arange(blocks.size)
     if rule.comparison.against_overall:  # the overall rate stands last in its block
@@ -151,11 +151,11 @@ def _starts(sizes: Iterable[int]) -> IntArray:
 
 
 class ThresholdScan:
-    """Scans thresholds for given rules and targets; prepared once, used for many scores."""
+    """Scans thresholds for given constraints and targets; prepared once, used for many scores."""
 
     def __init__(
         self,
-        rules: Sequence[BoundConstraint],  # rules on rates only
+        rules: Sequence[BoundConstraint],  # constraints on rates only
         targets: FloatArray,  # (n_samples,): -1 and 1
         weights: FloatArray,  # (n_samples,): weights of the rows in the accuracy; they add up to 1
     ) -> None:
@@ -165,7 +165,7 @@ class ThresholdScan:
         self._cells, self._steps, self._start_means = self._table.steps_of_rows(targets.size)
 
     def __call__(self, scores: FloatArray, min_gap: float) -> Threshold:
-        """Return the most accurate shift that keeps the rules, else the one that misses least.
+        """Return the most accurate shift within the limits, else the one that misses least.
 
         Only thresholds with a gap of more than ``min_gap`` around them are used, so that rounding
         elsewhere cannot move a row across.

@@ -1,20 +1,20 @@
-"""Decisions between two classes, certified for new people: scores of folds, paths, one walk.
+"""Decisions between two classes, certified for unseen data: scores of folds, paths, one walk.
 
 Each fold has a path of its own, found on the other folds. Step j of all paths together is judged on
 the decisions of every row, by the model and the path of its fold. So no row is judged by a model
 that was fitted on it, or by a path that was found on it; all paths know at which end to begin. The
 other folds are scored by models that have seen this one. A model for each pair of folds would avoid
-that for three times as many fits; failures stay within 5 % without.
+that for three times as many fits; failures stay within 5% without.
 
 The test speaks of each model with its path; what predicts is their mean. These may differ: of
 boosted trees each is certain of other people, and where few are selected the mean selects fewer
-(Adult, n=5000: .4 % of the people in place of .9 %, and a gap of .06 in place of .01); elsewhere
+(Adult, n=5000: .4% of the people in place of .9%, and a gap of .06 in place of .01); elsewhere
 its gaps are larger by half a standard error. So the last certified step is taken at which the rates
-of the folds keep the limits with what the mean changes. That is measured on the training rows, of
-which each was seen by all models but one; but what the models disagree on there is nearly what they
-disagree on elsewhere (measured and true changes have a correlation of .9: 40 samples, n=20,000).
-Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it (trees, half
-positive, n=20,000).
+of the folds satisfy the limits with what the mean changes. That is measured on the training rows,
+of which each was seen by all models but one; but what the models disagree on there is nearly what
+they disagree on elsewhere (measured and true changes have a correlation of .9: 40 samples,
+n=20,000). Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it
+(trees, half positive, n=20,000).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _reported(
     selected: BoolArray,
     confidence: float,
     walked: Walked,
-    chosen: int,  # the last step that passes at which the mean of the models keeps the limits; -1
+    chosen: int,  # the last step that passes where the mean of the models is within limits; -1
 ) -> tuple[dict[str, Any], int]:
     """Return what is reported and the step that is taken.
 
@@ -222,7 +222,7 @@ def _warn(task: Task, decided: BoolArray, confidence: float, walked: Walked, cho
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they keep max_disparity={limits} for new people: what can be "
+        f"{confidence:g}, that they keep max_disparity={limits} for unseen data: what can be "
         f"shown of the fairest ones is {bound:.3g}. {advice} predict() uses these, and "
         "status_ is 'no_solution'.",
         ConvergenceWarning,

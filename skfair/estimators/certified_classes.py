@@ -3,8 +3,8 @@
 As with two classes (:mod:`skfair.estimators.certified`), each fold has a path of prices of its own,
 found on the other folds, and each step of all paths together is judged on the decisions of every
 row, by the model and the path of its fold. A step keeps a share of the limits on the rows that it
-was found on; the shares rise. A rule on several classes limits the rates of each class against the
-rest, and all of them must pass.
+was found on; the shares rise. A constraint on several classes limits the rates of each class
+against the rest, and all of them must pass.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _paths_and_decisions(
         rows.classes.size,
         np.arange(rows.groups.offsets[1]),
     )
-    # The last step is without prices: it passes if decisions keep the limits as they are.
+    # The last step is without prices: it passes if decisions satisfy the limits as they are.
     predicted = np.empty((rows.codes.size, len(SHARES) + 1), np.int64)
     paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, rows.classes.size))
     seed = rng.randint(np.iinfo(np.int32).max)
@@ -163,7 +163,7 @@ def _warn(
         advice = f"About {needed - n} more people (with groups in the same shares) are needed."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they keep max_disparity={limit:g} for new people: {found}. {advice} "
-        "predict() uses the fairest ones, and status_ is 'no_solution'.",
+        f"{confidence:g}, that they satisfy max_disparity={limit:g} in the population: {found}. "
+        f"{advice} predict() uses the fairest ones, and status_ is 'no_solution'.",
         ConvergenceWarning,
     )

@@ -231,12 +231,12 @@ def certified_means(
 
 
 class IntervalJudge:
-    """Judges scores by a rule within an interval of ranks.
+    """Judges scores by a constraint within an interval of ranks.
 
-    Statistical parity has a test at each threshold, rules on decisions have one (in each class that
-    counts); the bound on other rules is that of Dvoretzky, Kiefer and Wolfowitz, and its p-value
-    the smallest level at which it is within the limit. After a shift the ranks within a group (and
-    class) have moved by that share at most.
+    Statistical parity has a test at each threshold, constraints on decisions have one (in each
+    class that counts); the limit on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
+    and its p-value the smallest level at which it is within the limit. After a shift the ranks
+    within a group (and class) have moved by that share at most.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class IntervalJudge:
 def certified_interval(
     estimator: Any, data: TrainingData, X: Any, given: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a model whose scores can be shown to keep a limit."""
+    """Return the fitted attributes of a model whose scores can be shown to satisfy a limit."""
     rule = read_constraint(estimator.constraint).rule
     if not rule.is_repairable or rule.ranks_whole_groups:
         raise ValueError(

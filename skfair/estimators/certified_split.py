@@ -1,8 +1,8 @@
 """What is certified as a whole: models under rising limits, judged on rows that they have not seen.
 
-A rule that is trained into the weights cannot be priced afterwards. So the estimator itself is
-fitted under a limit that is far below the one asked for, then under larger ones, and each model is
-judged on other rows: it is fitted on one half and judged on the other, or (see
+A constraint that is trained into the weights cannot be priced afterwards. So the estimator itself
+is fitted under a limit that is far below the one asked for, then under larger ones, and each model
+is judged on other rows: it is fitted on one half and judged on the other, or (see
 :mod:`skfair.estimators.certified_folds`) on folds. As the order is fixed beforehand, each may be
 tested at the full level; the last one before the first failure is kept.
 """
@@ -35,17 +35,17 @@ _FOR_POWER = 1.7
 
 
 class Certified:
-    """An estimator whose limits can be certified for new people.
+    """An estimator whose limits can be certified for unseen data.
 
     Attributes
     ----------
     certified_disparity_ : float
-        With ``confidence``: the smallest limit that can be shown to hold for new people.
+        With ``confidence``: the smallest limit that can be shown to hold for unseen data.
     certified_disparities_ : dict of str to float
         The same of each constraint, and of each attribute that has a limit of its own; not for
         limits within an interval of ranks.
     p_value_ : float
-        With ``confidence``: how likely such data are at most, if new people exceed a limit.
+        With ``confidence``: how likely such data are at most, if unseen data exceed a limit.
     p_values_ : dict of str to float
         The same of each constraint, and of each attribute that has a limit of its own.
     path_ : dict of str to ndarray of shape (n_steps,)
@@ -207,7 +207,7 @@ def fit_under_rising_limits(
     rows: JudgedRows,
     # Returns the verdict on a fitted model, by the rows that judge
     judge: Callable[[Any], Verdict],
-    # Parameters that hold limits: "max_disparity", and "constraint" if rules have their own
+    # Parameters that hold limits: "max_disparity", and "constraint" if constraints have their own
     rules: Mapping[str, Any],
     limit: float,  # the smallest of these limits, for the warning
     confidence: float,
@@ -246,7 +246,7 @@ def fit_under_rising_limits(
 
 
 def scaled_limits(value: Any, share: float) -> Any:
-    """Return limits times a share: a number, one for each attribute, rules with their own."""
+    """Return limits times a share: a number, one for each attribute, constraints with their own."""
     if isinstance(value, Constraint):
         own = {
             name: scaled_limits(one, share)
@@ -275,7 +275,7 @@ def _warn(rows: JudgedRows, found: Verdict, confidence: float, limit: float) -> 
         advice += "are needed."
     warn_user(
         f"With {people}, no model was found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that it keeps max_disparity={limit:g} for new people: what can be shown "
+        f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
         f"of the fairest one is {found.bound:.3g}. {advice} predict() uses it, and status_ is "
         "'no_solution'.",
         ConvergenceWarning,

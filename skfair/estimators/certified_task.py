@@ -1,4 +1,4 @@
-"""What is certified for new people: models of folds, and the rates that limits are on."""
+"""What is certified for unseen data: models of folds, and the rates that limits are on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from skfair.estimators.fold_models import FoldModels, Models, fold_models
 
 
 class ClassRates(NamedTuple):
-    """Rates of rules on several classes: each row is there once for each class that is selected."""
+    """Rates on several classes: each row is there once for each class that is selected."""
 
     rates: RowRates
     labels: tuple[int | None, ...]  # the class of each time; None for the true one
 
     @classmethod
     def of(cls, rules: Sequence[ClassRule], weights: FloatArray) -> ClassRates:
-        """Return the rates of rules that are bound to the rows."""
+        """Return the rates of constraints that are bound to the rows."""
         labels = tuple(dict.fromkeys(rule.counted for rule in rules))
         by_label = [[one.bound for one in rules if one.counted == label] for label in labels]
         return cls(stacked([row_rates(bounds, weights) for bounds in by_label]), labels)
@@ -38,7 +38,7 @@ class Task(NamedTuple):
     """What is certified."""
 
     folds: FoldModels
-    judge: Judge  # the rules, and what decisions are worth
+    judge: Judge  # the constraints, and what decisions are worth
     asked: ClassRates  # the rates of the rules
 
     @classmethod
@@ -51,7 +51,7 @@ class Task(NamedTuple):
         models: Models,
         shift: float,  # share of the people in each rate that may be replaced by others
     ) -> Task:
-        """Fit the models of the folds; raise before that if a rule has no test."""
+        """Fit the models of the folds; raise before that if a constraint has no test."""
         asked = ClassRates.of(judge.rules, rows.weights)
         rates = asked.rates.against(shift)
         folds = fold_models(X, y, rows, models)
@@ -63,7 +63,7 @@ class Task(NamedTuple):
 
     @property
     def rates(self) -> RowRates:
-        """The rates of the rules."""
+        """The rates of the constraints."""
         return self.asked.rates
 
     @property

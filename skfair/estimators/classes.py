@@ -41,7 +41,7 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
     if kind != "binary" or classes.size > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}, with "
-            f"{classes.size} classes: {listed(classes.tolist())}. A bound on the disparity of "
+            f"{classes.size} classes: {listed(classes.tolist())}. A limit on the disparity of "
             "each class against the rest would not bound that of the predictions; compare "
             "y == label instead."
         )

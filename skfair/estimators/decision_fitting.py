@@ -124,14 +124,14 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     def _other_limits(
         self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, before: IntArray
     ) -> list[ClassRule]:
-        """Return floors, budgets and the recall of the objective as rules."""
+        """Return floors, budgets and the recall of the objective as constraints."""
         values = self.min_rate, self.selection_rate
         return class_limits(rules, rows, *values, before, self.pos_label_, goal.recall)
 
     def _within_strata(
         self, X: Any, control_features: Any, rows: LabelledRows, rules: Sequence[Constraint]
     ) -> LabelledRows:
-        """Keep the levels of the control features for prediction, if a rule holds within them.
+        """Keep the levels of the control features for prediction, if a constraint uses them.
 
         Else the rows are returned without them.
         """
@@ -196,7 +196,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         params: dict[str, Any],
         folds: Any,
     ) -> tuple[dict[str, Any], IntArray]:
-        """Return the attributes and decisions that can be shown to keep limits for new people."""
+        """Return the attributes and decisions that can be shown to keep limits for unseen data."""
         check_no_floors(self.min_rate, self.selection_rate)
         if goal.worth is None or goal.at_least is not None:
             raise ValueError(

@@ -176,7 +176,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if groups are used and X does not hold them.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if rules hold within their levels and X does not hold them.
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if groups are used and X does not hold them.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if rules hold within their levels and X does not hold them.
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if groups are used and X does not hold them.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if rules hold within their levels and X does not hold them.
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
 
         Returns
         -------

@@ -108,7 +108,7 @@ class DecisionSearch:
         judge_of : callable
             Returns the judge of a limit.
         n_fair : int
-            So many rules, the first ones, have this limit or one of their own.
+            So many constraints, the first ones, have this limit or one of their own.
 
         Returns
         -------

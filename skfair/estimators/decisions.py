@@ -1,4 +1,4 @@
-"""The steps of fair decisions over plain values: rules of classes, floors, budgets, reports."""
+"""The steps of fair decisions over plain values: constraints, floors, budgets, reports."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class LabelledRows(NamedTuple):
         return TrainingRows(self.groups, targets, self.sample_weight, loss, pair, self.strata)
 
     def named(self, bound: BoundConstraint, label: int | None) -> BoundConstraint:
-        """Return a rule with the class in its name, if there are several."""
+        """Return a constraint with the class in its name, if there are several."""
         if label is None or self.classes.size == 2:
             return bound
         return replace(bound, name=f"{bound.name} (y={self.classes.tolist()[label]})")
 
 
 def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
-    """Bind rules to the rows: with two classes as usual, with more for each class."""
+    """Bind constraints to the rows: with two classes as usual, with more for each class."""
     found = []
     for rule in rules:
         labels: list[int | None] = list(range(rows.classes.size))
@@ -86,7 +86,7 @@ def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -
             for bound in prepare_rule(rule, rows.against_rest(label), limit):
                 if not bound.moment.is_rate:
                     raise ValueError(
-                        f"constraint={rule!r} is not on rates of decisions. Choose a rule on "
+                        f"constraint={rule!r} is not on rates of decisions. Choose a constraint on "
                         "rates, such as 'demographic_parity' or 'equalized_odds'."
                     )
                 found.append(ClassRule(rows.named(bound, label), label))
@@ -103,7 +103,7 @@ def class_limits(
     pos_label: Any = None,  # the class of values that are not for each class; None: there is none
     recall: float | None = None,  # the smallest one of all positive rows, of two classes
 ) -> list[ClassRule]:
-    """Return floors and budgets as rules."""
+    """Return floors and budgets as constraints."""
     found = []
     for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
         rule, against = floor_rule(rules), rows.against_rest(label)
@@ -157,7 +157,8 @@ def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> st
 def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
     """Return the attributes that say what was kept; warn if a limit was not, or much was drawn.
 
-    The first ``n_fair`` rules of the judge are fairness rules, the others floors and budgets.
+    The first ``n_fair`` constraints of the judge are fairness constraints, the others floors and
+    budgets.
     """
     found = judge.disparities(chosen.predicted)
     names = [bound.name for bound in judge.bounds]
@@ -167,7 +168,7 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     is_kept = all(one <= limit + ROUNDING for one, limit in zip(found, limits, strict=True))
     if not is_kept:
         warn_user(
-            "No decisions were found that keep all limits on the training rows: "
+            "No decisions were found that satisfy all limits on the training rows: "
             f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
             ConvergenceWarning,
         )
@@ -191,7 +192,7 @@ def report_objective(
 ) -> dict[str, object]:
     """Return the attributes that say what decisions are worth; warn if that is less than asked.
 
-    ``before`` are the decisions without any rule.
+    ``before`` are the decisions without any constraint.
     """
     value, free = (goal.of(rows.codes, rows.weights, one) for one in (chosen.predicted, before))
     attributes: dict[str, object] = {"train_objective_": value, "price_of_fairness_": free - value}

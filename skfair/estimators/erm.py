@@ -47,7 +47,7 @@ from skfair.utils.older import CallbackSupportMixin
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
-    """Fits a score model under fairness rules; subclasses say what the targets are."""
+    """Fits a score model under fairness constraints; subclasses say what the targets are."""
 
     __metadata_request__fit = {"control_features": True}
 
@@ -115,7 +115,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         return Limits()
 
     def _solve_freely(self, problem: Problem) -> FloatArray:
-        """Return the parameters that solve a problem without rules."""
+        """Return the parameters that solve a problem without constraints."""
         rng = check_random_state(self.random_state)
         return (
             self._choose(problem)
@@ -157,7 +157,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     def _report(
         self, data: TrainingData, task: Task, problem: Problem, solver: Solver, found: StrictResult
     ) -> Self:
-        """Store the model and what it keeps of the rules, and warn if that is not enough."""
+        """Store the model and what it keeps of the constraints, and warn if that is not enough."""
         theta = found.result.theta
         self._store_model(self._model(problem, task, theta, found.shift, found.scale))
         known = erm_report.scores_of_same_sign(problem, found)

@@ -43,7 +43,7 @@ from skfair.utils.warn import warn_user
 NEWTON_FEATURES = 1000
 
 Problem = RuledProblem
-# What users may pass: names, objects, several rules.
+# What users may pass: names, objects, several constraints.
 RuleChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
 SolverChoice = str | Solver
@@ -68,7 +68,7 @@ class TargetScale(NamedTuple):
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
     def of_rule(self, rule: BoundConstraint) -> float:
-        """Return the unit of the disparity of a rule."""
+        """Return the unit of the disparity of a constraint."""
         return abs(self.spread) if rule.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
@@ -109,7 +109,7 @@ class ModelOptions(NamedTuple):
 
 
 def limiting_rules(constraint: RuleChoice, task: str, groups: GroupEncoding) -> list[Constraint]:
-    """Return the rules that limit something: with a single group these are the caps."""
+    """Return the constraints that limit something: with a single group these are the caps."""
     rules = make_constraints(constraint, task)
     if groups.is_vacuous:
         return [rule for rule in rules if rule.compared().is_cap]
@@ -117,20 +117,20 @@ def limiting_rules(constraint: RuleChoice, task: str, groups: GroupEncoding) -> 
 
 
 def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
-    """Return the rules that limit something, and warn of those that do not."""
+    """Return the constraints that limit something, and warn of those that do not."""
     groups = data.groups
     rules = limiting_rules(constraint, task, groups)
     if groups.levels.attributes and len(rules) < len(make_constraints(constraint, task)):
         warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule that "
+            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
             "compares groups is active."
         )
     if not rules:
         return []
     if data.strata is not None and not any(rule.within_strata for rule in rules):
         warn_user(
-            "control_features were given, but no rule holds within their levels, so they change "
-            "nothing. Write skfair.constraints.ConditionalOn(rule) instead of the rule."
+            "control_features were given, but no constraint uses their levels, so they change "
+            "nothing. Write skfair.constraints.ConditionalOn(constraint) instead of the constraint."
         )
     return rules
 
@@ -138,8 +138,8 @@ def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[
 def build_problem(
     data: TrainingData,  # the rows
     task: Task,  # targets, loss and weights
-    rules: Sequence[Constraint],  # the rules that hold
-    max_disparity: Limit,  # the limit of rules without one of their own, in the units of the user
+    rules: Sequence[Constraint],  # the constraints that hold
+    max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
     limits: Limits,  # floor and budget
     options: ModelOptions,  # the model
     *,
@@ -180,9 +180,9 @@ def with_floor(
     options: ModelOptions,
     solution: Callable[[Problem], FloatArray],
 ) -> Limits:
-    """Return limits whose floor is a number, or one for each group: rates of a model without rules.
+    """Return limits whose floor is a number, or one for each group: rates of a free model.
 
-    ``solution`` solves a problem without rules.
+    ``solution`` solves a problem without constraints.
     """
     if limits.min_rate != "as before":
         return limits
@@ -197,7 +197,7 @@ def with_floor(
 def _other_limits(
     rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
 ) -> list[BoundConstraint]:
-    """Return floor and budget as rules."""
+    """Return floor and budget as constraints."""
     found = []
     if limits.min_rate is not None:
         assert not isinstance(limits.min_rate, str)

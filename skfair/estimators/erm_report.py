@@ -118,7 +118,7 @@ def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | N
 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
-    """Return the strict disparities that scores amount to, those of fairness rules."""
+    """Return the strict disparities that scores amount to, those of fairness constraints."""
     found = [
         (rule, scale.of_rule(rule), means)
         for rule, means in zip(problem.rules, decisions.means, strict=True)

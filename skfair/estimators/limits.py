@@ -1,6 +1,7 @@
 """The limits that a user sets: one for all attributes or one for each, floors and budgets.
 
-Everything becomes rules that are bound to rows, so that whoever keeps rules keeps these.
+Everything becomes constraints that are bound to rows, so that whoever keeps constraints keeps
+these.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class SelectionFloor(Constraint):
 
 
 def prepare_rule(
-    rule: Constraint,  # the rule; its own limit goes before ``limit``
+    rule: Constraint,  # the constraint; its own limit goes before ``limit``
     rows: TrainingRows,
     limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
 ) -> list[BoundConstraint]:
-    """Bind a rule to rows; with one limit per attribute there is one bound rule for each."""
+    """Bind a constraint to rows: once, or once for each attribute that has a limit of its own."""
     own: Any = rule.own_limit
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
@@ -62,7 +63,7 @@ def prepare_rule(
 
 
 def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
-    """Number rules of the same name."""
+    """Number constraints of the same name."""
     names = [rule.name for rule in rules]
     return [
         rule
@@ -73,7 +74,7 @@ def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
 
 
 def floor_rule(rules: Sequence[Constraint]) -> Constraint:
-    """Return what a floor is on: true positive rates if a rule looks at positives by themselves."""
+    """Return what a floor is on: true positive rates if a constraint is on the positives."""
     on_positives = any(rule.given in ("positive", "class") for rule in rules)
     return BoundedFalseNegativeRate() if on_positives else SelectionFloor()
 
@@ -83,7 +84,7 @@ def floors(
     rows: TrainingRows,
     min_rate: float | Sequence[float] | FloatArray,
 ) -> list[BoundConstraint]:
-    """Return rules that keep the rate of each group at or above ``min_rate``, one for all or each.
+    """Return constraints that keep the rate of each group at or above ``min_rate``.
 
     ``rule`` is from :func:`floor_rule`.
     """
@@ -112,7 +113,7 @@ def rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool
 
 
 def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
-    """Return rules that keep the selection rate of all rows at a number, or between two.
+    """Return constraints that keep the selection rate of all rows at a number, or between two.
 
     A number is kept to within half a row.
     """
@@ -144,12 +145,12 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
 
 
 def recall_floor(rows: TrainingRows, recall: float) -> BoundConstraint:
-    """Return a rule that selects at least so large a share of all positive rows."""
+    """Return a constraint that selects at least so large a share of all positive rows."""
     return _of_everybody(BoundedFalseNegativeRate(), rows, 1.0 - recall, "recall")
 
 
 def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str) -> BoundConstraint:
-    """Bind a rule on the rates of groups to all rows as one group."""
+    """Bind a constraint on the rates of groups to all rows as one group."""
     everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
     bound = rule.prepare(everybody, limit)
     return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)

@@ -48,12 +48,12 @@ SPREAD = 1.5
 ROUND_ITERATIONS = 300
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
-# Factors on scores, where only their ranks count for the rule; 1 first, for it wins ties.
+# Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
-    """Finds the parameters of a model under a rule within percentile intervals."""
+    """Finds the parameters of a model under a constraint within percentile intervals."""
 
     model: Literal["linear"] | ScoreFunction
 
@@ -98,7 +98,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _optimise(
         self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
-        """Fit the model, under the smooth rule unless scores are only repaired."""
+        """Fit the model, under the smooth constraint unless scores are only repaired."""
         targets, constraint = promise.targets, read_constraint(self.constraint)
         weights = np.ones(targets.size) if data.sample_weight is None else data.sample_weight
         n_rows = float(weights.sum())
@@ -156,7 +156,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         build: Callable[[Surrogate, int], list[PartialParityProblem]],
         params: SolveOptions,
     ) -> PartialResult:
-        """Solve smooth problems from the model without the rule on, if that does not keep it."""
+        """Solve smooth problems from the free model on, if that does not satisfy the limit."""
         unlimited = _fit_freely(free, params)
         start = unlimited.result.theta
         scores = free.model.forward(start)[0]
@@ -196,7 +196,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         surrogate: Surrogate,
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
-        """Return the problem in each form of the rule; the algorithms of the paper get one."""
+        """Return the problem in each form of its constraint; the paper's algorithms get one."""
         parts = [
             (part.rule, part.rows(a, part.percentiles(n_percentiles)))
             for part in promise.of_attributes()
@@ -264,17 +264,17 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
 
 def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[PartialParityProblem]:
-    """Return problems that a solver can solve: what they offer depends on their rules."""
+    """Return problems that a solver can solve: what they offer depends on their constraints."""
     for problem in problems:
         check_needs(solver, problem)
     return problems
 
 
 def _check_ranks(promise: Promise, solver: Solver, name: str | Solver) -> None:
-    """Raise if a solver relies on convex parts that the rule does not have."""
+    """Raise if a solver relies on convex parts that the constraint does not have."""
     if promise.rule.ranks_whole_groups and not solver.can_continue:
         raise ValueError(
-            f"solver={name!r} is for differences of convex functions, which no rule with "
+            f"solver={name!r} is for differences of convex functions, which no constraint with "
             "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
             "group-aware."
         )
@@ -289,13 +289,13 @@ def _warn_not_converged(n_iter: int, residual: float, tol: float) -> None:
 
 
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
-    """Fit the model without the rule, by Newton steps where the loss allows."""
+    """Fit the model without the constraint, by Newton steps where the loss allows."""
     model, objective = problem.model, problem.objective
     start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
         easy = _fit_freely(_with_log_loss(problem), params)
         start = _best_factor(problem, easy.result.theta) * easy.result.theta
-        # Descent on kinks never ends: 5000 steps on COMPAS brought .05 % after the first 300.
+        # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}
     is_small = model.n_parameters <= NEWTON_PARAMETERS
     if isinstance(objective, MeanLoss) and model.has_curvature and is_small:

@@ -244,11 +244,11 @@ class PartialPrediction(Certified, ClassifierMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows drawn like those that the model will meet, held out from fit.
         y : array-like of shape (n_samples,), default=None
-            Their classes; needed by rules that look at them.
+            Their classes; needed by constraints that look at them.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, unless X holds them.
         confidence : float, default=0.95
-            Probability with which the bound holds.
+            Probability with which the limit holds.
 
         Returns
         -------

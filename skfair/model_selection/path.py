@@ -1,7 +1,7 @@
 """The trade between a score and a disparity: one estimator under stricter and stricter bounds.
 
-``fairness_path`` goes from the loosest bound to the strictest. A bound is a promise about the
-training sample only; pass a second sample to see what remains of it on new people. Whoever selects
+``fairness_path`` goes from the loosest bound to the strictest. A limit is a promise about the
+training sample only; pass a second sample to see what remains of it on unseen data. Whoever selects
 a model by that sample needs a third one to report on.
 """
 
@@ -47,7 +47,7 @@ class FairnessPath:
     Parameters
     ----------
     max_disparities : ndarray of shape (n_models,)
-        The bounds, from the loosest to the strictest; multiples of ``limits`` if there are any.
+        The limits, from the loosest to the strictest; multiples of ``limits`` if there are any.
     estimators : list of estimators
         The model fitted under each bound.
     train_disparities : ndarray of shape (n_models,)
@@ -128,7 +128,7 @@ class FairnessPath:
     def select(self, *, max_disparity: float) -> Any:
         """Return the model with the best score among those within a limit.
 
-        The limit is compared with what the models reached, not with the bounds that they were
+        The limit is compared with what the models reached, not with the limits that they were
         fitted under: on the test sample if there was one, else on the training sample.
 
         Parameters
@@ -147,7 +147,7 @@ class FairnessPath:
             max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
         rule = best_within(score="score", limit={"disparity": max_disparity})
-        # The rule takes the first of equal scores, so the strictest bound goes first.
+        # The constraint takes the first of equal scores, so the strictest bound goes first.
         candidates = {
             "mean_test_score": scores[::-1],
             "mean_test_disparity": disparities[::-1],
@@ -169,7 +169,7 @@ def fairness_path(
     metric: Callable[..., float] | None = None,
     scoring: Any = "accuracy",
 ) -> FairnessPath:
-    """Fit an estimator under each of several bounds on the disparity.
+    """Fit an estimator under each of several limits on the disparity.
 
     Parameters
     ----------
@@ -182,11 +182,11 @@ def fairness_path(
     y : array-like of shape (n_samples,)
         Their targets.
     max_disparities : array-like of float, default=(0.32, 0.16, 0.08, 0.04, 0.02, 0.01)
-        The bounds, at least 0, in any order and in the units of the estimator's rule. The default
-        suits differences of rates; losses and scores have units of their own. If the estimator has
-        a limit for each attribute, ``max_disparity={"sex": 0.05, "age": 0.08}``, these are
-        multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the path, in
-        which rules with a limit of their own do not count.
+        The limits, at least 0, in any order and in the units of the estimator's constraint. The
+        default suits differences of rates; losses and scores have units of their own. If the
+        estimator has a limit for each attribute, ``max_disparity={"sex": 0.05, "age": 0.08}``,
+        these are multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the
+        path, in which constraints with a limit of their own do not count.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
         The groups of the training rows, unless the estimator takes them from columns of X.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -198,8 +198,9 @@ def fairness_path(
     metric : callable, default=None
         What measures the disparity on the second sample: a metric of :mod:`skfair.metrics` that is
         0 at parity, or a function called like one. Bind its options with ``functools.partial``.
-        None is the metric of the estimator's ``constraint``; of several rules or classes, the
-        largest disparity counts. Rules within strata and rules without a metric need one here.
+        None is the metric of the estimator's ``constraint``; of several constraints or classes, the
+        largest disparity counts. Constraints within strata and constraints without a metric need
+        one here.
     scoring : str or callable, default="accuracy"
         What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
 
@@ -283,7 +284,7 @@ def _limited(estimator: Any) -> tuple[Any, str]:
 
 
 def _parameters(estimator: Estimator) -> dict[str, Any]:
-    """Return the estimator's parameters; raise unless the bound is one of them."""
+    """Return the estimator's parameters; raise unless the limit is one of them."""
     is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     parameters = estimator.get_params(deep=False) if is_estimator else {}
     if "max_disparity" not in parameters:
@@ -335,9 +336,10 @@ def _disparity_of(
     metric: Callable[..., float] | None,
     limits: Limits | None,
 ) -> Callable[..., float]:
-    """Return what measures the disparity of a model: the given metric, or those of its rules.
+    """Return what measures the disparity of a model: the given metric, or those of its constraints.
 
-    Of limits of attributes, a rule with a limit of its own has no multiple, and does not count.
+    Of limits of attributes, a constraint with a limit of its own has no multiple, and does not
+    count.
     """
     if metric is not None:
         return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is
@@ -374,7 +376,7 @@ def _disparity_of(
 
 
 def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:
-    """Return the rules of an estimator; raise if one of them has no metric."""
+    """Return the constraints of an estimator; raise if one of them has no metric."""
     error = ValueError(
         f"There is no default metric for the constraint {constraint!r}. Pass metric=, a function "
         "of skfair.metrics with its options bound by functools.partial."

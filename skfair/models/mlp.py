@@ -6,8 +6,8 @@ neither copied nor centred: the first layer is folded, W / s and b - m'(W / s), 
 the rows. The unit s is the deviation, but the range of columns with two values: deviations would
 magnify rare one-hot codes, whose few rows a network then learns by heart.
 
-A pull-back is one backward pass whatever the number of rules. Many rows are taken block by block
-and the blocks are run again on the way back, so memory does not grow with the number of rows:
+A pull-back is one backward pass whatever the number of constraints. Many rows are taken block by
+block and the blocks are run again on the way back, so memory does not grow with the number of rows:
 activations of all rows would need more than X itself.
 """
 

@@ -1,8 +1,8 @@
 """Scores of pairs of rows: the difference of what a score model gives each of the two.
 
 A ranker is trained on pairs (better row, worse row): a positive difference puts them in the right
-order. Losses and rules see pairs as their rows; the model below sees every row once, however many
-pairs it is in.
+order. Losses and constraints see pairs as their rows; the model below sees every row once, however
+many pairs it is in.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
 
     See Also
     --------
-    skfair.classification.FairDecisionClassifier : Keeps a limit with any classifier.
+    skfair.classification.FairDecisionClassifier : Satisfies a limit with any classifier.
 
     References
     ----------

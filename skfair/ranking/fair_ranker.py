@@ -50,7 +50,7 @@ from skfair.utils.warn import warn_user
 # Steps of each round of the default solver; what is left is for the next round.
 AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
-# an end the few queries that cannot keep the limit would spoil the order of all others.
+# an end the few queries that cannot satisfy the limit would spoil the order of all others.
 AUTO_PRICE = 6.0
 # Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
 # More cost time; what is reported is measured on all pairs.
@@ -72,9 +72,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
        \text{ over pairs with } y_i > y_j \; + \; \frac{\alpha}{2} \lVert \theta \rVert^2,
 
     where all queries count alike, however many pairs they have,
-    under one rule for each query q and each two groups a, b: the error rate on pairs whose better
-    document is in a and whose worse one is in b differs from that of the opposite pairs by at most
-    ``max_disparity``. The disparity of a query is that of
+    under one constraint for each query q and each two groups a, b: the error rate on pairs whose
+    better document is in a and whose worse one is in b differs from that of the opposite pairs by
+    at most ``max_disparity``. The disparity of a query is that of
     :func:`skfair.metrics.pair_error_gap` on all its pairs. Scores do not need the group.
 
     Parameters
@@ -82,8 +82,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     max_disparity : float or dict, default=0.15
         Limit on the disparity of a query; a dict has one for each attribute, None for none, and
         needs ``Sensitive(crossed=False)`` if there are several. A query of 100 documents has a
-        disparity of about 0.07 by chance; much smaller limits are kept by learning the chance of
-        the training queries.
+        disparity of about 0.07 by chance; much smaller limits are satisfied by learning the chance
+        of the training queries.
     loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
         Loss of a difference of scores, which should be positive.
     alpha : float or None, default=None
@@ -96,8 +96,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         the others too much; "al_lbfgs" itself pays any price. "multiplier_model", "plada",
         "plada_stochastic", "alm" and the other solvers of :mod:`skfair.solvers` can be named.
     query_share : float or None, default=0.95
-        Share of the training queries that are to keep the limit; 1 for all of them. Queries of few
-        documents may not be able to. None promises nothing, as the papers do: the problem with
+        Share of the training queries that are to satisfy the limit; 1 for all of them. Queries of
+        few documents may not be able to. None promises nothing, as the papers do: the problem with
         smooth errors is solved once, for comparing algorithms.
     max_iter : int or None, default=None
         Largest number of steps of one run of the solver; None for 100 with "auto", else for the
@@ -127,7 +127,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     n_pairs_ : int
         Number of pairs that were learned from.
     multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter bound.
+        Signed multipliers: what the objective loses per unit of a tighter limit.
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint compares.
     objective_ : float
@@ -153,7 +153,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    A step costs O(nnz(X) + pairs), whatever the number of queries. The limit is kept on the
+    A step costs O(nnz(X) + pairs), whatever the number of queries. The limit is satisfied on the
     training queries; on new ones the disparity has the same mean but is not limited one by one.
 
     References

@@ -1,9 +1,9 @@
-"""Pairs of a better and a worse document of one query, and the rule on their errors.
+"""Pairs of a better and a worse document of one query, and the constraint on their errors.
 
 The pairs of a query are of several kinds: the group of the better document and that of the worse
-one. (Where attributes overlap, their crossing takes the place of the group.) The rule compares the
-error rates of two opposite kinds within each query, so a kind is a *cell* of the rule. Of kinds
-with very many pairs some are drawn; each then stands for several.
+one. (Where attributes overlap, their crossing takes the place of the group.) The constraint
+compares the error rates of two opposite kinds within each query, so a kind is a *cell* of the
+constraint. Of kinds with very many pairs some are drawn; each then stands for several.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def bind_pairs(
     atoms: Cells,
     max_disparity: Limit,
 ) -> tuple[BoundConstraint, list[ComparedRates], FloatArray]:
-    """Return the rule on the errors of opposite kinds, what each row compares, and its limit.
+    """Return the constraint on the errors of opposite kinds, what each row compares, and its limit.
 
     The row of a query and groups a, b is the error rate on pairs whose better document is in b,
     minus that on pairs whose better document is in a.

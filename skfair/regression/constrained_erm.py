@@ -47,21 +47,21 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     r"""Linear or neural regressor under a limit on the disparity between groups.
 
     Minimises the mean loss plus a penalty, :math:`\frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i),
-    y_i) + \frac{\alpha}{2} \lVert \theta \rVert^2`, under one or several fairness rules, which
-    hold for its own predictions on the training data. Predictions do not need the group.
+    y_i) + \frac{\alpha}{2} \lVert \theta \rVert^2`, under one or several fairness constraints,
+    which hold for its own predictions on the training data. Predictions do not need the group.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="mean_score_parity"
-        The rules: "mean_score_parity" (differences of mean predictions), "loss_parity"
+        The constraints: "mean_score_parity" (differences of mean predictions), "loss_parity"
         (differences of mean losses), "bounded_group_loss" (largest mean loss of a group),
         "excess_loss" and "mean_excess_loss" (largest and mean excess of the losses of groups over
         that of all rows), or objects of :mod:`skfair.constraints`.
     max_disparity : float, default=0.05
-        The bound, in the units of the rule: those of y for mean predictions, those of the loss
-        for losses.
+        The limit, in the units of the constraint: those of y for mean predictions, those of the
+        loss for losses.
     loss : {"squared_error", "absolute_error"}, default="squared_error"
-        What is minimised: half the squared error, or the absolute error, smoothed within 5 % of
+        What is minimised: half the squared error, or the absolute error, smoothed within 5% of
         the standard deviation of y.
     alpha : float or None, default=None
         Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge. With
@@ -74,7 +74,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     solver : str or solver object, default="auto"
         As in :class:`skfair.classification.ConstrainedERMClassifier`.
     enforce : {"strict", "surrogate"}, default="strict"
-        Whether the bound holds exactly, or up to ``tol`` and smoothing.
+        Whether the limit holds exactly, or up to ``tol`` and smoothing.
     max_iter : int or None, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-6
@@ -84,9 +84,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
     confidence : float, default=None
-        How sure the limits on means are to hold for new people, such as 0.95: models are fitted
+        How sure the limits on means are to hold for unseen data, such as 0.95: models are fitted
         under limits that rise up to the one asked for, and judged on rows that they have not seen.
-        None promises them on the training rows only, and new people exceed them about half of the
+        None promises them on the training rows only, and unseen data exceed them about half of the
         time.
 
     Attributes
@@ -100,13 +100,13 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_ : float
-        Disparity on the training data, the largest of all rules.
+        Disparity on the training data, the largest of all constraints.
     train_disparities_ : dict of str to float
-        Disparity of each rule.
+        Disparity of each constraint.
     disparity_by_group_ : dict of str to float
         How far each group's mean prediction (or loss) is from the overall one.
     multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter bound. The mean of
+        Signed multipliers: what the objective loses per unit of a tighter limit. The mean of
         models of folds has none, nor what else is said of a solution.
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint compares.
@@ -122,7 +122,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Number of problems that were solved.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to keep the limits.
+        "no_solution" if nothing could be shown to satisfy the limits.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step.
 
@@ -201,14 +201,14 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
     ) -> ConstrainedERMRegressor:
-        """Fit the model under its rules.
+        """Fit the model under its constraints.
 
         Parameters
         ----------
         y : array-like of shape (n_samples,)
             Real targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, in the loss and in the rules.
+            Weights of the rows, in the loss and in the constraints.
         """
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -235,7 +235,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         X: MatrixLike,
         given: Mapping[str, Any],
     ) -> ConstrainedERMRegressor:
-        """Store a model whose limits can be shown to hold for new people."""
+        """Store a model whose limits can be shown to hold for unseen data."""
         is_linear = read_model(self.model).is_linear
         certificate = self._certificate
         assert certificate is not None

@@ -18,7 +18,7 @@ A solver writes down its steps, and the driver does the rest::
 
 The driver records each step in the history, calls the callback, and ends the run when a step says
 so, when the callback asks for it, or after ``max_iter`` iterations. It returns the start where that
-keeps the constraints and the end is worse and keeps them no better. A solver never sees groups,
+satisfies the constraints and the end is worse and keeps them no better. A solver never sees groups,
 rows or models, and never prints.
 """
 
@@ -127,7 +127,7 @@ class Solver(ABC):
     has_multipliers : bool
         Whether the multipliers it returns are those of the KKT conditions.
     keeps_constraints : bool
-        Whether it tries to keep the constraints; a baseline may ignore them.
+        Whether it tries to satisfy the constraints; a baseline may ignore them.
     can_advance : bool
         Whether training can stop and go on with other rows, as ``partial_fit`` does.
     can_continue : bool
@@ -304,8 +304,8 @@ class IterativeSolver(Solver, Generic[P]):
             at, multipliers = step.answer()
             if status == "max_iter" and residual(problem, at, multipliers) <= tol:
                 status = "converged"
-        # A start that keeps the constraints is not given away for what is worse and keeps them no
-        # better.
+        # A start that satisfies the constraints is not given away for what is worse and keeps them
+        # no better.
         margin = tol * max(1.0, abs(first_objective))
         is_lower = at.objective <= first_objective + margin  # false for nan
         if before <= tol and not is_lower and not problem.violation(at) < before:

@@ -27,7 +27,7 @@ sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attribute
     The group of each row.""",
     "control_features": """\
 control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    Allowed attributes, such as the department, for rules that hold within each of their
+    Allowed attributes, such as the department, for constraints that hold within each of their
     levels; several columns are crossed.""",
     "intersectional": """intersectional : bool, default=True
     Whether several attributes are crossed, or compared one by one (their groups overlap).""",

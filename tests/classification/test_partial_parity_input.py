@@ -187,7 +187,7 @@ def test_scores_that_are_constant_in_each_group_can_be_made_one():
 
 def test_nothing_to_compare():
     for params in ({}, AWARE):
-        with pytest.warns(UserWarning, match="single group, 'a', so no fairness rule is active"):
+        with pytest.warns(UserWarning, match="single group, 'a', so no constraint is active"):
             one = fit(group=np.full(400, "a"), **params)
         with pytest.warns(MissingGroupsWarning, match="compares groups is active"):
             none = fit(group=None, **params)

@@ -198,7 +198,7 @@ def test_mistakes_are_explained():
     bind("bounded_selection_rate", who, lonely)  # caps compare nothing anyway
     for rule, message in (
         ("parity", "no constraint 'parity'"),
-        (["demographic_parity", "equal_opportunity"], "takes one rule"),
+        (["demographic_parity", "equal_opportunity"], "takes one constraint"),
         (7, "constraint must be a name"),
     ):
         with pytest.raises(ValueError, match=message):

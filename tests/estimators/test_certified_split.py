@@ -116,5 +116,5 @@ def test_limits_are_scaled_wherever_they_are():
     assert (name, own.max_disparity, none.max_disparity) == ("equal_opportunity", 0.1, None)
     assert rules[1].max_disparity == 0.2
     inside = scaled_limits(ConditionalOn(DemographicParity(0.2)), 0.5)
-    assert inside.rule.max_disparity == 0.1
+    assert inside.constraint.max_disparity == 0.1
     assert scaled_limits({"sex": 0.1, "age": None}, 0.5) == {"sex": 0.05, "age": None}

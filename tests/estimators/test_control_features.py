@@ -86,7 +86,7 @@ def test_without_strata_the_rule_says_what_it_needs():
 
 def test_control_features_that_no_rule_looks_at_are_said():
     X, y, sex, faculty = people()
-    with pytest.warns(UserWarning, match="control_features were given, but no rule"):
+    with pytest.warns(UserWarning, match="control_features were given, but no constraint uses"):
         model = ConstrainedERMClassifier().fit(
             X, y, sensitive_features=sex, control_features=faculty
         )

@@ -102,13 +102,13 @@ CALLS = [
     ),
     ("of fewer than 30", lambda: ERM().partial_fit(X, Y, sensitive_features=FEW)),
     ("of fewer than 30", lambda: encode_groups(FEW).warn_small()),
-    ("single group, 'all', so no fairness", lambda: ERM().fit(X, Y, sensitive_features=ALL)),
+    ("single group, 'all', so no constraint", lambda: ERM().fit(X, Y, sensitive_features=ALL)),
     (
-        "single group, 'all', so no fairness",
+        "single group, 'all', so no constraint",
         lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ALL}),
     ),
     (
-        "single group, 'all', so no fairness",
+        "single group, 'all', so no constraint",
         lambda: PARTIAL((0.1, 0.6)).fit(X, Y, sensitive_features=ALL),
     ),
     ("so no limit is active", lambda: KM(3, random_state=0).fit(X, sensitive_features=ALL)),

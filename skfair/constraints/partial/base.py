@@ -1,15 +1,15 @@
-"""What a rule within percentile intervals is: values in score space, bounds, convex parts.
+"""What a constraint within percentile intervals is: values in score space, bounds, convex parts.
 
-Such a rule keeps functions of the scores (and of a few auxiliary parameters, thresholds above all)
-between bounds,
+Such a constraint keeps functions of the scores (and of a few auxiliary parameters, thresholds above
+all) between bounds,
 
     lower <= c(scores, aux) <= upper
 
 and hands out each function as a difference of two convex ones, c = plus - minus (section D of
 partial_fairness_idca), which is what the DC algorithm needs. It sees the groups of one attribute;
-overlapping attributes make one rule each.
+overlapping attributes make one constraint each.
 
-What a rule keeps small is smooth. The disparity that is promised and reported is measured by
+What a constraint keeps small is smooth. The disparity that is promised and reported is measured by
 :mod:`skfair.metrics`, never here.
 """
 
@@ -96,16 +96,16 @@ def read_constraint(constraint: str | IntervalConstraint) -> IntervalConstraint:
 
 
 class PartialRows(NamedTuple):
-    """What a rule may know of the training data."""
+    """What a constraint may know of the training data."""
 
     codes: IntArray  # (n_samples,): the group of each row
     group_names: tuple[str, ...]  # names of the groups
     targets: FloatArray  # (n_samples,): -1 and 1
     sample_weight: FloatArray | None  # (n_samples,): weights of the rows
     intervals: Intervals  # the percentile intervals of each group
-    # (n_percentiles,): where the rule is imposed, as shares of the intervals
+    # (n_percentiles,): where the constraint is imposed, as shares of the intervals
     percentiles: FloatArray
-    threshold: float  # the decision threshold, for rules on decisions
+    threshold: float  # the decision threshold, for constraints on decisions
 
     @property
     def n_groups(self) -> int:
@@ -120,14 +120,14 @@ class PartialRows(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Functions of a rule at a point."""
+    """Functions of a constraint at a point."""
 
     values: FloatArray  # (n_constraints,): their values
     tape: Any  # what :meth:`BoundPartialRule.pull` needs
 
 
 class BoundPartialRule(ABC):
-    """A rule on given rows."""
+    """A constraint on given rows."""
 
     row_names: tuple[str, ...]  # what each constraint row limits
     penalty_unit: float = 1.0  # what a penalty of weight 1 amounts to for the worst row
@@ -147,7 +147,7 @@ class BoundPartialRule(ABC):
         return len(self.row_names)
 
     def with_surrogate(self, surrogate: Surrogate) -> Self:
-        """Return the rule with another step; what it knows of the rows is shared."""
+        """Return the constraint with another step; what it knows of the rows is shared."""
         other = copy(self)
         other.surrogate = surrogate
         return other
@@ -168,14 +168,14 @@ class BoundPartialRule(ABC):
 
     @abstractmethod
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return the functions of the rule, or their convex parts."""
+        """Return the functions of the constraint, or their convex parts."""
 
     @abstractmethod
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes of sum(multipliers * values) by the scores and by the auxiliaries."""
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
-        """Return the rule on some rows, each of which stands for ``factors`` rows."""
+        """Return the constraint on some rows, each of which stands for ``factors`` rows."""
         raise NotImplementedError
 
     def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
@@ -184,9 +184,9 @@ class BoundPartialRule(ABC):
 
 
 class PartialRule(ABC):
-    """A rule within percentile intervals, before it has seen data: what others must know of it."""
+    """A constraint within percentile intervals, before it has seen data."""
 
-    uses_interval: ClassVar[bool] = True  # whether the rule looks at the interval at all
+    uses_interval: ClassVar[bool] = True  # whether the constraint looks at the interval at all
     by_class: ClassVar[bool] = False  # whether it needs rows of both classes in each group
     # The classes within which ranks are taken, one by one; empty for ranks of all rows
     classes: ClassVar[tuple[int, ...]] = ()
@@ -205,14 +205,14 @@ class PartialRule(ABC):
     is_repairable: ClassVar[bool] = False
 
     def ranked(self, rank_within: RankWithin) -> Self:
-        """Return the rule with ranks within classes or whole groups, if it tells classes apart."""
+        """Return it with ranks within classes or whole groups, if it tells classes apart."""
         other = copy(self)
         other.ranks_whole_groups = rank_within == "group" and bool(self.classes)
         return other
 
     @abstractmethod
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows; several forms of it, each sufficient, are tried one by one."""
+        """Bind it to rows; several forms, each of which is sufficient, are tried one by one."""
 
     def as_printed(self, rows: PartialRows, surrogate: Surrogate) -> BoundPartialRule:
         """Bind the constraint to rows in the form in which the paper prints it."""

@@ -121,6 +121,6 @@ class GroupAUC(PartialRule):
     is_repairable = True
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows."""
+        """Bind the constraint to rows."""
         step_splines(surrogate)  # raises for a step that never ends
         return [_BoundGroupAUC(rows, surrogate)]

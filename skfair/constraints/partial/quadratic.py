@@ -1,4 +1,4 @@
-r"""Pairwise rules with a quadratic in place of the step: the baselines of partial_fairness_idca.
+r"""Pairwise constraints with a quadratic for the step: the baselines of partial_fairness_idca.
 
 With (103), sigma(x) = (1 + x)^2 / 2, the mean over pairs of rows of two cells depends on means mu
 and variances v only,
@@ -6,9 +6,9 @@ and variances v only,
 .. math:: \mathrm{mean}_{i \in A, j \in B} \sigma(z_i - z_j) - \frac12
           = d + \frac12 (d^2 + v_A + v_B), \qquad d = \mu_A - \mu_B
 
-so that a rule costs O(n), and is convex. Cells are groups, or groups split by class; a row of the
-rule adds up one or two such comparisons and is bounded from above only, once for each order of two
-groups. Intervals and the smooth step are not used.
+so that a constraint costs O(n), and is convex. Cells are groups, or groups split by class; a row of
+the constraint adds up one or two such comparisons and is limited from above only, once for each
+order of two groups. Intervals and the smooth step are not used.
 
 The second double sums of (105) and (107) are read as in (104) and (106): negatives of k above
 positives of k', and of k' above its own positives.
@@ -87,12 +87,12 @@ class _BoundQuadratic(BoundPartialRule):
 
 
 class QuadraticRule(PartialRule):
-    """A rule of comparisons; subclasses say which cells are compared."""
+    """A constraint of comparisons; subclasses say which cells are compared."""
 
     uses_interval = False
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows."""
+        """Bind the constraint to rows."""
         cells, n_cells = rows.codes, rows.n_groups
         if self.by_class:
             cells, n_cells = 2 * cells + (rows.targets > 0), 2 * n_cells

@@ -61,7 +61,7 @@ Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
 SIDES: tuple[Form, ...] = ("below", "above")
 PLUS_MINUS: tuple[Part, ...] = ("plus", "minus")
 
-# What measures a rule by the number of its classes.
+# What measures a constraint by the number of its classes.
 _METRICS = (
     "partial_demographic_parity_gap",
     "partial_equal_opportunity_gap",
@@ -259,7 +259,7 @@ class _BoundRatesInGroup(_BoundRates):
         """Return rates minus their centre, O(n log n)."""
         if part != "whole":
             raise ValueError(
-                "A rule with ranks in the whole group (rank_within='group') has no convex parts. "
+                "A constraint with ranks in the whole group (rank_within='group') is not convex. "
                 "Use solver='al_lbfgs' or solver='repair'."
             )
         return super().evaluate(scores, aux, part)
@@ -285,7 +285,7 @@ class _BoundOutside(_BoundRates):
 
 
 class RateRule(PartialRule):
-    """A rule on rates of decisions; subclasses say which classes count."""
+    """A constraint on rates of decisions; subclasses say which classes count."""
 
     is_share = limits_decisions = is_repairable = True
 
@@ -300,7 +300,7 @@ class RateRule(PartialRule):
         return _BoundPairs(rows, surrogate, self.classes)
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows, in all its forms but the printed one; the centres come last."""
+        """Bind it to rows, in all its forms but the printed one; the centres come last."""
         if self.ranks_whole_groups:
             outside = [_BoundOutside(rows, surrogate, form, ()) for form in SIDES]
             return [*outside, _BoundRatesInGroup(rows, surrogate, self.classes)]

@@ -66,7 +66,7 @@ class _BoundStatisticalParity(BoundPartialRule):
         """Return the thresholds that have the middle of the bounds above them, over all groups.
 
         For scores that are all 0 and the ramp of the paper this is 1/2 minus that middle, where
-        every constraint is kept strictly.
+        every constraint is satisfied strictly.
         """
         middle = np.add(*self.ranks(tolerance)).mean(axis=1) / 2
         spread = self.surrogate.width
@@ -89,7 +89,7 @@ class _BoundStatisticalParity(BoundPartialRule):
         return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull, part)
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
-        """Return the rule on some rows, each of which stands for ``factors`` rows."""
+        """Return the constraint on some rows, each of which stands for ``factors`` rows."""
         other = copy(self)
         other.cells, other._shares = self.cells[rows], self._shares[rows] * factors
         return other
@@ -118,5 +118,5 @@ class StatisticalParity(PartialRule):
     is_share = is_repairable = True
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows."""
+        """Bind the constraint to rows."""
         return [_BoundStatisticalParity(rows, surrogate)]

@@ -48,7 +48,7 @@ def choose(
     Parameters
     ----------
     search : PriceSearch
-        Rows and rules.
+        Rows and constraints.
     groups : ndarray of shape (n_samples,) or None
         The groups of the rows if decisions may use them and they do not overlap.
     draws : callable, default=None
@@ -69,7 +69,7 @@ def choose(
     is_exact, tie_weight = False, 0.0
     one = _at_windows(search, groups)
     if one is not None:
-        # All rules are windows: prices could only find such thresholds, too.
+        # All constraints are windows: prices could only find such thresholds, too.
         is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
         found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
     if not is_exact:

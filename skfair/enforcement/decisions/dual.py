@@ -1,4 +1,4 @@
-r"""Prices that keep rules in expectation: the dual of the best soft decisions.
+r"""Prices that keep constraints in expectation: the dual of the best soft decisions.
 
 With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for free centres r,
 the prices ``L = C' lam`` minimise
@@ -190,7 +190,7 @@ def solve_dual(
     data : SoftRows
         The rows of data.
     rows : LinearRows
-        What is bounded.
+        What is limited.
     start : ndarray of shape (n_rows,)
         Multipliers to start from.
     temperature : float

@@ -1,7 +1,7 @@
-"""What decisions are worth, and whether they keep the rules: counted on the rows.
+"""What decisions are worth, and whether they satisfy the constraints: counted on the rows.
 
-With several classes a rule on selection is kept for each class against the rest. A rule on right
-predictions (accuracy parity) is one rule for all classes.
+With several classes a constraint on selection is kept for each class against the rest. A constraint
+on right predictions (accuracy parity) is one constraint for all classes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.decisions import Counted
     from skfair._kernels.thresholds import SortedRows
 
-# A limit is kept if it is exceeded by less than this: the scans leave twice as much to spare.
+# A limit is satisfied if it is exceeded by less than this: the scans leave twice as much to spare.
 ROUNDING = 5e-11
 # Values that differ by less, relatively, are a tie.
 _SPACING = 1e-12
@@ -30,7 +30,7 @@ BELIEVED = 6_000
 
 
 class ClassRule(NamedTuple):
-    """A rule and the decision that it counts as selection: a class, or None for the true class."""
+    """A constraint and the decision that it counts as selection: a class; None: the true one."""
 
     bound: BoundConstraint
     counted: int | None
@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_feasible(self) -> bool:
-        """Whether all limits are kept."""
+        """Whether all limits are satisfied."""
         return self.excess <= ROUNDING
 
     def is_better_than(self, other: Verdict) -> bool:
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The decision of each row, the cell means of each rule, and the verdict."""
+    """The decision of each row, the cell means of each constraint, and the verdict."""
 
     predicted: IntArray
     means: Sequence[FloatArray]
@@ -124,7 +124,7 @@ class Judge:
     Parameters
     ----------
     rules : sequence of ClassRule
-        The rules.
+        The constraints.
     classes : ndarray of shape (n_samples,)
         Number of the true class of each row.
     weights : ndarray of shape (n_samples,)
@@ -160,7 +160,7 @@ class Judge:
         return int(self.worth.shape[0])
 
     def means(self, predicted: IntArray) -> list[FloatArray]:
-        """Return the cell means of each rule."""
+        """Return the cell means of each constraint."""
         chosen = [self.classes if rule.counted is None else rule.counted for rule in self.rules]
         return [
             start + np.bincount(cells, steps * (predicted == one), start.size)
@@ -170,7 +170,7 @@ class Judge:
         ]
 
     def disparities(self, predicted: IntArray) -> list[float]:
-        """Return the disparity of each rule."""
+        """Return the disparity of each constraint."""
         means = self.means(predicted)
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 

@@ -13,7 +13,7 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds import threshold_at
 
-# Rows that a line search sorts, the nearest ones: once the limits are kept, and before.
+# Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
 _NEAR, MOST_SORTED = 4_000, 40_000
 # What it costs to visit a row of a line, in units of sorting and judging one.
 _VISITED = 0.1

@@ -2,7 +2,7 @@
 
 With several classes many rates are limited at once. Where the limits are tighter than what chance
 does to few rows, rounds of soft prices come near the limits and do not arrive, and the decisions
-found first that keep all limits are next to constant. So missed limits are weighed against worth
+found first that satisfy all limits are next to constant. So missed limits are weighed against worth
 here. A step is aimed by a linear programme, which goes by the rows near the borders between
 classes, or it is random; exact line searches follow it, and what is worse after fines is dropped.
 The same is done where decisions without the group lose much. Few rows of three groups and more are
@@ -47,7 +47,7 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
     Parameters
     ----------
     search : PriceSearch
-        Rows and rules.
+        Rows and constraints.
     start : Candidate
         Decisions that are worth more than the best ones, and miss the limits by little.
     best : Candidate
@@ -92,7 +92,7 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
 
 
 def _missed(one: Candidate) -> float:
-    """Return by how much limits are missed, added up over the rules."""
+    """Return by how much limits are missed, added up over the constraints."""
     return one.verdict_of(one.judge.fining(1.0)).fines or 0.0
 
 
@@ -121,7 +121,7 @@ def _aimed(here: Candidate, fine: float, length: float, rng: np.random.RandomSta
 
 
 def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[FloatArray]]:
-    """Return how much worth, and the rows of each rule, change with each price.
+    """Return how much worth, and the rows of each constraint, change with each price.
 
     True rates are steps, so these are slopes for decisions that are soft near the borders between
     classes.
@@ -131,7 +131,7 @@ def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[
     of_worth : ndarray of shape (n_features * n_classes,)
         Slopes of worth.
     of_rows : list of ndarray of shape (n_rows, n_features * n_classes)
-        Slopes of the rows of each rule.
+        Slopes of the rows of each constraint.
     """
     judge, shares = here.judge, here.shares
     soft = softmax(here.margins / temperature, axis=1)

@@ -1,8 +1,8 @@
-"""From rules to prices that keep them on the rows: soft prices first, then strict rounds.
+"""From constraints to prices that keep them on the rows: soft prices first, then strict rounds.
 
-Prices that keep the rules in expectation miss them on the rows: decisions are whole, and the
-probabilities are not quite right. So the bounds are shifted by what was missed, a few times, and
-exact line searches do the rest.
+Prices that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
+the probabilities are not quite right. So the bounds are shifted by what was missed, a few times,
+and exact line searches do the rest.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TEMPERATURES = (0.05, 0.01, 0.002)
 # are less exact); few rows will do for the first prices.
 SAMPLE, FEW = (12_000, 8_000), 4_000
 N_ROUNDS = 8
-# Of sampled data the search ends after so many rounds that keep the limits without gain; with few
-# rows, late rounds may still find much.
+# Of sampled data the search ends after so many rounds that satisfy the limits without gain; with
+# few rows, late rounds may still find much.
 PATIENCE = 2
 # A search that begins at the multipliers of another needs fewer rounds.
 AGAIN_PATIENCE, AGAIN_ROUNDS = 1, 6
 # Steps at each temperature, and in a round: for known groups, and for estimated ones.
 FIRST_STEPS, STEPS = (20, 40), (8, 15)
-# Rows that line searches between rounds sort, once limits are kept.
+# Rows that line searches between rounds sort, once limits are satisfied.
 _NEAR = 8_000
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
@@ -46,12 +46,12 @@ SEARCHED_ROWS = 1e6
 
 @dataclass
 class PriceSearch:
-    """Searches prices for rows, rules and shares.
+    """Searches prices for rows, constraints and shares.
 
     Attributes
     ----------
     judge : Judge
-        Rules, classes and weights.
+        Constraints, classes and weights.
     features : Features
         How features are numbered.
     kinds : ndarray of shape (n_samples,)
@@ -65,7 +65,7 @@ class PriceSearch:
     tie_weight : float, default=0.0
         Weight of v log v for expected worth v, which is part of the values.
     start : tuple, default=None
-        Rules, sampled rows and multipliers to begin at.
+        Constraints, sampled rows and multipliers to begin at.
     """
 
     judge: Judge
@@ -86,7 +86,7 @@ class PriceSearch:
         return by_column(self.shares)
 
     def free(self) -> Candidate:
-        """Return the decisions without rules."""
+        """Return the decisions without constraints."""
         return self._free
 
     @cached_property
@@ -118,7 +118,7 @@ class PriceSearch:
         return replace(other, start=(rows, data, self._soft[2]))
 
     def soft(self) -> Candidate:
-        """Return the decisions at soft prices, which nearly keep the limits."""
+        """Return the decisions at soft prices, which nearly satisfy the limits."""
         rows, _, multipliers = self._soft
         return self.candidate(self._prices(rows, multipliers))
 
@@ -139,7 +139,7 @@ class PriceSearch:
 
     @cached_property
     def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
-        """The rules near free decisions, sampled rows, and the multipliers of soft decisions."""
+        """Constraints near free decisions, sampled rows, and the multipliers of soft decisions."""
         if self.start is not None:
             rows, data, multipliers = self.start
             return rows, data, self._resolved(data, rows, multipliers)

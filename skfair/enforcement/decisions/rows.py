@@ -1,4 +1,4 @@
-"""The rules as linear rows over expected decisions: what the prices pay for.
+"""The constraints as linear rows over expected decisions: what the prices pay for.
 
 The mean of a cell is a sum over rows of an effect times the decision. In expectation it is a sum
 over features (group, stratum, true class) of the effect of such a row, times the share of the rows
@@ -78,12 +78,12 @@ def linear_rows(
     means: Sequence[FloatArray],
     expected: FloatArray | None,
 ) -> LinearRows:
-    """Return the rows of all rules.
+    """Return the rows of all constraints.
 
     Parameters
     ----------
     judge : Judge
-        The rules and rows.
+        The constraints and rows.
     features : Features
         How features are numbered.
     kinds : ndarray of shape (n_samples,)
@@ -97,7 +97,7 @@ def linear_rows(
     Returns
     -------
     rows : LinearRows
-        They hold in expectation if the rules do.
+        They hold in expectation if the constraints do.
     """
     parts = [
         _rows_of_rule(judge, k, features, kinds, near, expected) for k, near in enumerate(means)
@@ -197,7 +197,7 @@ def _effects(
 
 
 def rows_of_cells(bound: BoundConstraint, near: FloatArray) -> sparse.csr_array:
-    """Return what turns cell means into the rows of a rule; of quotients their slopes there."""
+    """Return what makes rows of a constraint of cell means; of quotients their slopes there."""
     if bound.quotients is None:
         return sparse.csr_array(bound.matrix)
     rates, overall = _linear_near(bound, near)

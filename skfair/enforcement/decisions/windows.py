@@ -36,7 +36,7 @@ def window_prices(
 ) -> FloatArray | None:
     """Return the prices of the best windows, or None if windows are not the answer.
 
-    Rules that no window describes are left to the caller, who judges the decisions.
+    Constraints that no window describes are left to the caller, who judges the decisions.
     """
     scores = values[:, 1] - values[:, 0]
     described = [k for k, bound in enumerate(judge.bounds) if is_described(bound)]
@@ -66,7 +66,7 @@ def window_prices(
 
 
 def is_described(bound: BoundConstraint) -> bool:
-    """Whether windows describe a rule: differences of rates, or caps on the rates of groups."""
+    """Whether windows describe a constraint: on differences of rates, or caps of rates."""
     is_cap = bound.comparison.is_cap and bool((bound.rate_groups >= 0).all())
     return bound.comparison.is_window or is_cap
 

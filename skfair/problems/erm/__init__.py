@@ -1,1 +1,1 @@
-"""Empirical risk minimisation under rules."""
+"""Empirical risk minimisation under constraints."""

@@ -1,4 +1,4 @@
-"""Random batches of rows: some for the loss, and equally many for every cell of every rule."""
+"""Random batches of rows: some for the loss, and equally many for every cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BatchSampler:
     """Draws batches.
 
     Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
-    sample of the mean loss and of every cell mean. Where the rows of the cells of a rule are
+    sample of the mean loss and of every cell mean. Where the rows of the cells of a constraint are
     already as good a (stratified) sample of the loss as ``n_loss`` rows, no others are drawn.
     """
 
@@ -37,7 +37,7 @@ class BatchSampler:
         n_per_cell: int,
         cells: Sequence[IntArray] | None = None,
     ) -> Batch:
-        """Return a batch, with rows of all cells or, for each rule, of those that are listed."""
+        """Return a batch, with rows of all cells or of those that are listed."""
         stand_in = self._stand_in(n_loss, n_per_cell) if cells is None else None
         n_own = n_loss if stand_in is None else 0
         wanted = [None] * len(self._for_cells) if cells is None else cells
@@ -56,7 +56,7 @@ class BatchSampler:
         return Batch(rows, loss_weights, cell_weights)
 
     def _stand_in(self, n_loss: int, n_per_cell: int) -> int | None:
-        """Return a rule whose rows say at least as much of the loss as ``n_loss`` rows would."""
+        """Return one whose rows say at least as much of the loss as ``n_loss`` rows would."""
         for k, masses in enumerate(self._masses):
             if masses is not None and n_loss and n_per_cell / (masses @ masses) >= n_loss:
                 return k
@@ -64,7 +64,7 @@ class BatchSampler:
 
 
 def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
-    """Return the share of the loss that each cell has, if the rule weighs rows as the loss does."""
+    """Return the share of the loss that each cell has, if rows are weighed as in the loss."""
     masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
     by_rule = masses[rule.cells] * rule.row_weights
     return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None

@@ -74,8 +74,8 @@ class Sums(NamedTuple):
 
     mean_loss: float
     gradient: FloatArray  # of the mean loss, (n_model_parameters,)
-    means: list[FloatArray]  # of each rule, (n_cells,)
-    cell_gradients: list[FloatArray]  # of each rule, (n_cells, n_model_parameters)
+    means: list[FloatArray]  # of each constraint, (n_cells,)
+    cell_gradients: list[FloatArray]  # of each constraint, (n_cells, n_model_parameters)
 
 
 @dataclass(eq=False)
@@ -98,7 +98,7 @@ class MeasuredBlocks(Measured):
         return gradient
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of rule k, without a pass."""
+        """Return the gradients of a matrix times the means of constraint k, without a pass."""
         return np.asarray(matrix @ self.sums.cell_gradients[k])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
@@ -119,7 +119,7 @@ class PartitionedERM(RuledProblem):
         targets: FloatArray,  # (n_kinds,): -1 and 1 for each kind
         loss_weights: FloatArray,  # (n_kinds,): weight of each kind in the objective
         constraints: Sequence[Constraint],  # the rules
-        bound: Sequence[BoundConstraint],  # the same rules, prepared on the table of kinds
+        bound: Sequence[BoundConstraint],  # the same constraints, prepared on the table of kinds
         loss: Loss,  # what is averaged in the objective
         class_names: tuple[Any, Any],  # names of the negative and the positive class
         *,
@@ -157,7 +157,7 @@ class PartitionedERM(RuledProblem):
         return LinearScore(nothing, fit_intercept=fit_intercept, units=units)
 
     def relaxed(self) -> PartitionedERM:
-        """Return the problem without its rules."""
+        """Return the problem without its constraints."""
         free = copy.copy(self)
         free._set_rules([])
         table = self._task.table
@@ -213,7 +213,7 @@ class PartitionedERM(RuledProblem):
 
 
 class RulePiece(NamedTuple):
-    """A rule on a piece of a block."""
+    """A constraint on a piece of a block."""
 
     moment: Moment
     cells: IntArray
@@ -265,7 +265,7 @@ class Piece:
 
     @cached_property
     def rules(self) -> list[RulePiece]:
-        """The rules on the rows."""
+        """The constraints on the rows."""
         task, table = self._task, self._table
         weights = self._weighted(np.ones(table.targets.size))
         groups = replace(task.groups, codes=task.groups.codes[:, self._kind])

@@ -41,10 +41,10 @@ class MeasuredRows(Measured):
     model: ScoreModel
     tape: Any  # what the model needs for a pull-back
     rows: IntArray | None  # those of a batch; None for all
-    cells: list[IntArray]  # of each rule, (n_batch,)
+    cells: list[IntArray]  # of each constraint, (n_batch,)
     loss_slope: FloatArray  # (n_batch,) weighted
     loss_curvature: FloatArray  # (n_batch,) weighted
-    moment_slopes: list[FloatArray]  # of each rule, weighted
+    moment_slopes: list[FloatArray]  # of each constraint, weighted
     moment_curvatures: list[FloatArray]
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
@@ -53,7 +53,7 @@ class MeasuredRows(Measured):
         return self.model.pullback(self.tape, slopes)
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of rule k, one per row."""
+        """Return the gradients of a matrix times the means of constraint k, one per row."""
         cells, slopes = self.cells[k], self.moment_slopes[k]
         n_rows, n_cells = matrix.shape
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
@@ -120,7 +120,7 @@ class ConstrainedERM(RuledProblem):
         targets: FloatArray,  # (n_samples,): -1 and 1, or real numbers
         constraints: Sequence[BoundConstraint],  # the rules
         *,
-        # (n_samples,): weights of the rows in the objective; those of the rules are in
+        # (n_samples,): weights of the rows in the objective; those of the constraints are in
         # the rules
         sample_weight: FloatArray | None = None,
         alpha: float = 0.0,  # weight of the penalty
@@ -135,7 +135,7 @@ class ConstrainedERM(RuledProblem):
         self._sampler: BatchSampler | None = None  # made when rows are first drawn
 
     def relaxed(self) -> Self:
-        """Return the problem without its rules."""
+        """Return the problem without its constraints."""
         free = copy.copy(self)
         free._set_rules([])
         free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
@@ -146,7 +146,7 @@ class ConstrainedERM(RuledProblem):
         count_passes(1.0 if rows is None else rows.size / self.targets.size)
         scores, tape = self.model.forward(w, rows)
         cells = [rule.cells if rows is None else rule.cells[rows] for rule in self.rules]
-        # One line per rule, and the last one for the loss.
+        # One line per constraint, and the last one for the loss.
         slopes, curvatures = np.empty((2, len(self.rules) + 1, scores.size))
 
         def of_block(start: int, stop: int) -> tuple[float, list[FloatArray]]:
@@ -189,7 +189,7 @@ class ConstrainedERM(RuledProblem):
         return cast(MeasuredRows, measured).scores
 
     def decide(self, scores: FloatArray) -> Decisions:
-        """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""
+        """Read scores strictly: what is reported, and what ``max_disparity`` limits."""
         weights = self.everything.loss_weights
 
         def of_block(start: int, stop: int) -> tuple[list[FloatArray], float, float]:
@@ -214,7 +214,7 @@ class ConstrainedERM(RuledProblem):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of all rules."""
+        """Number of cells of all constraints."""
         return sum(rule.n_cells for rule in self.rules)
 
     def draw(
@@ -224,7 +224,7 @@ class ConstrainedERM(RuledProblem):
         n_per_cell: int,
         constraint: int | None = None,
     ) -> Batch:
-        """Draw rows for the loss, and equally many rows for every cell of every rule.
+        """Draw rows for the loss, and equally many rows for every cell of every constraint.
 
         With a ``constraint`` rows are drawn for its cells only: no other value means anything.
         """

@@ -1,4 +1,4 @@
-r"""Empirical risk minimisation under fairness rules: what a solver may ask.
+r"""Empirical risk minimisation under fairness constraints: what a solver may ask.
 
 .. math:: \min_\theta F(\theta) = \frac{1}{W} \sum_i w_i \ell(z_i, y_i) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(\theta) \le u
@@ -8,7 +8,7 @@ with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
 pass through the model and a gradient, for any multipliers and any number of constraints, one
 pull-back. A solver sees this problem and never groups, rows or models.
 
-``theta`` holds the parameters of the model and then the centres of the rules that have them.
+``theta`` holds the parameters of the model and then the centres of the constraints that have them.
 Multipliers are signed: positive where the upper bound presses, negative where the lower one does.
 
 Here is all that does not depend on where the rows are. What they say about a point, a mean loss and
@@ -41,19 +41,19 @@ Matrix = FloatArray | sparse.csr_array
 class Decisions(NamedTuple):
     """What scores amount to when nothing is smoothed."""
 
-    means: list[FloatArray]  # for each rule, the mean of its strict moment in every cell
+    means: list[FloatArray]  # for each constraint, the mean of its strict moment in every cell
     right: float  # weighted share of the rows whose score has the sign of the target
     positive: float  # weighted share of the rows with a positive score
 
 
 class ConstraintRows:
-    """The constraint rows of several rules, one below the other: cell means to constraints."""
+    """The inequalities of several constraints, one below the other."""
 
     def __init__(self, rules: Sequence[BoundConstraint]) -> None:
         self.rules = list(rules)
-        # B of each rule, (n_rows, n_cells)
+        # B of each constraint, (n_rows, n_cells)
         self.matrices = [_dense_if_small(rule.matrix) for rule in self.rules]
-        # First row of each rule, and the number of all
+        # First row of each constraint, and the number of all
         self.starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
         before = np.cumsum([0, *(rule.n_centers for rule in self.rules)])
         self.n_centers = int(before[-1])
@@ -71,16 +71,16 @@ class ConstraintRows:
         return int(self.starts[-1])
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
-        """Return what belongs to the rows of each rule as one array."""
+        """Return what belongs to the rows of each constraint as one array."""
         return np.concatenate([np.empty(0), *parts])
 
     def values(self, means: Sequence[FloatArray], centers: FloatArray) -> FloatArray:
-        """Return the constraints at cell means of each rule and values of the centres."""
+        """Return the constraints at cell means of each constraint and values of the centres."""
         values = self.joined([B @ m for B, m in zip(self.matrices, means, strict=True)])
         return values - self._at_rows(centers) if self.n_centers else values
 
     def pulls(self, multipliers: FloatArray) -> list[FloatArray]:
-        """Return, for each rule, what multipliers weigh in each of its cells."""
+        """Return, for each constraint, what multipliers weigh in each of its cells."""
         ends = pairwise(self.starts)
         return [
             np.asarray(matrix.T @ multipliers[first:stop])
@@ -88,7 +88,7 @@ class ConstraintRows:
         ]
 
     def cells(self, row: int) -> list[IntArray]:
-        """Return, for each rule, the cells that one constraint row depends on."""
+        """Return, for each constraint, the cells that one constraint row depends on."""
         none: IntArray = np.empty(0, np.int64)
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         matrix = self.rules[k].matrix[[row - self.starts[k]]]
@@ -130,7 +130,7 @@ class Measured(ABC):
     """What the rows say about a point: the scores decide it, centres do not matter."""
 
     mean_loss: float  # the objective without penalty
-    means: list[FloatArray]  # for each rule, the mean of its moment in every cell
+    means: list[FloatArray]  # for each constraint, the mean of its moment in every cell
 
     @abstractmethod
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
@@ -138,7 +138,7 @@ class Measured(ABC):
 
     @abstractmethod
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of rule k, one per row."""
+        """Return the gradients of a matrix times the means of constraint k, one per row."""
 
     @abstractmethod
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
@@ -228,7 +228,7 @@ class Last:
 
 
 class RuledProblem(TwoSidedProblem, ABC):
-    """A loss, rules with bounds, and a model: what solvers may ask, whatever holds the rows."""
+    """A loss, constraints and a model: what solvers may ask, whatever holds the rows."""
 
     model: ScoreModel
     loss: Loss
@@ -246,7 +246,7 @@ class RuledProblem(TwoSidedProblem, ABC):
 
     @property
     def rules(self) -> list[BoundConstraint]:
-        """The rules."""
+        """The constraints."""
         return self.constraint_rows.rules
 
     def bounded(
@@ -269,7 +269,7 @@ class RuledProblem(TwoSidedProblem, ABC):
 
     @abstractmethod
     def relaxed(self) -> RuledProblem:
-        """Return the problem without its rules."""
+        """Return the problem without its constraints."""
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation:
         """Evaluate objective and constraints: one pass through the model.
@@ -325,7 +325,7 @@ class RuledProblem(TwoSidedProblem, ABC):
 
     @abstractmethod
     def decide(self, scores: Any) -> Decisions:
-        """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""
+        """Read scores strictly: what is reported, and what ``max_disparity`` limits."""
 
     @property
     @abstractmethod

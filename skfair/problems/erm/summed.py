@@ -50,14 +50,14 @@ class MeasuredSums(Measured):
     means: list[FloatArray]
     scores: FloatArray  # (n_rows,)
     loss_gradient: FloatArray  # (n_parameters,)
-    cell_gradients: list[FloatArray]  # of each rule, (n_cells, n_parameters)
+    cell_gradients: list[FloatArray]  # of each constraint, (n_cells, n_parameters)
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means."""
         return _pulled(objective * self.loss_gradient, pulls, self.cell_gradients)
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of rule k, one per row."""
+        """Return the gradients of a matrix times the means of constraint k, one per row."""
         return np.asarray(matrix @ self.cell_gradients[k])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
@@ -87,7 +87,7 @@ class MeasuredCorrected(Measured):
         return _pulled(total, pulls, self.cell_slopes)
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
-        """Return the gradients of a matrix times the means of rule k, one per row."""
+        """Return the gradients of a matrix times the means of constraint k, one per row."""
         return np.asarray(self.own.jacobian(k, matrix) + matrix @ self.cell_slopes[k])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
@@ -144,7 +144,7 @@ class SummedERM(LinearConstrainedERM):
         self._whole, self._sample = whole, sample
 
     def relaxed(self) -> SummedERM:
-        """Return the problem without its rules."""
+        """Return the problem without its constraints."""
         return SummedERM(self._whole.relaxed(), self._sample.relaxed())
 
     def sampled(self) -> None:
@@ -235,7 +235,7 @@ class SummedERM(LinearConstrainedERM):
         )
 
     def _no_sums(self) -> list[_Sums]:
-        """Return zeros: first those of the loss, whose rows are one cell, then those of rules."""
+        """Return zeros: those of the loss, whose rows are one cell, then those of constraints."""
         d = cast(LinearScore, self.model).n_features
         sizes = (1, *(rule.n_cells for rule in self.rules))
         return [_Sums(np.zeros(n), np.zeros(n), np.zeros((n, d))) for n in sizes]
@@ -288,7 +288,7 @@ class SummedERM(LinearConstrainedERM):
     def _logistic_slopes(
         self, part: slice, z: FloatArray, of_loss: _Sums, of_rule: _Sums
     ) -> tuple[FloatArray, FloatArray]:
-        """Do both for log loss and the first rule, on rates: they share exponentials."""
+        """Do both for log loss and the first constraint, on rates: they share exponentials."""
         from skfair._kernels.linear import logistic_rows
 
         rule, slopes = self.rules[0], np.empty((2, z.size))

@@ -1,9 +1,9 @@
-r"""Learning under rules within percentile intervals: what a solver may ask.
+r"""Learning under constraints within percentile intervals: what a solver may ask.
 
 .. math:: \min_\theta \; F(\theta) = f(z) + \frac{\alpha}{2} |w|^2
    \quad \text{subject to} \quad l \le c(z, a) \le u
 
-with scores z = h_w(X), theta = (w, a), a the auxiliary parameters of the rules, and f, c
+with scores z = h_w(X), theta = (w, a), a the auxiliary parameters of the constraints, and f, c
 differences of convex functions of the scores. For linear scores this is the DC program (27) of
 partial_fairness_idca. The solvers of :mod:`skfair.solvers` that need values and gradients only work
 on it as on any other problem; those that need the convex parts ask for ``parts``.
@@ -66,7 +66,7 @@ class PartialEvaluation:
     def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of the constraints along a step that changes the scores so.
 
-        All rules must be means.
+        All constraints must be means.
         """
         of_aux = np.split(step, self.problem.aux_starts)[1:-1]
         rules = zip(self.problem.rules, self.of_rules, of_aux, strict=True)
@@ -94,7 +94,7 @@ class PartialParityProblem(TwoSidedProblem):
         tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
         alpha: float = 0.0,  # weight of the penalty on the weights
-        ratios: FloatArray | None = None,  # tolerance of each rule, as a part of ``tolerance``
+        ratios: FloatArray | None = None,  # of each constraint, as a part of ``tolerance``
     ) -> None:
         self._ratios = np.ones(len(rules)) if ratios is None else ratios
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
@@ -111,7 +111,7 @@ class PartialParityProblem(TwoSidedProblem):
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
     def _tolerances(self) -> Iterator[tuple[BoundPartialRule, float]]:
-        """Pair each rule with its tolerance."""
+        """Pair each constraint with its tolerance."""
         return zip(self.rules, (self.tolerance * self._ratios).tolist(), strict=True)
 
     def limited(
@@ -129,7 +129,7 @@ class PartialParityProblem(TwoSidedProblem):
         return other
 
     def with_objective(self, objective: BoundObjective) -> Self:
-        """Return the problem with another objective; rules and bounds are shared."""
+        """Return the problem with another objective; constraints and bounds are shared."""
         other = copy(self)
         other.objective = objective
         return other
@@ -143,7 +143,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     @property
     def strata(self) -> IntArray:
-        """The crossed cells of all rules; rows of each make a batch that says something of all."""
+        """The crossed cells of all constraints; a batch has rows of each."""
         cells = [np.zeros(self.model.n_samples, np.int64), *(rule.cells for rule in self.rules)]
         # numpy 2.0.0 gives them two dimensions.
         return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1].ravel())
@@ -166,7 +166,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     @property
     def n_aux(self) -> int:
-        """Number of auxiliary parameters of all rules."""
+        """Number of auxiliary parameters of all constraints."""
         return self.n_parameters - self.model.n_parameters
 
     def start(self, theta_model: FloatArray) -> FloatArray:

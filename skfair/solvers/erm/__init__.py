@@ -1,1 +1,1 @@
-"""Solvers of empirical risk minimisation under rules."""
+"""Solvers of empirical risk minimisation under constraints."""

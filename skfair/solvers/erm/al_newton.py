@@ -9,8 +9,8 @@ Rockafellar
 
 which is minimised by Newton's method with the exact second derivative of the Lagrangian. Where that
 is not positive definite it is shifted; near a solution larger penalty weights are tried before, for
-they add curvature along the rules only. Multipliers are renewed as soon as the gradient is small
-against the violation, so that both shrink together. Near a solution a step of parameters and
+they add curvature along the constraints only. Multipliers are renewed as soon as the gradient is
+small against the violation, so that both shrink together. Near a solution a step of parameters and
 multipliers together is tried first, and kept if it halves the residual.
 
 Far from a solution a tenth of the rows show the way as well as all of them: the problem on a sample

@@ -74,10 +74,10 @@ class ALM(GradientSolver[ALMState]):
     -----
     One evaluation and one pull-back of a batch per step, whatever the number of constraints. With
     the defaults 1500 steps end within 2e-3 of the optimum and of the bounds on linear problems
-    like Adult with one rule and a few groups; with dozens of groups within 1e-2. With hundreds a
-    batch has few rows of each, the noise of its rates is wider than the bounds, and the rules are
-    kept with room to spare: raise ``max_constraint_rows`` to gain in the objective. Nothing is
-    guaranteed for constraints that are not linear.
+    like Adult with one constraint and a few groups; with dozens of groups within 1e-2. With
+    hundreds a batch has few rows of each, the noise of its rates is wider than the bounds, and the
+    constraints are kept with room to spare: raise ``max_constraint_rows`` to gain in the objective.
+    Nothing is guaranteed for constraints that are not linear.
 
     References
     ----------

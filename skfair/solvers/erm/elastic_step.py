@@ -1,10 +1,10 @@
-r"""The least value of a small quadratic model under many linear rules that may be missed a little.
+r"""The least value of a small quadratic model under many linear inequalities, roughly.
 
 .. math:: \min_{d, t} \; g'd + \tfrac12 d'Hd + \tfrac{K}{2} t^2
    \quad \text{subject to} \quad A d + t \ge b, \quad |d_i| \le r
 
 In the coordinates of a Cholesky factor this is the point next to the origin in a polyhedron, which
-Lawson and Hanson find by non-negative least squares with one variable for each rule.
+Lawson and Hanson find by non-negative least squares with one variable for each constraint.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scipy.optimize import nnls
 
 from skfair._typing import FloatArray
 
-# What it costs to miss all rules by t is this times t^2 / 2: rules of price p are missed by p / K.
+# What it costs to miss all constraints by t is this times t^2 / 2: constraints of price p are
+# missed by p / K.
 ELASTIC = 1e6
 _MOST_STEPS = 100  # of the method, for each rule
 
@@ -39,7 +40,7 @@ def elastic_step(
 ) -> ElasticStep:
     """Minimise the model."""
     p = gradient.size
-    # Rules that no step in the box comes near say nothing.
+    # Constraints that no step in the box comes near say nothing.
     near = np.flatnonzero(least > -radius * np.abs(rules).sum(axis=1))
     box = np.vstack([np.eye(p), -np.eye(p)])
     back = solve_triangular(cholesky(hessian, lower=True), np.eye(p), lower=True).T

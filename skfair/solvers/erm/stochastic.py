@@ -1,15 +1,16 @@
 """What the stochastic solvers share: batches, steps, the averaged iterate, checks, the result.
 
 A stochastic solver sees a few rows per step: ``n_loss`` of them for the objective and equally many
-for each cell of the rules, as in section 4 of the paper that compares such solvers. A training is
-a :class:`TrainingState` and the two methods ``begin`` and ``advance``, so it can stop and go on,
-with the same rows or with new ones; ``solve`` is built on them.
+for each cell of the constraints, as in section 4 of the paper that compares such solvers. A
+training is a :class:`TrainingState` and the two methods ``begin`` and ``advance``, so it can stop
+and go on, with the same rows or with new ones; ``solve`` is built on them.
 
 Changed against the paper: what is returned. Single iterates of a stochastic method come near good
 points and leave them again. So the solvers keep a weighted mean of the iterates, evaluate it on all
 rows five times per run, and return the best of these checks in the second half of the run: that of
 the smallest violation beyond ``tolerance``, and then of the smallest objective. (In the first half
-a point may satisfy the rules only because it has learned nothing: theta = 0 treats all alike.)
+a point may satisfy the constraints only because it has learned nothing: theta = 0 treats all
+alike.)
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Adam:
 class TrainingState:
     """All that training needs to go on, later or elsewhere: it can be pickled.
 
-    It does not hold the problem, so rows may be replaced by others with the same rules.
+    It does not hold the problem, so rows may be replaced by others with the same constraints.
     """
 
     # (n_parameters + n_slacks,): the parameters, and then the slack variables of algorithms
@@ -132,7 +133,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     n_loss : int, default=128
         Rows per step for the objective. More make the steps less noisy and slower.
     n_per_cell : int, default=128
-        Rows per step for each cell of each rule: a group, or a class within a group.
+        Rows per step for each cell of each constraint: a group, or a class within a group.
     max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this, but at
         least one.
@@ -196,8 +197,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         Parameters
         ----------
         problem : StochasticProblem
-            The one that training began with, or one with the same parameters and rules on other
-            rows.
+            The one that training began with, or one with the same parameters and constraints on
+            other rows.
         state : TrainingState
             From :meth:`begin`; changed in place.
         n_steps : int
