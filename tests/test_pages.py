@@ -3,6 +3,7 @@
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -153,6 +154,33 @@ def test_the_case_study_runs_on_adult():
         with redirect_stdout(StringIO()):
             exec(compile(example.source, page.name, "single"), names)
     assert names["certified"].status_ in ("certified", "no_solution")
+
+
+@pytest.mark.slow
+def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
+    """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
+    play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    look, queries = import_module("look"), import_module("search_queries").queries()
+    assert len(queries) >= 91
+    if not (look.SITE / "search.html").exists():
+        pytest.skip("the site is not built (make doc)")
+    if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
+        pytest.skip("there is no Chromium")
+    with play.sync_playwright() as browsers:
+        browser = look.browser_of(browsers)
+        faults = list(look.unanswered(browser.new_page(), look.SITE))
+        browser.close()
+    assert len(faults) <= look.MAX_UNANSWERED
+
+
+def test_the_pages_that_answer_queries_exist(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    for query, pages in import_module("search_queries").queries().items():
+        page = pages[0].removeprefix("auto_examples/")
+        source = ROOT / ("doc" if page == pages[0] else "examples")
+        (file,) = source.glob(f"{page}.*")
+        assert f"! single: {query}\n" in file.read_text()
 
 
 def test_the_readme_reads_well_on_an_index_page():
