@@ -14,7 +14,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .PHONY: help demo test coverage test-bounds test-nojit fuzz lint doc doc-look bench bench-check release clean
 help:
-	@echo "make demo    run the quick start: audit, choose and train; tables and a picture"
+	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run every test and doctest"
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    ruff and mypy"
@@ -41,7 +41,7 @@ else
 endif
 	@touch $@
 
-demo: $(VENV)/.stamp-plot
+demo: $(VENV)/.stamp-plot $(VENV)/.stamp-report
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 # Kernels are compiled before the tests, or every worker would compile the same ones.

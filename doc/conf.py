@@ -127,6 +127,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"skfair {release}"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
+html_extra_path = ["generated/extra"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_show_search_summary = True
@@ -178,6 +179,20 @@ def stage_benchmarks():
     for path in target.glob("*.csv"):  # the cells are text, not markup
         text = re.sub(r"([|*`_\\])", r"\\\1", path.read_text())
         path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
+
+
+def stage_audit():
+    """Write the page of an audit that the site shows as a sample."""
+    from skfair.datasets import make_loans
+    from skfair.report import audit
+
+    target = HERE / "generated" / "extra"
+    target.mkdir(parents=True, exist_ok=True)
+    loans = make_loans(4000, random_state=0)
+    approved = (loans.data["income"] > 40).astype(int)
+    people = loans.sensitive_features
+    report = audit(loans.target, approved, sensitive_features=people, title="Loans")
+    report.to_html(target / "sample_audit.html")
 
 
 def remove(paths):
@@ -297,3 +312,4 @@ def setup(app):
 
 stage_examples()
 stage_benchmarks()
+stage_audit()

@@ -20,6 +20,7 @@ collect_ignore = [
     "look.py",
     "look_audits.py",
     "mathml.py",
+    "search_queries.py",
     "_build",
     "auto_examples",
     "generated",

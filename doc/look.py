@@ -9,7 +9,7 @@ Every page is opened once, from the disk, and looked at dark and light, narrow a
   file; without it the check is left out and said to be);
 - a link within the site whose page or anchor does not exist;
 - an output that says True where the reader wants a number, or that is the repr of an object;
-- a search that finds nothing.
+- queries of people (``search_queries.py``) whose first results have no page that answers them.
 
 Pictures of all but the reference pages lie in ``doc/_build/look`` for people to look at. Needs
 Chromium (``CHROMIUM`` names the program) and playwright.
@@ -20,12 +20,20 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlparse
+from threading import Thread
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlparse
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from search_queries import queries  # noqa: E402
+
+MAX_UNANSWERED = 6
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
 SHOTS = HERE / "_build" / "look"
 AXE = Path(os.environ.get("AXE", HERE / "_build" / "node_modules" / "axe-core" / "axe.min.js"))
@@ -153,13 +161,51 @@ def broken_links(links: dict[str, set[str]], anchors: dict[str, set[str]]) -> It
                 yield f"{Path(address).name}: no such anchor {target}"
 
 
-def search(page: Page) -> Iterator[str]:
-    """Yield a fault unless the search finds pages, without a network."""
-    page.goto((SITE / "search.html").as_uri() + "?q=balance", wait_until="load")
-    try:
-        page.wait_for_selector("ul.search li a", timeout=10_000)
-    except Exception:
-        yield "search: nothing found for 'balance'"
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine: the search fetches pages for its excerpts."""
+    handler = partial(Silent, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class Silent(SimpleHTTPRequestHandler):
+    """Serves files without a log."""
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def unanswered(page: Page, site: Path, first: int = 3) -> Iterator[str]:
+    """Yield each query of people for which none of the first results is a right page."""
+    with served(site) as address:
+        for query, answers in queries().items():
+            page.goto(f"{address}/search.html?q={quote(query)}", wait_until="load")
+            try:
+                page.wait_for_selector("ul.search li a", timeout=5_000)
+                page.wait_for_function(SEARCHED, timeout=20_000)
+            except Exception:
+                yield f"{query}: nothing found"
+                continue
+            links = page.eval_on_selector_all("ul.search li > a", "all => all.map(a => a.pathname)")
+            pages = [unquote(link).strip("/").removesuffix(".html") for link in links]
+            pages = list(dict.fromkeys(pages))[:first]
+            if not set(pages) & set(answers):
+                yield f"{query}: {', '.join(pages)}"
+
+
+# The search has ended when it says how many pages it found.
+SEARCHED = "() => /[0-9]/.test(document.querySelector('.search-summary')?.textContent ?? '')"
+
+
+def search(play: Playwright) -> Iterator[str]:
+    """Yield a fault for each query without an answer, if they are more than a few."""
+    browser = browser_of(play)
+    faults = [f"search: {fault}" for fault in unanswered(browser.new_page(), SITE)]
+    browser.close()
+    yield from faults if len(faults) > MAX_UNANSWERED else ()
 
 
 def main() -> None:
@@ -187,8 +233,8 @@ def main() -> None:
             links[path.as_uri()] = set(page.evaluate(LINKS))
             anchors[path.as_uri()] = set(page.evaluate(ANCHORS))
         name = "search"
-        faults += search(page)
         browser.close()
+        faults += search(play)
     faults += broken_links(links, anchors)
     if not contrast.script:
         print(f"Contrast was not checked: no {AXE}. Get it with npm install axe-core.")

@@ -1,10 +1,14 @@
 """
-Do probabilities mean the same in each group?
-=============================================
+Calibration within groups: do probabilities mean the same?
+==========================================================
 
-Of the people with a predicted probability of 30 %, three in ten should repay, in each group. This
-fails if past labels were recorded differently in some groups, or if groups differ in a column that
-the model does not have.
+.. index::
+   ! single: calibration within groups
+   ! single: calibration
+
+Of the people with a predicted probability of 30%, three in ten should have been granted a loan, in
+each group. This fails if past labels were recorded differently in some groups, or if groups differ
+in a column that the model does not have.
 """
 
 import matplotlib.pyplot as plt
@@ -22,14 +26,19 @@ found = audit(y_new, y_score=model.predict_proba(X_new)[:, 1], sensitive_feature
 table = found.calibration
 
 # %%
-# Above the diagonal, people repay more often than predicted
-# ----------------------------------------------------------
-# Each point is a tenth of a group, with a 95 % interval of the observed share.
+# Above the diagonal, loans were granted more often than predicted
+# ----------------------------------------------------------------
+# Each point is a tenth of a group, with a 95% interval of the observed share. The labels are past
+# decisions, which were biased: the model expects too much for women, and too little for men.
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 ax.plot([0, 1], [0, 1], color="0.6", lw=1)
-for (name, own), marker in zip(table.groupby("group"), "os", strict=True):
+looks = {"female": ("women", "#E69F00", "o"), "male": ("men", "#0072B2", "s")}
+for group, own in table.groupby("group"):
+    name, colour, marker = looks[group]
     low, high = own["mean_target_low"], own["mean_target_high"]
     error = [own["mean_target"] - low, high - own["mean_target"]]
-    ax.errorbar(own["mean_score"], own["mean_target"], error, fmt=marker, ms=4, label=name)
-ax.set(xlabel="predicted probability", ylabel="share that repaid")
+    ax.errorbar(
+        own["mean_score"], own["mean_target"], error, fmt=marker, ms=4, color=colour, label=name
+    )
+ax.set(xlabel="predicted probability", ylabel="share that was granted a loan")
 ax.legend()

@@ -1,9 +1,9 @@
 """
-A shortlist of 20 % with six groups
-===================================
+A shortlist of 20% with six groups
+==================================
 
 The best fifth of the applicants is invited. The invitation rates of six groups (sex and ethnicity
-crossed) may differ by at most 5 percentage points. In any case, between 19.5 and 20.5 % are
+crossed) may differ by at most 5 percentage points. In any case, between 19.5% and 20.5% are
 invited.
 """
 
@@ -37,5 +37,5 @@ for ax, limit in zip(axes, (1.0, 0.05), strict=True):
     ax.set(title=f"limit {limit}", xlabel="share invited")
     print(
         f"limit {limit}: {invited.mean():.3f} invited, disparity {np.ptp(rates):.3f}, "
-        f"{y[invited].mean():.3f} of those invited repay"
+        f"{y[invited].mean():.3f} of those invited were granted a loan"
     )

@@ -1,18 +1,26 @@
 """What the pages of the site and the README keep to beyond their code, which is run."""
 
+import doctest
+import os
 import re
+import shutil
 import subprocess
+import sys
 import textwrap
+import time
 import tomllib
+from contextlib import redirect_stdout
 from functools import partial
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skfair.classification import ConstrainedERMClassifier
-from skfair.datasets import make_loans
+from skfair.datasets import load_local, make_loans
 from tests.house import public_objects
 from tests.test_release import DISCOVERED, fitted, predicted
 
@@ -70,6 +78,109 @@ def test_a_search_for_each_word_of_the_field_finds_the_glossary(searched):
         return {english.stem(word) for word in words if english.word_filter(word)}
 
     assert stems(searched) <= stems(GLOSSARY.read_text())
+
+
+def tables_typed_by_hand(text):
+    """The cells of list-tables and csv-tables whose rows are on the page."""
+    blocks = re.findall(r"^\.\. list-table::.*\n((?:   .*\n|\n)+)", text, re.MULTILINE)
+    blocks += re.findall(r"^\.\. csv-table::.*\n((?:   (?!:file:).*\n|\n)+)", text, re.MULTILINE)
+    return re.findall(r"^ +(?:\* )?- (.*(?:\n {7,}(?![*-]).*)*)", "\n".join(blocks), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_measurement_is_typed_into_a_table(page):
+    """Numbers come from records (``:file:``) or from code that is run; a cell has none of its own.
+
+    A share, a ratio or seconds in a cell is a measurement; names, code and whole numbers are not.
+    """
+    if page.stem == "concepts":  # its table shows how to word a result
+        return
+    cells = [
+        re.sub(r"``.*?``|:\w+:`.*?`", "", cell) for cell in tables_typed_by_hand(page.read_text())
+    ]
+    measured = r"^[+-]?\d*\.\d+(?:\s?%)?(?:[,;]|$)|^[+-]?\d+\s?%$|^\d[\d.]* s$"
+    assert [cell for cell in cells if re.search(measured, cell)] == []
+
+
+def test_the_readme_is_short_and_says_what_the_records_say():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) <= 700
+    summary = tables_of("decisions")["summary"]
+    rows = {row[0]: dict(zip(summary.columns, row, strict=True)) for row in summary.rows}
+    ours, theirs = rows["with the group"], rows["ThresholdOptimizer (random)"]
+    ahead = next(value for name, value in theirs.items() if "ahead" in name)
+    assert f"{100 * float(ahead):.1f}\npercentage points more accurate" in text
+    seconds = next(name for name in summary.columns if name.startswith("CPU"))
+    assert float(theirs[seconds]) / float(ours[seconds]) >= 3.5
+    assert "a quarter of its CPU time" in text
+    metrics = tables_of("peers")["metrics"]
+    column = next(i for i, name in enumerate(metrics.columns) if name.startswith("CPU"))
+    assert min(float(row[column]) for row in metrics.rows) > 300
+    assert "1/300 of the CPU time" in text
+
+
+def tables_of(name):
+    """The tables that a benchmark makes from its record."""
+    module = import_module(f"benchmarks.{name}")
+    return module.tables(import_module("benchmarks.harness").read(name)["results"])
+
+
+def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
+    """In a process of its own, as ``make demo`` does, in half a minute."""
+    pytest.importorskip("matplotlib")
+    environment = {**os.environ, "SKFAIR_DEMO": str(tmp_path), "MPLBACKEND": "Agg"}
+    script = ROOT / "examples" / "plot_quickstart.py"
+    start = time.monotonic()
+    subprocess.run([sys.executable, script], env=environment, cwd=ROOT, check=True)
+    assert time.monotonic() - start < 60  # 30 where nothing else runs
+    (shown,) = re.findall(r'<img src="(.*?)"', (ROOT / "README.md").read_text())
+    assert (tmp_path / Path(shown).name).exists()
+    assert (ROOT / shown).stat().st_size < 100_000
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_case_study_runs_on_adult():
+    if not os.environ.get("SKFAIR_DATA"):
+        pytest.skip("SKFAIR_DATA names no folder of data sets")
+    page = ROOT / "doc" / "how_to" / "case_study.rst"
+    examples = doctest.DocTestParser().get_examples(page.read_text())
+    assert "make_loans(24_000" in examples[1].source
+    adult = load_local("adult")
+    adult.target = (adult.target.to_numpy() == max(adult.target.unique())).astype(int)
+    adult.target = pd.Series(adult.target)
+    names = {"loans": adult}
+    for example in examples[2:]:
+        with redirect_stdout(StringIO()):
+            exec(compile(example.source, page.name, "single"), names)
+    assert names["certified"].status_ in ("certified", "no_solution")
+
+
+@pytest.mark.slow
+def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
+    """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
+    play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    look, queries = import_module("look"), import_module("search_queries").queries()
+    assert len(queries) >= 91
+    if not (look.SITE / "search.html").exists():
+        pytest.skip("the site is not built (make doc)")
+    if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
+        pytest.skip("there is no Chromium")
+    with play.sync_playwright() as browsers:
+        browser = look.browser_of(browsers)
+        faults = list(look.unanswered(browser.new_page(), look.SITE))
+        browser.close()
+    assert len(faults) <= look.MAX_UNANSWERED
+
+
+def test_the_pages_that_answer_queries_exist(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    for query, pages in import_module("search_queries").queries().items():
+        page = pages[0].removeprefix("auto_examples/")
+        source = ROOT / ("doc" if page == pages[0] else "examples")
+        (file,) = source.glob(f"{page}.*")
+        assert f"! single: {query}\n" in file.read_text()
 
 
 def test_the_readme_reads_well_on_an_index_page():

@@ -1,0 +1,68 @@
+"""What people search for who know the field, and the pages that answer: any of them is right.
+
+``make doc-look`` types each query into the search of the built site, and so does a test where
+there are a site and Chromium. Pages answer because of their ``index`` entries.
+"""
+
+# Page: queries.
+ANSWERS = {
+    "user_guide/concepts": """
+        bias mitigation; mitigation; individual fairness; counterfactual fairness; sources
+        of bias; allocation harm; quality of service harm; disparate treatment; GDPR; EU AI
+        Act; independence; separation; sufficiency; impossibility; definitions of fairness
+    """,
+    "user_guide/rules": """
+        four-fifths rule; 80 percent rule; disparate impact; disparate impact ratio;
+        equalised odds; equalized odds; equal opportunity; demographic parity; predictive
+        parity; constraint; fairness criterion; Simpson's paradox; bounded group loss
+    """,
+    "how_to/legal_tables": """
+        adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;
+        hiring; Fisher's exact test; less discriminatory alternative
+    """,
+    "auto_examples/plot_calibration": "calibration within groups; calibration",
+    "user_guide/decisions": """
+        reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
+        multinomial; group-aware; group-blind; threshold optimizer
+    """,
+    "user_guide/constrained_erm": """
+        in-processing; limit; multiplier; Lagrange multiplier; satisfied; violated;
+        exponentiated gradient
+    """,
+    "user_guide/groups": """
+        protected attribute; sensitive attribute; sensitive feature; intersectional groups
+    """,
+    "user_guide/metrics": "disparity; balance; control features",
+    "user_guide/metrics_of_scores": "statistical parity; noise floor",
+    "user_guide/levelling_down": "levelling down; leveling down",
+    "user_guide/new_people": """
+        certified; certificate; population; unseen data; guarantee; confidence
+    """,
+    "user_guide/monitoring": "drift; monitoring; alarm",
+    "user_guide/audit": "audit csv; audit; false discovery rate",
+    "user_guide/glossary": "fairness through unawareness; differential privacy; roadmap",
+    "user_guide/ranking": "learning to rank; exposure",
+    "user_guide/model_selection": "grid search",
+    "references": "citation; bibtex; license",
+    "install": "conda; install",
+    "how_to/boosting": "LightGBM; XGBoost; CatBoost",
+    "how_to/from_other_libraries": "fairlearn",
+    "developer/add_a_constraint": "add a constraint",
+}
+# Other pages that answer a query as well.
+ALSO = {
+    "equalised odds": ["user_guide/concepts"],
+    "disparate impact": ["user_guide/concepts", "how_to/legal_tables"],
+    "four-fifths rule": ["how_to/legal_tables", "user_guide/concepts"],
+    "80 percent rule": ["how_to/legal_tables"],
+    "reweighing": ["generated/skfair.preprocessing.Reweighing"],
+}
+
+
+def queries():
+    """Return each query with the pages that answer it."""
+    found = {}
+    for page, words in ANSWERS.items():
+        for query in " ".join(words.split()).split("; "):
+            found[query] = [page, *ALSO.get(query, [])]
+    return found
