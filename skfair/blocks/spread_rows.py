@@ -32,7 +32,7 @@ def spread_rows(
     for column in (*columns, control, sample_weight):
         check_alignment(table, column)
         if hasattr(column, "__len__") and not isinstance(column, str | dict):
-            _check_length(len(column), table)
+            table.check_length(len(column))
     rows = table.spread()
     weights: FloatArray | None = rows.shares
     if sample_weight is not None:
@@ -56,11 +56,3 @@ def squared_weights(weights: FloatArray, groups: GroupEncoding) -> FloatArray:
     are worth as many rows as people are expected in them, and all groups as many as there are.
     """
     return weights**2 if groups.people is None else weights**2 / groups.people
-
-
-def _check_length(n_rows: int, table: GroupProbabilities) -> None:
-    if n_rows != len(table):
-        raise ValueError(
-            f"sensitive_features has {len(table)} rows but the other data have {n_rows}. Pass one "
-            "row of probabilities for each."
-        )

@@ -55,7 +55,8 @@ def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = Non
     if hasattr(given, "spread"):  # GroupProbabilities, which are read by columns themselves
         raise TypeError(
             f"{given!r} cannot be {argument} here, where each row must have one group. Metrics, "
-            "scorers, group_report, fairness_report and noise_floor read probabilities."
+            "scorers, group_report, fairness_report, noise_floor, constrained models and "
+            "group-blind fair decisions read probabilities."
         )
     if isinstance(given, np.ndarray | list | tuple):
         columns: Columns = [(None, values) for values in _array_columns(given, argument)]

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
-from skfair.groups.attributes import SENSITIVE, read_columns
+from skfair.groups.attributes import SENSITIVE, check_alignment, read_columns
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.levels import GroupLevels
+from skfair.groups.sensitive import Sensitive
 from skfair.utils.text import listed, plural
 from skfair.utils.warn import warn_user
 
@@ -35,8 +36,9 @@ class SpreadRows(NamedTuple):
 class GroupProbabilities:
     """Groups that are known by probability: a column for each group, and sums of 1 in each row.
 
-    Pass it as ``sensitive_features`` to metrics and reports. A person counts in each group with the
-    weight of the probability.
+    Pass it as ``sensitive_features`` to metrics, reports and estimators. A person counts in each
+    group with the weight of the probability. If these columns are in X, estimators find them by
+    ``sensitive=Sensitive(columns, probabilities=True)``.
 
     Parameters
     ----------
@@ -104,6 +106,14 @@ class GroupProbabilities:
         found.index = None if self.index is None or callable(self.index) else self.index[rows]
         return found
 
+    def check_length(self, n_rows: int) -> None:
+        """Raise unless other data have as many rows."""
+        if n_rows != len(self):
+            raise ValueError(
+                f"sensitive_features has {len(self)} rows but the other data have {n_rows}. Pass "
+                "one row of probabilities for each."
+            )
+
     def spread(self) -> SpreadRows:
         """Return the rows once for each group that they may belong to.
 
@@ -155,6 +165,37 @@ def _checked(columns: list[Any], names: tuple[str, ...]) -> FloatArray:
 
 def _rows(is_wrong: Any) -> str:
     return f"{plural(int(is_wrong.sum()), 'row')} of {is_wrong.size}"
+
+
+def read_probabilities(
+    estimator: object,  # what is fitted
+    sensitive: Sensitive,  # what it says of sensitive attributes
+    sensitive_features: Any,
+    n_samples: int,
+    like: object,  # the X that the rows belong to
+) -> GroupProbabilities | None:
+    """Return the probabilities of groups that a fit was given; None if it has plain groups."""
+    table = sensitive_features
+    if sensitive.probabilities and not isinstance(table, GroupProbabilities):
+        table = GroupProbabilities(table)
+    if not isinstance(table, GroupProbabilities):
+        return None
+    name = type(estimator).__name__
+    if not getattr(estimator, "_reads_probabilities", False):
+        raise TypeError(
+            f"{name} needs the group of each row, not probabilities. Constrained models and "
+            "FairDecisionClassifier read these."
+        )
+    for parameter in ("group_aware", "confidence"):
+        value = getattr(estimator, parameter, None)
+        if value not in (None, False):
+            raise ValueError(
+                f"{parameter}={value!r} of {name} needs the group of each person, but "
+                "sensitive_features are probabilities. Leave it at its default."
+            )
+    check_alignment(table, like)
+    table.check_length(n_samples)
+    return table
 
 
 def whole_numbers(sizes: FloatArray) -> IntArray:
