@@ -9,7 +9,7 @@ from skfair._typing import FloatArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_alignment, take_rows
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.utils.validation import check_weights
 
 # Sensitive features, control features, weights, and whether attributes are crossed.
@@ -32,7 +32,7 @@ def spread_rows(
     for column in (*columns, control, sample_weight):
         check_alignment(table, column)
         if hasattr(column, "__len__") and not isinstance(column, str | dict):
-            table.check_length(len(column))
+            check_length(table, len(column))
     rows = table.spread()
     weights: FloatArray | None = rows.shares
     if sample_weight is not None:

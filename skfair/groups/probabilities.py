@@ -48,6 +48,10 @@ class GroupProbabilities:
     names : list of str, default=None
         Names of the groups. By default the names of the columns, or their numbers.
 
+    See Also
+    --------
+    skfair.metrics.disparity_bounds : What the true disparity may be.
+
     Notes
     -----
     Weighted rates are biased if decisions depend on the group in ways that the probabilities do not
@@ -106,14 +110,6 @@ class GroupProbabilities:
         found.index = None if self.index is None or callable(self.index) else self.index[rows]
         return found
 
-    def check_length(self, n_rows: int) -> None:
-        """Raise unless other data have as many rows."""
-        if n_rows != len(self):
-            raise ValueError(
-                f"sensitive_features has {len(self)} rows but the other data have {n_rows}. Pass "
-                "one row of probabilities for each."
-            )
-
     def spread(self) -> SpreadRows:
         """Return the rows once for each group that they may belong to.
 
@@ -167,6 +163,15 @@ def _rows(is_wrong: Any) -> str:
     return f"{plural(int(is_wrong.sum()), 'row')} of {is_wrong.size}"
 
 
+def check_length(table: GroupProbabilities, n_rows: int) -> None:
+    """Raise unless other data have as many rows."""
+    if n_rows != len(table):
+        raise ValueError(
+            f"sensitive_features has {len(table)} rows but the other data have {n_rows}. Pass one "
+            "row of probabilities for each."
+        )
+
+
 def read_probabilities(
     estimator: object,  # what is fitted
     sensitive: Sensitive,  # what it says of sensitive attributes
@@ -194,7 +199,7 @@ def read_probabilities(
                 "sensitive_features are probabilities. Leave it at its default."
             )
     check_alignment(table, like)
-    table.check_length(n_samples)
+    check_length(table, n_samples)
     return table
 
 
