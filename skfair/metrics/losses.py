@@ -2,8 +2,7 @@
 
 A loss is a function of the score z and the target t of a row; its mean over a group says how badly
 the model serves that group. Targets of classifiers are -1 and 1, and z is a value of
-``decision_function``, not a probability. The squared error is *half* the squared difference: the
-loss that the estimators of this package minimise and bound.
+``decision_function``, not a probability. The mean squared error is that of scikit-learn.
 
 Losses are listed in :mod:`skfair.metrics.row_losses`. Equal losses are not equal selection rates.
 """
@@ -48,7 +47,7 @@ _documented = documenter(
 loss : str, callable or object with the method ``exact``, default="log_loss"
     With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
     ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-    (z - t)^2 / 2, ``"absolute_error"`` the distance of z and t. The first four are for
+    (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
     classification, the last two for regression. A function is called with targets (-1 and 1 for
     classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
     targets)``; both return the loss of each row.""",

@@ -28,6 +28,7 @@ from skfair._typing import (
     IntArray,
     Seed,
 )
+from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
@@ -151,6 +152,8 @@ def disparity_bounds(
 
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
+    if is_lazy(y_true, y_pred, sensitive_features, known_groups, proxies, sample_weight):
+        raise TypeError("disparity_bounds resamples rows in memory. compute() the collections.")
     rates = _rates_of(metric)
     outcomes = _outcomes(y_true, y_pred, pos_label, rates)
     for column in (y_pred, y_true, known_groups, proxies, sample_weight):

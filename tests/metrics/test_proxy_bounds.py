@@ -315,3 +315,13 @@ def test_bad_input_is_refused(options, message):
     } | options
     with pytest.raises(ValueError, match=message):
         disparity_bounds(**given)
+
+
+def test_rows_in_dask_collections_are_refused():
+    da = pytest.importorskip("dask.array")
+    table = GroupProbabilities(np.random.default_rng(0).dirichlet([1, 1], 200))
+    y_pred = da.ones(200, chunks=50)
+    with pytest.raises(TypeError, match="in memory"):
+        disparity_bounds(PARITY, None, y_pred, sensitive_features=table)
+    with pytest.raises(TypeError, match="in memory"):
+        demographic_parity_difference(None, y_pred, sensitive_features=table)
