@@ -13,12 +13,14 @@ from skfair.utils.namesakes import warn_of_namesakes
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
     from skfair.estimators.objective import Objective
+    from skfair.groups.probabilities import GroupProbabilities
     from skfair.groups.sensitive import Sensitive
 
 __all__ = [
     "__version__",
     "show_versions",
     "Certificate",
+    "GroupProbabilities",
     "Objective",
     "Sensitive",
     "classification",
@@ -39,10 +41,11 @@ __all__ = [
     "report",
     "solvers",
 ]
-_SUBPACKAGES = tuple(__all__[5:])
+_SUBPACKAGES = tuple(__all__[6:])
 # Objects that several parts take, and the modules that they are in.
 _OBJECTS = {
     "Certificate": "skfair.estimators.certificate",
+    "GroupProbabilities": "skfair.groups.probabilities",
     "Objective": "skfair.estimators.objective",
     "Sensitive": "skfair.groups.sensitive",
 }

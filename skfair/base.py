@@ -41,6 +41,7 @@ from skfair.groups.named_columns import (
     note_dropped,
     take_columns,
 )
+from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
 from skfair.groups.strata import read_strata
 from skfair.utils.history import go_on
@@ -255,13 +256,10 @@ class SensitiveFeaturesMixin(SavedMixin):
         if self._sensitive.within is not None:
             control = take_columns(X, self._sensitive.within, "within")
         n_samples = _num_samples(rows)
-        return TrainingData(
-            rows,
-            y,
-            check_weights(given["sample_weight"], n_samples),
-            self._encode_groups(n_samples, sensitive, X),
-            None if control is None else read_strata(control, n_samples=n_samples, like=X),
-        )
+        weights = check_weights(given["sample_weight"], n_samples)
+        strata = None if control is None else read_strata(control, n_samples=n_samples, like=X)
+        groups = self._encode_groups(n_samples, sensitive, X)
+        return TrainingData.of(rows, y, weights, groups, strata)
 
     def _read_blocks(
         self,
@@ -325,12 +323,13 @@ class SensitiveFeaturesMixin(SavedMixin):
 
     def _encode_groups(
         self, n_samples: int, sensitive_features: ColumnsLike | None, X: MatrixLike
-    ) -> GroupEncoding:
+    ) -> GroupEncoding | GroupProbabilities:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
             _warn_without_groups(self)
             return one_group(n_samples)
-        return encode_groups(
+        table = read_probabilities(self, self._sensitive, sensitive_features, n_samples, X)
+        return table or encode_groups(
             sensitive_features, n_samples=n_samples, intersectional=self._sensitive.crossed, like=X
         )
 

@@ -62,6 +62,9 @@ class Loss(ABC):
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
     is_quadratic: ClassVar[bool] = False  # whether it is a quadratic function of the score
+    # What limits and metrics multiply the value by: squared errors are minimised halved, as in
+    # Ridge, and limited and measured as they are
+    reported: ClassVar[float] = 1.0
     # No second derivative is larger. Tests compare it with the curvature; no solver reads it
     max_curvature: float
 
@@ -70,8 +73,8 @@ class Loss(ABC):
         """Return value, slope and curvature of each row, as arrays that the caller may change."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the value of each row without smoothing."""
-        return self.parts(scores, targets).value
+        """Return the value of each row that is reported: without smoothing."""
+        return self.reported * self.parts(scores, targets).value
 
 
 @LOSSES.register("log_loss")
@@ -127,11 +130,12 @@ class SquaredHinge(Loss):
 
 @LOSSES.register("squared_error")
 class SquaredError(Loss):
-    """Half the squared difference of score and target."""
+    """The squared difference of score and target; half of it is minimised."""
 
     tasks = frozenset({"classification", "regression"})
     degree = 2
     is_quadratic = True
+    reported = 2.0
     max_curvature = 1.0
 
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:

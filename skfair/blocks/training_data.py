@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import Training
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
 from skfair.utils.validation import weight_range
 
 Made = TypeVar("Made")
+
+
+class People(NamedTuple):
+    """The rows behind those that are there once for each group that they may belong to."""
+
+    X: Any
+    y: Any
+    sample_weight: FloatArray | None
+    owners: IntArray  # of each of the many rows, the row behind it, in ascending order
+
+    @property
+    def first(self) -> IntArray:
+        """The first of the many rows of each person."""
+        return np.flatnonzero(np.diff(self.owners, prepend=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +50,37 @@ class TrainingData:
     groups: GroupEncoding  # groups
     strata: Strata | None = None  # levels of the control features
     blocks: Training | None = None  # rows in blocks
+    # Where groups are known by probability: the rows as they were passed
+    people: People | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: FloatArray | None,
+        groups: GroupEncoding | GroupProbabilities,
+        strata: Strata | None,
+    ) -> TrainingData:
+        """Return rows in memory, once for each group that they may belong to."""
+        if isinstance(groups, GroupEncoding):
+            return cls(X, y, sample_weight, groups, strata)
+        owners, shares, encoding = groups.spread()
+        if (shares == 1).all():
+            return cls(X, y, sample_weight, encoding, strata)
+        return cls(
+            _safe_indexing(X, owners),
+            None if y is None else _safe_indexing(y, owners),
+            shares if sample_weight is None else shares * sample_weight[owners],
+            encoding,
+            None if strata is None else strata._replace(codes=strata.codes[owners]),
+            people=People(X, y, sample_weight, owners),
+        )
+
+    @property
+    def first_rows(self) -> IntArray | slice:
+        """The first row of each person: all rows, unless groups are known by probability."""
+        return slice(None) if self.people is None else self.people.first
 
     @property
     def n_samples(self) -> int:
@@ -75,7 +122,7 @@ class TrainingData:
             X=self.X[rows],
             y=self.y[rows],
             sample_weight=weights[rows],
-            groups=replace(self.groups, codes=codes, counts=counts),
+            groups=replace(self.groups, codes=codes, counts=counts, people=None),
         )
 
     def build(

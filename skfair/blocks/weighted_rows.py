@@ -43,8 +43,10 @@ from skfair.blocks.score_bins import (
     joined_sketches,
     sketch_of,
 )
+from skfair.blocks.spread_rows import spread_rows
 from skfair.groups.attributes import read_columns
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.probabilities import GroupProbabilities
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
 from skfair.utils.validation import check_labels, check_scores, check_weights, one_dimensional
@@ -248,6 +250,10 @@ def accepts_dask(
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             number = mean_of or binned
             values = (*args, *kwargs.values())
+            if isinstance(kwargs.get("sensitive_features"), GroupProbabilities):
+                call = signature.bind(*args, **kwargs)
+                call.arguments |= _spread(call.arguments)
+                return function(*call.args, **call.kwargs)
             is_here = not is_lazy(*values)
             may_be_long = number is None and any(
                 isinstance(one, np.ndarray) and one.size >= MANY for one in values
@@ -283,6 +289,17 @@ def accepts_dask(
         return cast(Function, wrapper)
 
     return decorate
+
+
+def _spread(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a metric for rows whose groups are known by probability."""
+    names = [name for name in ("y_true", "y_pred", "y_score", "labels") if name in given]
+    options = [given.get(name) for name in ("control_features", "sample_weight")]
+    groups = (given["sensitive_features"], *options, True)
+    columns, (encoding, control, weights, _) = spread_rows([given[name] for name in names], groups)
+    found = {**dict(zip(names, columns, strict=True)), "sensitive_features": encoding}
+    others = {"control_features": control, "sample_weight": weights}
+    return found | {name: one for name, one in others.items() if one is not None}
 
 
 def _control_columns(control_features: Any) -> dict[str, Any]:

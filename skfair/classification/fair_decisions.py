@@ -270,7 +270,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._labelled(data, rules)
         params = self._inner_params(data, fit_params, others)
-        folds = known_folds(self._folds(rows), X, data.y, data.groups, groups)
+        folds = known_folds(self._folds(rows), X, y, data.groups, groups)
         goal = self._goal(rules, rows)
         rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, 0.0 if goal.at_least is not None else self.max_disparity)
@@ -307,5 +307,5 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
         said = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(said | report_objective(goal, rows, chosen, before.predicted))
-        self.train_predictions_ = self._ordered_classes[chosen.predicted]
+        self.train_predictions_ = self._ordered_classes[chosen.predicted[data.first_rows]]
         return self

@@ -86,7 +86,7 @@ class Rate(Moment):
 
 
 class MeanLoss(Moment):
-    """The loss that is minimised."""
+    """The loss that is minimised, in the units in which it is reported."""
 
     unit = "loss"
 
@@ -100,6 +100,8 @@ class MeanLoss(Moment):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
         parts = self.loss.parts(scores, self.targets if rows is None else self.targets[rows])
+        if self.loss.reported != 1:
+            return tuple(self.loss.reported * part for part in parts)  # type: ignore[return-value]
         return parts.value, parts.slope, parts.curvature
 
     def strict(self, scores: FloatArray) -> FloatArray:

@@ -111,8 +111,8 @@ def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> Group
     spread, common = (_means(moved * other, rows, masses) for other in (moved, true))
     slopes = np.divide(common, spread, out=np.zeros(z.size), where=spread > 0)
     slopes = np.maximum(slopes, 0.0)
-    losses = 0.5 * (_means(true * true, rows, masses) - slopes * common)
-    missing = 2 * np.maximum(losses.max() - limit - losses, 0.0)
+    losses = _means(true * true, rows, masses) - slopes * common
+    missing = np.maximum(losses.max() - limit - losses, 0.0)
     room = slopes**2 * spread
     slopes *= 1 - np.sqrt(np.divide(missing, room, out=np.zeros(z.size), where=room > 0)).clip(0, 1)
     ends = [values[rows.codes == g] for g in range(rows.n_groups)]

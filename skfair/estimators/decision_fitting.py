@@ -59,6 +59,7 @@ from skfair.utils.text import listed
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
+    _reads_probabilities = True
     cv: Any
     group_aware: bool | str
     max_disparity: Any
@@ -166,7 +167,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     ) -> dict[str, Any]:
         """Return what the fits of the classifier take besides rows and classes."""
         if not self._is_prefit:
-            return self._row_params(data.sample_weight, given, others)
+            weights = (data.people or data).sample_weight
+            return self._row_params(weights, given, others)
         if given:
             raise ValueError(
                 f"A fitted classifier takes no {listed(list(given))}: it is not fitted."
@@ -177,15 +179,17 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
     ) -> FloatArray:
         """Fit the models and return the probabilities of the training rows."""
-        inner = self._classifier()
+        inner, people = self._classifier(), data.people
+        X, y = (people or data).X, (people or data).y
         if self._is_prefit:
-            self.estimators_ = [inner]
-            return chances_of(inner, data.X, rows.classes)
-        cells = rows.groups.cells(rows.codes, self.classes_.size).codes
-        splits = make_splits(folds, data.X, data.y, cells)
-        found = cross_fit(inner, data.X, data.y, params, splits, rows.classes, self.n_jobs)
-        self.estimators_ = found.models
-        return found.chances
+            self.estimators_, chances = [inner], chances_of(inner, X, rows.classes)
+        else:
+            kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
+            kinds = kinds if people is None else rows.codes[people.first]
+            splits = make_splits(folds, X, y, kinds)
+            found = cross_fit(inner, X, y, params, splits, rows.classes, self.n_jobs)
+            self.estimators_, chances = found.models, found.chances
+        return chances if people is None else chances[people.owners]
 
     def _certify(
         self,
@@ -232,6 +236,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             self._group_row_params(data.sample_weight),
             folds if isinstance(folds, Integral) else FOLDS,
             self.n_jobs,
+            data.people,
         )
         self.group_estimators_ = found.models
         return found

@@ -67,6 +67,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         **SensitiveFeaturesMixin._group_constraints,
     }
 
+    _reads_probabilities = True
     _task: str
     _stream: Stream
     coef_: FloatArray
@@ -245,6 +246,11 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     def _advance(self, data: TrainingData, task: Task) -> None:
         """Go on with a stream, or begin one where the last fit ended."""
+        if data.groups.people is not None:
+            raise TypeError(
+                "partial_fit needs the group of each row, not probabilities. Use fit, or pass rows "
+                "of known groups."
+            )
         is_begun = hasattr(self, "_stream")
         problem = self._build(data, task, earlier=self._stream.weight if is_begun else 0.0)
         solver = cast(StreamSolver, choose_solver(self.solver, "alm"))

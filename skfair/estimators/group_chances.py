@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.chances import chances_of, cross_fit, make_splits, mean_chances
+from skfair.blocks.training_data import People
+from skfair.estimators.chances import Split, chances_of, cross_fit, make_splits, mean_chances
 from skfair.groups.encoding import GroupEncoding
 
 # With more pairs of group and class than this, the group is estimated by itself.
@@ -100,8 +101,15 @@ def fit_group_models(
     row_params: dict[str, Any],  # what the estimator's fit takes besides
     cv: Any,  # number of folds, or the folds
     n_jobs: int | None,
+    people: People | None = None,  # the rows behind those of several groups
 ) -> GroupModels:
     """Cross-fit models of the groups of each attribute."""
+    if people is not None and not any("sample_weight" in name for name in row_params):
+        raise ValueError(
+            f"Probabilities of groups are weights in the fit of a model of groups, but "
+            f"{type(estimator).__name__} takes no sample_weight. Pass group_estimator=, such as "
+            "LogisticRegression()."
+        )
     n_classes = int(classes.max()) + 1
     sizes = np.diff(groups.offsets)
     models, labels, of_rows = [], [], []
@@ -109,9 +117,21 @@ def fit_group_models(
         own = codes - start
         target = own if size * n_classes > MOST_PAIRS else own * n_classes + classes
         known = np.unique(target)
-        splits = make_splits(cv, X, target, target)
+        if people is None:
+            splits = make_splits(cv, X, target, target)
+        else:
+            splits = _folds_of_people(people, cv, classes)
         found = cross_fit(estimator, X, target, row_params, splits, known, n_jobs)
         models.append(found.models)
         labels.append(known)
         of_rows.append(found.chances)
     return GroupModels(models, labels, tuple(sizes.tolist()), n_classes, of_rows)
+
+
+def _folds_of_people(people: People, cv: int, classes: IntArray) -> list[Split]:
+    """Return folds in which all rows of a person are on the same side."""
+    own, owners = classes[people.first], people.owners
+    return [
+        (np.flatnonzero(~np.isin(owners, test)), np.flatnonzero(np.isin(owners, test)))
+        for _, test in make_splits(cv, people.X, own, own)
+    ]

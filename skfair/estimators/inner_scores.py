@@ -108,6 +108,11 @@ def known_folds(
     if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
         return cv
     reads_columns = getattr(cv, "sensitive", None) is not None
+    if sensitive.people is not None and not reads_columns:
+        raise ValueError(
+            f"cv={cv!r} splits by group, but sensitive_features are probabilities. Pass a number "
+            "of folds, or a splitter of scikit-learn."
+        )
     names = None if reads_columns else np.transpose(sensitive.codes).astype(str)
     return list(cv.split(X, y, sensitive_features=names))
 

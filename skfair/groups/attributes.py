@@ -52,6 +52,13 @@ _MOST_NAMES = 10
 def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
     """Split what was given into (name or None, 1-d values) pairs, one value per row."""
     argument = role.argument
+    if hasattr(given, "spread"):  # GroupProbabilities, which are read by columns themselves
+        raise TypeError(
+            f"{given!r} cannot be {argument} here, where each row must have one group. Metrics, "
+            "scorers, group_report, fairness_report, noise_floor, constrained models and "
+            "group-blind fair decisions read probabilities; disparity_bounds says what they leave "
+            "open."
+        )
     if isinstance(given, np.ndarray | list | tuple):
         columns: Columns = [(None, values) for values in _array_columns(given, argument)]
     else:

@@ -65,6 +65,8 @@ class GroupEncoding:
     codes: IntArray
     levels: GroupLevels  # names and levels, kept by fitted estimators
     counts: IntArray  # (n_groups,): number of rows of each group
+    # (n_samples,): as how many people each row counts, if not as one: see GroupProbabilities
+    people: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,7 +116,7 @@ class GroupEncoding:
                 np.array([0, stop - first]),
             )
         codes = self.codes[attribute : attribute + 1] - first
-        return GroupEncoding(codes, levels, self.counts[first:stop])
+        return GroupEncoding(codes, levels, self.counts[first:stop], self.people)
 
     def sums(self, values: NDArray[Any] | None = None) -> FloatArray:
         """Sum ``values`` (1 for each row if None) over the rows of each group."""

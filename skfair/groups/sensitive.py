@@ -29,6 +29,9 @@ class Sensitive:
     within : str, int or list of them, default=None
         Columns of X that hold control features, such as the department, for constraints within
         their levels.
+    probabilities : bool, default=False
+        Whether the columns hold the probability of each group, as in
+        :class:`skfair.GroupProbabilities`, not the groups themselves.
 
     See Also
     --------
@@ -46,9 +49,10 @@ class Sensitive:
     crossed: bool = True
     keep: bool = False
     within: ColumnNames | None = None
+    probabilities: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("crossed", "keep"):
+        for name in ("crossed", "keep", "probabilities"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
         for name in ("columns", "within"):

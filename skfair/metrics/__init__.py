@@ -69,6 +69,7 @@ __all__ = [
     # do limits hold for new people?
     "disparity_test",
     "disparity_upper_bound",
+    "disparity_bounds",
     "sample_size",
     # rankings of queries
     "pair_error_gap",

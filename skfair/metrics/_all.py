@@ -53,6 +53,7 @@ from skfair.metrics.partial_rates import (
     partial_equal_opportunity_gap,
     partial_equalized_odds_gap,
 )
+from skfair.metrics.proxy_bounds import disparity_bounds
 from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
 from skfair.metrics.report_table import Report
 from skfair.metrics.reports import fairness_report, group_report
@@ -117,6 +118,7 @@ __all__ = [
     # do limits hold for new people?
     "disparity_test",
     "disparity_upper_bound",
+    "disparity_bounds",
     "sample_size",
     # rankings of queries
     "pair_error_gap",

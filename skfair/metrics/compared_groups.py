@@ -21,6 +21,7 @@ from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntAr
 from skfair.groups.attributes import CONTROL, PREDICTED, WEIGHT, check_alignment
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.probabilities import whole_numbers
 from skfair.groups.reference import reference_groups
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize
@@ -214,9 +215,13 @@ def _within_strata(
         for s, g in zip(stratum.tolist(), group.tolist(), strict=True)
     )
     codes = np.stack([one.codes + start for one, start in zip(found, offsets[:-1], strict=True)])
-    counts = sum(np.bincount(of_rows, row_counts, group.size) for of_rows in codes)
+    people = groups.people if row_counts is None else row_counts
+    counts = sum(np.bincount(of_rows, people, group.size) for of_rows in codes)
+    if groups.people is not None:  # there is one attribute, and strata have whole numbers of rows
+        parts = np.split(counts, np.flatnonzero(np.diff(stratum)) + 1)
+        counts = np.concatenate([whole_numbers(part) for part in parts])
     levels = GroupLevels((), (), None, names, offsets)
-    cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
+    cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64), groups.people)
     is_present = cells.sums(weights) > 0
     return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
 

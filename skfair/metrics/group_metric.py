@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import is_lazy
+from skfair.blocks.spread_rows import spread_rows
 from skfair.metrics.compared_groups import (
     Agg,
     ComparedGroups,
@@ -98,11 +99,12 @@ class GroupMetric:
         if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
             raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
         check_agg(agg)
+        (y_true, y_pred), options = spread_rows(
+            [y_true, y_pred], (sensitive_features, control_features, sample_weight, intersectional)
+        )
         true, predicted = np.asarray(y_true), np.asarray(y_pred)
         check_consistent_length(true, predicted)
-        options = (control_features, sample_weight, intersectional)
         groups, weights = checked_rows(
-            sensitive_features,
             *options,
             n_samples=true.shape[0],
             like=y_true if hasattr(y_true, "index") else y_pred,

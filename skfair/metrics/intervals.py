@@ -18,6 +18,7 @@ from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.groups.attributes import take_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
 from skfair.metrics.label_rates import RATES
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
@@ -134,7 +135,10 @@ def noise_floor(
         dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
         return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
     like = y_true if hasattr(y_true, "index") else y_score
-    n_rows = encode_groups(sensitive_features, like=like).codes.shape[1]
+    if isinstance(sensitive_features, GroupProbabilities):
+        n_rows = len(sensitive_features)
+    else:
+        n_rows = encode_groups(sensitive_features, like=like).n_samples
     labels = {"y_true": y_true, "y_score": y_score}.get(kept or "")
     strata = _strata(control_features, labels, n_rows)
     return _floor(

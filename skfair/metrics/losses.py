@@ -2,11 +2,9 @@
 
 A loss is a function of the score z and the target t of a row; its mean over a group says how badly
 the model serves that group. Targets of classifiers are -1 and 1, and z is a value of
-``decision_function``, not a probability. The squared error is *half* the squared difference: the
-loss that the estimators of this package minimise and bound.
+``decision_function``, not a probability. The mean squared error is that of scikit-learn.
 
-Which losses there are is said by :mod:`skfair.metrics.row_losses`. Equal losses do not mean equal
-selection rates.
+Losses are listed in :mod:`skfair.metrics.row_losses`. Equal losses are not equal selection rates.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
+from skfair.blocks.spread_rows import spread_rows
 from skfair.blocks.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.compared_groups import (
     Agg,
@@ -48,7 +47,7 @@ _documented = documenter(
 loss : str, callable or object with the method ``exact``, default="log_loss"
     With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
     ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-    (z - t)^2 / 2, ``"absolute_error"`` the distance of z and t. The first four are for
+    (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
     classification, the last two for regression. A function is called with targets (-1 and 1 for
     classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
     targets)``; both return the loss of each row.""",
@@ -171,8 +170,7 @@ def largest_group_loss(
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
     losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
-    cells = losses.groups.present
-    means = _loss_means(losses, given, cells, zero_division)
+    means = _loss_means(losses, given, cells := losses.groups.present, zero_division)
     return float(np.max([of_cells[cells] for of_cells, _ in means]))
 
 
@@ -369,6 +367,7 @@ def _losses_of(
     request: LossRequest,
 ) -> _Losses:
     """Check the rows and compute the loss of each."""
+    (y_true, y_score), rows = spread_rows([y_true, y_score], rows)
     if is_lazy(y_true, y_score, *rows):
         return _lazy_losses(y_true, y_score, rows, request)
     scored = scored_rows(y_score, *rows, like=y_true)

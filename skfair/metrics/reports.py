@@ -6,7 +6,7 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,9 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
+from skfair.blocks.spread_rows import spread_rows, squared_weights
 from skfair.blocks.weighted_rows import LazyRows
+from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.compared_groups import Agg, Reference, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
@@ -150,11 +152,8 @@ def group_report(
     listed = ListedCells(table.groups)
     counts = listed.with_overall(table.counts)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
-    effective = counts
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
-    if weights is not None:
-        squared = weights**2 if rows.squares is None else rows.squares
-        effective = effective_tables(counts, listed.sums(weights), listed.sums(squared))
+    effective = _effective(counts, rows, weights, table.groups.cells, listed.sums)
     is_drawn = interval == "bootstrap"
     draws = resampled_tables(effective, n_bootstrap, random_state) if is_drawn else None
     rates = _REPORT_RATES if y_true is not None else ("selection_rate",)
@@ -318,11 +317,9 @@ class _ReportOptions(NamedTuple):
 def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
     """Compute the metrics of labels; only their small table is resampled."""
     table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=options.pos_label)
-    effective, cells = table.counts, table.groups.cells
+    cells = table.groups.cells
     weights = check_weights(rows.groups[2], cells.n_samples)
-    if weights is not None:
-        squared = weights**2 if rows.squares is None else rows.squares
-        effective = effective_tables(table.counts, cells.sums(weights), cells.sums(squared))
+    effective = _effective(table.counts, rows, weights, cells, cells.sums)
     tables = [
         table._replace(counts=draw)
         for draw in resampled_tables(effective, options.n_bootstrap, options.rng)
@@ -381,6 +378,20 @@ class _ReportRows(NamedTuple):
     counts: IntArray | None = None
 
 
+def _effective(
+    counts: FloatArray,
+    rows: _ReportRows,
+    weights: FloatArray | None,
+    cells: GroupEncoding,
+    sums: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Return tables of effective numbers of rows, given those of weights."""
+    if weights is None:
+        return counts
+    squares = squared_weights(weights, cells) if rows.squares is None else rows.squares
+    return effective_tables(counts, sums(weights), sums(squares))
+
+
 def _report_rows(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
@@ -391,6 +402,7 @@ def _report_rows(
 ) -> _ReportRows:
     """Return the rows as they are, or the few that stand for those of Dask collections."""
     if not is_lazy(y_true, y_pred, y_score, *groups):
+        (y_true, y_pred, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
         return _ReportRows(y_true, y_pred, y_score, groups)
     sensitive_features, control_features, sample_weight, intersectional = groups
     lazy = LazyRows(

@@ -32,8 +32,8 @@ RowSubset = Literal["all", "positive", "class"]
 RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
 
 
-def _half_squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (z - t) ** 2)
+def _squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
+    return np.asarray((z - t) ** 2)
 
 
 # By task and name: the loss of each row, given its score z and its target t.
@@ -42,10 +42,10 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "log_loss": lambda z, t: np.logaddexp(0.0, -t * z),
         "hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z),
         "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
-        "squared_error": _half_squared_error,
+        "squared_error": _squared_error,
     },
     "regression": {
-        "squared_error": _half_squared_error,
+        "squared_error": _squared_error,
         "absolute_error": lambda z, t: np.abs(z - t),
     },
 }

@@ -58,11 +58,11 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         "excess_loss" and "mean_excess_loss" (largest and mean excess of the losses of groups over
         that of all rows), or objects of :mod:`skfair.constraints`.
     max_disparity : float, default=0.05
-        The limit, in the units of the constraint: those of y for mean predictions, those of the
-        loss for losses.
+        The limit, in units of y for mean predictions, and of the mean squared (or absolute) error
+        for losses, as :func:`skfair.metrics.largest_group_loss` measures them.
     loss : {"squared_error", "absolute_error"}, default="squared_error"
-        What is minimised: half the squared error, or the absolute error, smoothed within 5% of
-        the standard deviation of y.
+        What is minimised: the squared error (half of it, for the penalty), or the absolute error,
+        smoothed within 5% of the standard deviation of y.
     alpha : float or None, default=None
         Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge. With
         absolute errors it is divided by the standard deviation of y, so that the unit of y does not

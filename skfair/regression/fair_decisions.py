@@ -71,7 +71,7 @@ class FairDecisionRegressor(
     constraint : str, default="wasserstein"
         What is limited, between any two groups: "wasserstein" and "kolmogorov" the distance of
         the distributions of predictions, "mean_score" the difference of mean predictions,
-        "mean_residual" of mean residuals, "loss" of mean losses (half the squared error).
+        "mean_residual" of mean residuals, "loss" of mean squared errors.
     max_disparity : float or dict, default=0.05
         The limit: for "kolmogorov" a share, for "loss" in units of y squared, else in those of y. A
         dict has one for each attribute, None for no limit; several need

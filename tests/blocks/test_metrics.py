@@ -46,6 +46,7 @@ OTHERS = {
     "FairnessScorer",
     "disparity_test",
     "disparity_upper_bound",
+    "disparity_bounds",
     "sample_size",
     "DisparityTest",
 }

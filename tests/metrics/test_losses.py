@@ -62,7 +62,7 @@ def naive_loss(loss, task, z, y):
         "log_loss": lambda: math.log(1 + math.exp(-t * z)),
         "hinge": lambda: max(0, 1 - t * z),
         "squared_hinge": lambda: max(0, 1 - t * z) ** 2,
-        "squared_error": lambda: (z - t) ** 2 / 2,
+        "squared_error": lambda: (z - t) ** 2,
         "absolute_error": lambda: abs(z - t),
     }[loss]()
 
@@ -148,7 +148,7 @@ def test_losses_are_those_of_scikit_learn():
     assert largest_group_loss(y, z, loss="hinge", **one) == pytest.approx(expected)
     numbers = np.random.default_rng(1).normal(size=y.size)
     one["task"] = "regression"
-    expected = mean_squared_error(numbers, z, sample_weight=w) / 2  # half of it, as documented
+    expected = mean_squared_error(numbers, z, sample_weight=w)
     assert largest_group_loss(numbers, z, loss="squared_error", **one) == pytest.approx(expected)
     expected = mean_absolute_error(numbers, z, sample_weight=w)
     assert largest_group_loss(numbers, z, loss="absolute_error", **one) == pytest.approx(expected)

@@ -13,7 +13,7 @@ EXACT_LOSSES = {
     "log_loss": lambda z, t: np.logaddexp(0, -t * z),
     "hinge": lambda z, t: np.maximum(0, 1 - t * z),
     "squared_hinge": lambda z, t: np.maximum(0, 1 - t * z) ** 2,
-    "squared_error": lambda z, t: 0.5 * (z - t) ** 2,
+    "squared_error": lambda z, t: (z - t) ** 2,
     "absolute_error": lambda z, t: np.abs(z - t),
 }
 
@@ -25,6 +25,7 @@ def bent(x, width):
 
 SMOOTH_LOSSES = {
     **EXACT_LOSSES,
+    "squared_error": lambda z, t: 0.5 * (z - t) ** 2,  # half of it is minimised, all is limited
     "hinge": lambda z, t: bent(1 - t * z, 0.2),
     "absolute_error": lambda z, t: bent(z - t, 0.05) + bent(t - z, 0.05),
 }
@@ -75,7 +76,8 @@ def smooth_values(what, scores, targets, loss, temperature=1.0):
         return 0.5 * (1 - np.tanh(temperature * scores / 2))
     if what == "right":
         return 0.5 * (1 + np.tanh(temperature * np.sign(targets) * scores / 2))
-    return SMOOTH_LOSSES[loss](scores, targets) if what == "loss" else scores
+    reported = 2 if loss == "squared_error" else 1
+    return reported * SMOOTH_LOSSES[loss](scores, targets) if what == "loss" else scores
 
 
 def shares(kept, weights):

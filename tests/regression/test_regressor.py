@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor, Ridge
+from sklearn.metrics import mean_squared_error
 
 from skfair import metrics
 from skfair.constraints import ConditionalOn
@@ -99,7 +100,7 @@ def test_loss_rules_hold_in_the_units_of_the_loss(loss, rule, unit):
     if rule == "bounded_group_loss":
         noisy = group == "m"  # a fit to this group alone is the best that it can get
         own = Ridge(alpha=1e-9).fit(X[noisy], y[noisy]).predict(X[noisy]) - y[noisy]
-        smallest = np.mean(0.5 * own**2 if loss == "squared_error" else np.abs(own))
+        smallest = np.mean(own**2 if loss == "squared_error" else np.abs(own))
         bound = 0.5 * (free + smallest)
     model = ConstrainedERMRegressor(rule, bound, loss=loss, alpha=0.0)
     model.fit(X, y, sensitive_features=group)
@@ -248,7 +249,7 @@ def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
     y = y + rng.normal(size=n) * (0.5 + 4 * group)
 
     def losses(model):
-        errors = 0.5 * (y - model.predict(X)) ** 2
+        errors = (y - model.predict(X)) ** 2
         of_groups = [errors[group == k].mean() for k in range(n_groups)]
         return errors.mean(), max(of_groups) - min(of_groups)
 
@@ -287,3 +288,18 @@ def test_certificates_read_groups_of_every_form(form):
     expected = model.fit(X, X[:, 0], sensitive_features=sex, control_features=job).p_value_
     model.fit(X, X[:, 0], sensitive_features=form(sex), control_features=form(job))
     assert model.p_value_ == expected
+
+
+def test_losses_are_limited_as_mean_squared_errors():
+    """As scikit-learn measures them, group by group, not as the halves that are minimised."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 3))
+    y = 5 * X[:, 0] * (1 - 2 * groups) + 3 * groups + rng.normal(size=400)
+    free = Ridge(alpha=1.0).fit(X, y).predict(X)
+    errors = [mean_squared_error(y[groups == g], free[groups == g]) for g in (0, 1)]
+    limit = 0.5 * (max(errors) + min(errors))
+    model = ConstrainedERMRegressor("bounded_group_loss", limit)
+    found = model.fit(X, y, sensitive_features=groups).predict(X)
+    errors = [mean_squared_error(y[groups == g], found[groups == g]) for g in (0, 1)]
+    assert 0.95 * limit < max(errors) <= limit * (1 + 1e-9)

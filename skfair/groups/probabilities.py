@@ -1,0 +1,211 @@
+"""Groups that are known by probability only: a table with a column for each group.
+
+A row that belongs to a group with probability p counts there with the weight p. So a table becomes
+rows that are there once for each group that they may belong to, with weights that add up to the
+weight of the row: what reads weighted rows reads these, and tables of 0 and 1 are plain groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import ColumnsLike, FloatArray, IntArray
+from skfair.groups.attributes import SENSITIVE, check_alignment, read_columns
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.levels import GroupLevels
+from skfair.groups.sensitive import Sensitive
+from skfair.utils.text import listed, plural
+from skfair.utils.warn import warn_user
+
+# Sums of probabilities may miss 1 by so much: float32 errs by 1e-7 for each group.
+ROUNDING = 1e-5
+
+
+class SpreadRows(NamedTuple):
+    """Rows, once for each group that they may belong to."""
+
+    owners: IntArray  # the number of the row behind each, in ascending order
+    shares: FloatArray  # the probability of the group
+    groups: GroupEncoding
+
+
+class GroupProbabilities:
+    """Groups that are known by probability: a column for each group, and sums of 1 in each row.
+
+    Pass it as ``sensitive_features`` to metrics, reports and estimators. A person counts in each
+    group with the weight of the probability. If these columns are in X, estimators find them by
+    ``sensitive=Sensitive(columns, probabilities=True)``.
+
+    Parameters
+    ----------
+    table : DataFrame, dict of columns or array-like of shape (n_samples, n_groups)
+        The probabilities, from a model of names and places, for example. With 0 and 1 only the
+        results are those of plain groups.
+    names : list of str, default=None
+        Names of the groups. By default the names of the columns, or their numbers.
+
+    See Also
+    --------
+    skfair.metrics.disparity_bounds : What the true disparity may be.
+
+    Notes
+    -----
+    Weighted rates are biased if decisions depend on the group in ways that the probabilities do not
+    show: see the user guide on groups.
+
+    Examples
+    --------
+    >>> from skfair import GroupProbabilities
+    >>> from skfair.metrics import demographic_parity_difference
+    >>> sex = GroupProbabilities({"f": [0.9, 0.8, 0.1], "m": [0.1, 0.2, 0.9]})
+    >>> value = demographic_parity_difference(None, [0, 1, 1], sensitive_features=sex)
+    >>> round(value, 3)
+    0.417
+    """
+
+    def __init__(self, table: ColumnsLike, names: Sequence[str] | None = None) -> None:
+        columns = read_columns(table)
+        numbers = [str(j) if name is None else name for j, (name, _) in enumerate(columns)]
+        self.names = tuple(numbers if names is None else map(str, names))
+        if len(self.names) != len(columns) or len(set(self.names)) < len(self.names):
+            raise ValueError(
+                f"names must be one name for each of the {len(columns)} columns, all different, "
+                f"got {names!r}."
+            )
+        self.values = _checked([values for _, values in columns], self.names)
+        self.index = getattr(table, "index", None)
+        if len(self.values) > 1 and (self.values == self.values[0]).all():
+            warn_user(
+                f"The probabilities of {listed(self.names)} are the same in every row. They say "
+                "nothing about who is in which group, so that all weighted differences are 0."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of groups."""
+        rows, groups = self.values.shape
+        return rows, groups
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
+        return np.array(self.values, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"GroupProbabilities({len(self)} rows, groups {listed(self.names)})"
+
+    def __getitem__(self, rows: Any) -> GroupProbabilities:
+        """Return some rows, as indexing of arrays does."""
+        if isinstance(rows, tuple):  # as scikit-learn asks for rows: (rows, ...)
+            rows = rows[0] if len(rows) == 2 and rows[1] is Ellipsis else rows
+        found = GroupProbabilities.__new__(GroupProbabilities)
+        found.names, found.values = self.names, self.values[rows]
+        if found.values.ndim != 2 or found.values.shape[1] != len(self.names):
+            raise IndexError(f"GroupProbabilities are indexed by rows, got {rows!r}.")
+        found.index = None if self.index is None or callable(self.index) else self.index[rows]
+        return found
+
+    def spread(self) -> SpreadRows:
+        """Return the rows once for each group that they may belong to.
+
+        A group to which nobody can belong is none.
+        """
+        there = np.flatnonzero(self.values.any(axis=0))
+        owners, codes = np.nonzero(self.values[:, there])
+        shares = self.values[owners, there[codes]]
+        names = tuple(self.names[j] for j in there)
+        attribute = SENSITIVE.argument.removesuffix("s")
+        levels = GroupLevels((attribute,), (list(names),), None, names, np.array([0, len(names)]))
+        counts = whole_numbers(self.values[:, there].sum(axis=0))
+        return SpreadRows(owners, shares, GroupEncoding(codes[None], levels, counts, shares))
+
+
+def _checked(columns: list[Any], names: tuple[str, ...]) -> FloatArray:
+    """Return the probabilities as an array whose rows sum to 1; raise for anything else."""
+    if len(columns) < 2:
+        raise ValueError(
+            f"GroupProbabilities needs a column for each of two groups or more, got {names[0]!r} "
+            "alone. Of two groups pass p and 1 - p."
+        )
+    try:
+        values = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Probabilities of groups must be numbers, but the columns {listed(names)} have "
+            "others. Pass plain labels as they are, without GroupProbabilities."
+        ) from error
+    is_missing = ~np.isfinite(values).all(axis=1)
+    if is_missing.any():
+        raise ValueError(
+            f"Probabilities of groups are missing or infinite in {_rows(is_missing)}. Drop these "
+            "rows, give them the shares of the groups among all people, or add a group 'unknown' "
+            "that has probability 1 there."
+        )
+    totals = values.sum(axis=1)
+    is_wrong = (values < 0).any(axis=1) | (np.abs(totals - 1) > ROUNDING)
+    if is_wrong.any():
+        first = int(is_wrong.argmax())
+        hint = "of 1 for each row" if abs(totals[first] - 100) > 1 else "of 1, not 100%"
+        raise ValueError(
+            f"Probabilities of groups must be at least 0 with a sum {hint}, but "
+            f"{_rows(is_wrong)} have others, for example {values[first].tolist()}. Divide by the "
+            "sum, or add a column for the groups that are missing."
+        )
+    return np.asarray(values / totals[:, None])
+
+
+def _rows(is_wrong: Any) -> str:
+    return f"{plural(int(is_wrong.sum()), 'row')} of {is_wrong.size}"
+
+
+def check_length(table: GroupProbabilities, n_rows: int) -> None:
+    """Raise unless other data have as many rows."""
+    if n_rows != len(table):
+        raise ValueError(
+            f"sensitive_features has {len(table)} rows but the other data have {n_rows}. Pass one "
+            "row of probabilities for each."
+        )
+
+
+def read_probabilities(
+    estimator: object,  # what is fitted
+    sensitive: Sensitive,  # what it says of sensitive attributes
+    sensitive_features: Any,
+    n_samples: int,
+    like: object,  # the X that the rows belong to
+) -> GroupProbabilities | None:
+    """Return the probabilities of groups that a fit was given; None if it has plain groups."""
+    table = sensitive_features
+    if sensitive.probabilities and not isinstance(table, GroupProbabilities):
+        table = GroupProbabilities(table)
+    if not isinstance(table, GroupProbabilities):
+        return None
+    name = type(estimator).__name__
+    if not getattr(estimator, "_reads_probabilities", False):
+        raise TypeError(
+            f"{name} needs the group of each row, not probabilities. Constrained models and "
+            "FairDecisionClassifier read these."
+        )
+    for parameter in ("group_aware", "confidence"):
+        value = getattr(estimator, parameter, None)
+        if value not in (None, False):
+            raise ValueError(
+                f"{parameter}={value!r} of {name} needs the group of each person, but "
+                "sensitive_features are probabilities. Leave it at its default."
+            )
+    check_alignment(table, like)
+    check_length(table, n_samples)
+    return table
+
+
+def whole_numbers(sizes: FloatArray) -> IntArray:
+    """Round sizes of groups so that their sum stays what it is, rounded."""
+    found = np.floor(sizes + 1e-9).astype(np.int64)
+    left = round(float(sizes.sum())) - int(found.sum())
+    found[np.argsort(found - sizes, kind="stable")[:left]] += 1
+    return found

@@ -1,0 +1,425 @@
+r"""What a disparity may be if groups are known by probability only.
+
+Let cells be sets of people with the same proxies. What is seen of a cell is its share of each group
+and of each label and prediction, but not which label goes with which group. So the share of people
+of group u in an event of probability p lies between max(0, pi_u + p - 1) and min(pi_u, p), the
+bounds of Frechet. Added up over the cells they bound a rate of the group, and since every person
+who is counted for one group is taken from another one, the extremes of the difference of two groups
+are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never false ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skfair._typing import (
+    BoolArray,
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    Seed,
+)
+from skfair.blocks.partitions import is_lazy
+from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
+from skfair.groups.encoding import encode_groups
+from skfair.groups.probabilities import GroupProbabilities, check_length
+from skfair.metrics.label_rates import RATES, rates_of
+from skfair.metrics.metric_request import MeasuredRule, requested_metric
+from skfair.utils.factorize import factorize
+from skfair.utils.text import listed
+from skfair.utils.validation import (
+    check_labels,
+    check_number,
+    check_probability,
+    check_weights,
+    positive_codes,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROXIES = Role("proxies", "Proxy", "cell")
+# Cells have so many rows at least, if need be by merging: shares of fewer look more certain than
+# they are, and bounds would be too narrow by about half a standard error of a rate in a cell.
+ROWS_OF_CELL = 100
+# In so many of these the group is known, if that is how shares of groups are found.
+KNOWN_OF_CELL = 30
+# Cells that are made of probabilities are at most so many.
+MOST_CELLS = 50
+
+
+def disparity_bounds(
+    metric: str | MeasuredRule | Callable[..., float],
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    accuracy: float | ColumnsLike | None = None,
+    known_groups: ColumnLike | None = None,
+    proxies: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    pos_label: ClassLabel = 1,
+    confidence: float = 0.95,
+    n_bootstrap: int = 200,
+    random_state: Seed = None,
+) -> pd.DataFrame:
+    r"""Bound the true disparity where groups are known by probability, or guessed.
+
+    Weighted rates are biased if predictions depend on the group beyond what the probabilities
+    show, and nothing in the data says how much. The bounds hold whatever that dependence is.
+
+    Parameters
+    ----------
+    metric : str, constraint or metric
+        Differences of rates of labels, such as ``"demographic_parity"``, ``"equal_opportunity"``
+        or ``"equalized_odds"``.
+    y_true : array-like of shape (n_samples,) or None
+        True labels; None where the rates do not need them.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    sensitive_features : GroupProbabilities or array-like of shape (n_samples,)
+        Probabilities of groups; or the guessed group of each row, with ``accuracy`` or
+        ``known_groups``.
+    accuracy : float or table of shape (n_groups, n_groups), default=None
+        How right guessed groups are: the share of right guesses among the people who are guessed to
+        be in a group, one number for two groups; or a table with a row for each guessed group, the
+        shares of the true ones among its people.
+    known_groups : array-like of shape (n_samples,), default=None
+        True groups of a random part of the rows, None or NaN elsewhere. Shares of groups are then
+        those of the known part, so probabilities need not be calibrated.
+    proxies : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        What the probabilities were made of, such as the place: people of the same proxies make a
+        cell. By default people of similar probabilities do. Cells of less than 100 rows are merged.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    pos_label : label, default=1
+        The class that counts as positive.
+    confidence : float, default=0.95
+        Confidence that the true difference of the population is within ``lower_low`` and
+        ``upper_high``.
+    n_bootstrap : int, default=200
+        Number of resamples of the rows; at least 20.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resampling.
+
+    Returns
+    -------
+    bounds : DataFrame
+        A row for each rate and pair of groups. ``weighted`` is the difference of weighted rates,
+        that of the ``first`` group minus that of the ``second``; ``lower`` and ``upper`` bound the
+        true one in this sample, ``lower_low`` and ``upper_high`` with the error of sampling;
+        ``width`` is the distance of these two. With ``known_groups`` ``corrected`` adds to the
+        weighted rates what the known part shows to be missing, with an interval.
+
+    See Also
+    --------
+    skfair.GroupProbabilities : Groups that are known by probability.
+
+    Notes
+    -----
+    Probabilities must be calibrated in each cell: of people with probability 0.3, 30% are members.
+    ``known_groups`` must be a random part. Bounds are narrow only where probabilities are close to
+    0 or 1. Intervals turn the error of resampled bounds around, since bounds of few rows are too
+    narrow; resampling costs O(n G) each time.
+
+    References
+    ----------
+    Kallus, Mao and Zhou (2022), Assessing algorithmic fairness with unobserved protected class
+    using data combination, Management Science 68; Chen, Kallus, Mao, Svacha and Udell (2019),
+    Fairness under unawareness, FAccT.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair import GroupProbabilities
+    >>> from skfair.metrics import disparity_bounds
+    >>> chance = np.repeat([0.95, 0.05], 500)
+    >>> sex, y_pred = GroupProbabilities({"f": chance, "m": 1 - chance}), [1, 0, 1, 1, 0] * 200
+    >>> bounds = disparity_bounds("demographic_parity", None, y_pred, sensitive_features=sex)
+    >>> bounds[["first", "second", "lower", "upper"]].round(2).values.tolist()
+    [['f', 'm', -0.1, 0.1]]
+    """
+    import pandas as pd
+
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
+    if is_lazy(y_true, y_pred, sensitive_features, known_groups, proxies, sample_weight):
+        raise TypeError("disparity_bounds resamples rows in memory. compute() the collections.")
+    rates = _rates_of(metric)
+    outcomes = _outcomes(y_true, y_pred, pos_label, rates)
+    for column in (y_pred, y_true, known_groups, proxies, sample_weight):
+        check_alignment(sensitive_features, column)
+    table = _probabilities(sensitive_features, accuracy, known_groups)
+    check_length(table, outcomes.size)
+    weights = check_weights(sample_weight, outcomes.size)
+    known = None if known_groups is None else _known(known_groups, table)
+    rows = _Rows(
+        outcomes,
+        table.values,
+        np.ones(outcomes.size) if weights is None else weights,
+        _cells(table, proxies, known),
+        known,
+    )
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    n, pairs = outcomes.size, list(combinations(range(len(table.names)), 2))
+    sample = _differences(rows.counted(rows.weights), rates, pairs)
+    draws = [
+        _differences(rows.counted(rows.weights * drawn), rates, pairs)
+        for drawn in (np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(n_bootstrap))
+    ]
+    names = [(rate, table.names[i], table.names[j]) for rate in rates for i, j in pairs]
+    found = pd.DataFrame(names, columns=["rate", "first", "second"])
+    return found.join(_described(sample, draws, 0.5 * (1 - confidence), known is not None))
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Weights by cell: what is seen of the rows."""
+
+    outcomes: FloatArray  # (n_cells, 2, 2): by true and predicted class
+    groups: FloatArray  # (n_cells, n_groups): the share of each group
+    weighted: FloatArray  # (n_groups, 2, 2): outcomes of each group, by probability
+    corrected: FloatArray | None  # the same with what the known part adds
+
+
+class _Rows(NamedTuple):
+    """Rows of a sample."""
+
+    outcomes: IntArray  # 2 * true class + predicted class
+    chances: FloatArray  # (n_samples, n_groups)
+    weights: FloatArray
+    cells: IntArray
+    known: IntArray | None  # number of the group, -1 where it is not known
+
+    def counted(self, weights: FloatArray) -> _Counts:
+        """Count the rows with other weights."""
+        n_groups, n_cells = self.chances.shape[1], int(self.cells.max()) + 1
+        joint = np.bincount(4 * self.cells + self.outcomes, weights, 4 * n_cells)
+        outcomes = joint.reshape(-1, 2, 2).astype(np.float64)
+        own, chances = weights, self.chances
+        weighted = self._by_group(weights, chances)
+        corrected = None
+        if self.known is not None:
+            part = np.flatnonzero(self.known >= 0)
+            members = np.eye(n_groups)[self.known[part]]
+            scale = weights.sum() / max(float(weights[part].sum()), 1e-300)
+            lacking = self._by_group(weights[part] * scale, members - chances[part], part)
+            corrected = np.maximum(weighted + lacking, 0.0)
+            own, chances = weights[part], members
+        cells = self.cells if self.known is None else self.cells[self.known >= 0]
+        of_groups = np.stack([np.bincount(cells, own * one, n_cells) for one in chances.T], axis=1)
+        totals = of_groups.sum(axis=1, keepdims=True)
+        shares = np.divide(
+            of_groups, totals, out=np.full_like(of_groups, 1 / n_groups), where=totals > 0
+        )
+        return _Counts(outcomes, shares, weighted, corrected)
+
+    def _by_group(
+        self, weights: FloatArray, chances: FloatArray, rows: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        """Return the outcomes of each group."""
+        found = [np.bincount(self.outcomes[rows], weights * one, 4) for one in chances.T]
+        return np.stack(found).reshape(-1, 2, 2).astype(np.float64)
+
+
+class _Differences(NamedTuple):
+    """Differences of each rate and pair, and their bounds."""
+
+    weighted: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    corrected: FloatArray
+
+
+def _differences(
+    counts: _Counts, rates: tuple[str, ...], pairs: list[tuple[int, int]]
+) -> _Differences:
+    first, second = np.array(pairs).T
+    parts = []
+    for rate in rates:
+        low, high = _rate_bounds(counts, rate)
+        of_groups = rates_of(counts.weighted, rate)
+        right = of_groups if counts.corrected is None else rates_of(counts.corrected, rate)
+        parts.append(
+            (
+                of_groups[first] - of_groups[second],
+                low[first] - high[second],
+                high[first] - low[second],
+                right[first] - right[second],
+            )
+        )
+    return _Differences(*np.concatenate(parts, axis=1))
+
+
+def _rate_bounds(counts: _Counts, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest rate of each group that the cells allow.
+
+    A rate a / (a + o) grows with the selected ones a and falls with the others o; both extremes
+    are reached together.
+    """
+    above, below = (np.array(RATES[rate][part]) for part in (0, 1))
+    mass = counts.outcomes.sum(axis=(1, 2))
+    ends = []
+    for entries in (above, below - above):
+        share = (counts.outcomes * entries).sum(axis=(1, 2)) / np.where(mass > 0, mass, 1.0)
+        least = np.maximum(counts.groups + share[:, None] - 1, 0.0)
+        most = np.minimum(counts.groups, share[:, None])
+        ends.append((mass @ least, mass @ most))
+    (fewest, most), (fewest_others, most_others) = ends
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high = fewest / (fewest + most_others), most / (most + fewest_others)
+    return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
+
+
+def _described(
+    sample: _Differences, draws: list[_Differences], tail: float, has_known: bool
+) -> pd.DataFrame:
+    """Return the columns of the table; ends of resampled bounds are turned around."""
+    import pandas as pd
+
+    weighted, lower, upper, corrected = sample
+    low = 2 * lower - np.quantile([one.lower for one in draws], 1 - tail, axis=0)
+    high = 2 * upper - np.quantile([one.upper for one in draws], tail, axis=0)
+    low, high = np.clip(np.minimum(low, lower), -1, 1), np.clip(np.maximum(high, upper), -1, 1)
+    found = {
+        "weighted": weighted,
+        "lower": lower,
+        "upper": upper,
+        "lower_low": low,
+        "upper_high": high,
+        "width": high - low,
+    }
+    if has_known:
+        ends = np.nanquantile([one.corrected for one in draws], [tail, 1 - tail], axis=0)
+        found |= {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
+    return pd.DataFrame(found)
+
+
+def _rates_of(metric: Any) -> tuple[str, ...]:
+    """Return the rates whose differences are bounded."""
+    spec = requested_metric(metric, "difference").spec
+    if spec is None or spec.kind != "difference":
+        raise ValueError(
+            f"disparity_bounds is for differences of rates of labels, not for metric={metric!r}. "
+            "Pass a name such as 'demographic_parity' or 'equalized_odds'."
+        )
+    return spec.rates
+
+
+def _outcomes(y_true: Any, y_pred: Any, pos_label: Any, rates: tuple[str, ...]) -> IntArray:
+    """Return 2 * true class + predicted class of each row."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        if rates != ("selection_rate",):
+            raise ValueError(f"Bounds on the {listed(rates)} need y_true, got None.")
+        return positive_codes(predicted, "y_pred", pos_label)
+    true = check_labels(y_true, "y_true", predicted.codes.size)
+    joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+    return joint + positive_codes(predicted, "y_pred", pos_label, true.levels)
+
+
+def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbabilities:
+    """Return probabilities of groups; those of guessed groups follow from their accuracy."""
+    if isinstance(groups, GroupProbabilities):
+        if accuracy is not None:
+            raise ValueError(
+                f"accuracy={accuracy!r} is for guessed groups, and sensitive_features are "
+                "probabilities already. Pass one of the two."
+            )
+        return groups
+    guessed = encode_groups(groups)
+    names, codes = guessed.names, guessed.codes[0]
+    if accuracy is None and known_groups is None:
+        raise ValueError(
+            "sensitive_features are guessed groups, so accuracy= or known_groups= must say how "
+            "right they are. Or pass skfair.GroupProbabilities."
+        )
+    if len(names) < 2:
+        raise ValueError(f"sensitive_features has the group {names[0]!r} only.")
+    if accuracy is None:
+        return GroupProbabilities(np.eye(len(names))[codes], list(names))
+    if np.ndim(accuracy) == 0:
+        check_number(accuracy, "accuracy", 0, 1)
+        if len(names) > 2:
+            raise ValueError(
+                f"accuracy={accuracy!r} is for two groups; of {len(names)} pass a table with a row "
+                "for each guessed group, the shares of the true groups."
+            )
+        accuracy = np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
+    else:
+        accuracy = GroupProbabilities(accuracy).values
+        if accuracy.shape != (len(names), len(names)):
+            raise ValueError(
+                f"accuracy must have a row and a column for each of the groups {listed(names)}, "
+                f"got the shape {accuracy.shape}."
+            )
+    return GroupProbabilities(accuracy[codes], list(names))
+
+
+def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
+    """Return the number of the true group of each row, -1 where it is not known."""
+    found = factorize(np.asarray(known_groups, dtype=object))
+    check_length(table, found.codes.size)
+    strangers = [str(level) for level in found.levels if str(level) not in table.names]
+    if strangers:
+        raise ValueError(
+            f"known_groups has {listed(strangers)}, but the groups are {listed(table.names)}."
+        )
+    n_known = int((found.codes >= 0).sum())
+    if n_known < ROWS_OF_CELL:
+        raise ValueError(
+            f"known_groups has the group of {n_known} rows, but shares of groups need "
+            f"{ROWS_OF_CELL} rows or more. Leave it out, and say the accuracy of the guess."
+        )
+    places = np.array([table.names.index(str(level)) for level in found.levels] + [-1])
+    return places[found.codes]
+
+
+def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> IntArray:
+    """Return the cell of each row: by proxies, else by similar probabilities."""
+    is_known = np.ones(len(table), bool) if known is None else known >= 0
+    if proxies is not None:
+        columns = read_columns(proxies, PROXIES, len(table))
+        found = [factorize(values) for _, values in columns]
+        for (name, _), one in zip(columns, found, strict=True):
+            check_missing(one, name or "proxies", PROXIES)
+        codes = np.unique([one.codes for one in found], axis=1, return_inverse=True)[1]
+        return _merged(codes.ravel(), is_known)
+    kinds = np.unique(table.values.round(9), axis=0, return_inverse=True)[1].ravel()
+    if kinds.max() < MOST_CELLS:
+        return _merged(kinds, is_known)
+    likeliest, largest = table.values.argmax(axis=1), table.values.max(axis=1)
+    least = max(ROWS_OF_CELL, int(KNOWN_OF_CELL / is_known.mean()) + 1, kinds.size // MOST_CELLS)
+    cells = np.zeros(len(table), np.int64)
+    for group in np.unique(likeliest):
+        own = np.flatnonzero(likeliest == group)
+        n_cells = max(own.size // least, 1)
+        ends = np.quantile(largest[own], np.arange(1, n_cells) / n_cells)
+        cells[own] = np.searchsorted(ends, largest[own]) + group * kinds.size
+    return _merged(cells, is_known)
+
+
+def _merged(codes: IntArray, is_known: BoolArray) -> IntArray:
+    """Number cells; those with few rows, or few of known groups, become one with the next."""
+    _, codes, sizes = np.unique(codes, return_inverse=True, return_counts=True)
+    codes = codes.ravel()
+    fullness = np.minimum(
+        sizes / ROWS_OF_CELL, np.bincount(codes, is_known, sizes.size) / KNOWN_OF_CELL
+    )
+    order = np.argsort(fullness, kind="stable")
+    n_merged = int((fullness < 1).sum())
+    # The small ones together may still be few: then the next larger cell takes them.
+    while 0 < n_merged < sizes.size and fullness[order[:n_merged]].sum() < 1:
+        n_merged += 1
+    number = np.zeros(sizes.size, np.int64)
+    number[order[n_merged:]] = np.arange(1, sizes.size - n_merged + 1)
+    return np.unique(number[codes], return_inverse=True)[1].astype(np.int64).ravel()
