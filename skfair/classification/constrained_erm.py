@@ -58,18 +58,19 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
 
     under one or several fairness constraints. With ``enforce="strict"`` the disparity that is
     limited by ``max_disparity`` is that of the predictions themselves on the training data, as
-    measured by
-    :mod:`skfair.metrics`; on other data the noise of sampling adds to it. Predictions are
-    deterministic and do not need the group.
+    measured by :mod:`skfair.metrics`; on unseen data the noise of sampling adds to it. Predictions
+    are deterministic and do not need the group.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="demographic_parity"
-        The constraints: "demographic_parity", "equal_opportunity", "false_positive_parity",
-        "equalized_odds", "accuracy_parity", "loss_parity", "positive_loss_parity",
-        "class_loss_parity", "bounded_group_loss", "excess_loss", "mean_excess_loss",
-        "mean_score_parity", or objects of :mod:`skfair.constraints`, which have parameters of their
-        own.
+        Differences of rates of decisions: "demographic_parity", "equal_opportunity",
+        "false_positive_parity", "false_negative_parity", "equalized_odds", "accuracy_parity",
+        "predictive_parity"; largest rates: "bounded_selection_rate", "bounded_false_positive_rate",
+        "bounded_false_negative_rate"; differences of losses or scores: "loss_parity",
+        "positive_loss_parity", "class_loss_parity", "mean_score_parity"; largest losses:
+        "bounded_group_loss", "excess_loss", "mean_excess_loss". Or objects of
+        :mod:`skfair.constraints`, which have parameters of their own.
     max_disparity : float or dict, default=0.05
         The limit, in the units of the metric of the constraint: a difference of rates, or of
         losses. Smaller is fairer and costs accuracy. A dict has one for each attribute, None for

@@ -60,8 +60,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         The classifier, with ``predict_proba``, or with ``decision_function``, which is calibrated.
         None stands for ``LogisticRegression()``.
     constraint : str, Constraint or list of them, default="demographic_parity"
-        Constraints on rates of decisions, from :mod:`skfair.constraints`. With several classes each
-        holds for each class against the rest, accuracy parity for all of them at once.
+        Differences of rates of decisions: "demographic_parity", "equal_opportunity",
+        "false_positive_parity", "false_negative_parity", "equalized_odds", "accuracy_parity",
+        "predictive_parity"; largest rates: "bounded_selection_rate", "bounded_false_positive_rate",
+        "bounded_false_negative_rate". Or objects of :mod:`skfair.constraints`. With several classes
+        each holds for each class against the rest, accuracy parity for all of them at once.
     max_disparity : float, dict or None, default=0.05
         The limit of the constraints without one of their own; a dict has one for each attribute,
         None for no limit, and needs ``Sensitive(crossed=False)`` if there are several. None finds

@@ -1,5 +1,8 @@
 """Limits for each attribute, floors and budgets, as constrained classifiers keep them."""
 
+import contextlib
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.constraints.base import CONSTRAINTS
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -281,3 +285,23 @@ def test_a_cap_on_a_single_group_cannot_be_certified_either(people, model):
     X, y, _ = people
     with pytest.raises(ValueError, match="confidence= has no test"):
         model.fit(X, y, sensitive_features=["a"] * len(y))
+
+
+@pytest.mark.parametrize(
+    "kind", [ConstrainedERMClassifier, ConstrainedERMRegressor, FairDecisionClassifier]
+)
+def test_a_docstring_lists_the_constraints_that_its_estimator_accepts(kind):
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["a", "b"], 200)
+    X = rng.normal(size=(200, 2)) + (groups == "a")[:, None]
+    y = X[:, 0] + rng.normal(size=200)
+    y = y if kind is ConstrainedERMRegressor else (y > 0).astype(int)
+    accepted = set()
+    for name in CONSTRAINTS:
+        with contextlib.suppress(ValueError):  # the message says that it is not for this estimator
+            limit = 10.0 if "loss" in name or "score" in name else 1.0
+            kind(constraint=name, max_disparity=limit).fit(X, y, sensitive_features=groups)
+            accepted.add(name)
+    paragraph = kind.__doc__.split("constraint : ")[1].split("max_disparity : ")[0]
+    listed = set(re.findall(r'"(\w+)"', paragraph.partition("default=")[2].partition("\n")[2]))
+    assert listed == accepted
