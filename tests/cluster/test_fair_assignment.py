@@ -177,7 +177,7 @@ def cheapest_of_all(costs, groups, weights, beta):
 @pytest.mark.parametrize("kind", ["distances", "chances"])
 def test_few_rows_cost_no_more_than_those_of_an_integer_programme(kind, spread):
     """Several rows move at once, whatever is the size of costs above the cheapest cluster."""
-    for seed in range(3):
+    for seed in range(2):
         X, groups = people(80, seed)
         weights = 10 ** (spread * np.random.default_rng(seed).uniform(-1, 1, 80))
         if kind == "distances":

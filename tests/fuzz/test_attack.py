@@ -14,8 +14,8 @@ from tests.fuzz.hard_fits import FITS, Count, Fit, Pair
 from tests.fuzz.hard_rows import draw_rows
 from tests.fuzz.verdict import Breach, judge
 
-# So many take about six seconds of a processor; models within intervals take longest.
-N_CASES = dict.fromkeys(FITS, 60) | {"FairDecisionClassifier": 25, "PartialParityClassifier": 10}
+# So many take about ten seconds of a processor; models within intervals take longest.
+N_CASES = dict.fromkeys(FITS, 25) | {"FairDecisionClassifier": 10, "PartialParityClassifier": 5}
 
 
 @pytest.mark.slow

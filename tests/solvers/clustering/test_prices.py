@@ -156,7 +156,7 @@ def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, bet
 
 def test_exact_assignment_helps_and_does_not_depend_on_the_order():
     gains = []
-    for seed in range(6):
+    for seed in range(2):
         problem, centers = random_problem(seed, 100, 4, 2, 0.9)
         found = assign(problem, centers, exact=True)
         gains.append(1 - found.cost / assign(problem, centers).cost)
