@@ -24,42 +24,25 @@ from skfair.groups.reference import reference_groups
 from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import asked_class, check_same_length
+from skfair.inspection._rates import KNOWN_RATES, draw_bars, draw_points, errors, finish, look_of
 from skfair.inspection._style import (
-    GREY,
-    Look,
     as_series,
-    legend_beside,
-    look,
-    percent,
-    plain,
-    with_options,
 )
+from skfair.metrics.report_table import Report
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
 
-# The columns of ``group_report`` that are rates; each keeps its colour in all pictures.
-_KNOWN_RATES = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "accuracy",
-    "base_rate",
-)
-_DEFAULT_RATES = _KNOWN_RATES[:3]
+_DEFAULT_RATES = KNOWN_RATES[:3]
 # Models on the same axes stand below each other.
 _MODEL_STEP = 0.08
-# Models on the same axes differ by how their markers are filled.
-_FILLS = ("full", "none", "left", "top")
 
 
 @documented
@@ -260,12 +243,7 @@ class GroupRatesDisplay(Display):
             random_state=random_state,
             reference=reference,
         )
-        kind = "" if reference is None else "_difference"
-        columns = {
-            suffix: np.array([report[f"{rate}{kind}{suffix}"] for rate in chosen])
-            for suffix in ("", "_low", "_high")
-            if not (suffix and interval is None)
-        }
+        columns = _columns(report, chosen, interval is not None, reference is not None)
         # By position: the last row is the whole sample, also when a group is called "overall".
         names, order = [str(group) for group in report.index], np.arange(len(report))
         if reference is not None:
@@ -337,18 +315,18 @@ class GroupRatesDisplay(Display):
         step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
         ends = [(self.low, self.overall_low), (self.high, self.overall_high)]
         for i, rate in enumerate(self.rates):
-            style = _look_of(rate, i)
+            style = look_of(rate, i)
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
             values = np.append(self.values[i], self.overall[i])
             options = {
-                "xerr": _errors(values, ends, i),
+                "xerr": errors(values, ends, i),
                 "color": style.color,
                 "label": self._label(name, rate.replace("_", " ")),
             }
             if kind == "bar":
-                artist, first = _draw_bars(ax, values, rows, step, style, options, kwargs)
+                artist, first = draw_bars(ax, values, rows, step, style, options, kwargs)
             else:
-                artist, first = _draw_points(ax, values, rows, n_models, style, options, kwargs)
+                artist, first = draw_points(ax, values, rows, n_models, style, options, kwargs)
             self.artists_.append(artist)
             if i == 0:  # one mark per model
                 as_series(first)
@@ -362,45 +340,20 @@ class GroupRatesDisplay(Display):
                 ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
                 for row in rows[np.isnan(values)]
             )
-        _finish(ax, n_rows, self.confidence, self.reference)
+        finish(ax, n_rows, self.confidence, self.reference)
         return self
 
 
-def _draw_bars(
-    ax: Axes,
-    values: FloatArray,
-    rows: ArrayLike,
-    height: float,
-    style: Look,
-    options: dict[str, Any],
-    given: dict[str, Any],
-) -> tuple[Any, Artist]:
-    """Draw the bars of a rate; the second artist stands for the series."""
-    from matplotlib.patches import Rectangle
-
-    options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
-    options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
-    artist = ax.barh(rows, values, **with_options(Rectangle, options, given))
-    return artist, artist.patches[0]
-
-
-def _draw_points(
-    ax: Axes,
-    values: FloatArray,
-    rows: ArrayLike,
-    model: int,
-    style: Look,
-    options: dict[str, Any],
-    given: dict[str, Any],
-) -> tuple[Any, Artist]:
-    """Draw the points of a rate with their intervals; the second artist stands for the series."""
-    from matplotlib.lines import Line2D
-
-    fill = _FILLS[model % len(_FILLS)]
-    options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
-    options |= {"capsize": 3, "markerfacecoloralt": "white"}
-    artist = ax.errorbar(values, rows, **with_options(Line2D, options, given))
-    return artist, artist.lines[0]
+def _columns(
+    report: Report, rates: list[str], has_intervals: bool, is_signed: bool
+) -> dict[str, FloatArray]:
+    """Return the rates of all rows of a report, or their differences, and the ends of intervals."""
+    kind = "_difference" if is_signed else ""
+    return {
+        suffix: np.array([report[f"{rate}{kind}{suffix}"] for rate in rates])
+        for suffix in ("", "_low", "_high")
+        if has_intervals or not suffix
+    }
 
 
 def _reference_last(
@@ -420,40 +373,6 @@ def _reference_last(
     return order, columns
 
 
-def _finish(ax: Axes, n_rows: int, confidence: float | None, reference: str | None) -> None:
-    """Draw the lines between rows, the axis of rates and the legend."""
-    for row in range(n_rows - 1):  # the whole sample is set off more strongly
-        ax.axhline(row + 0.5, color=GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
-    if reference is None:
-        ax.set_xlim(-0.02, 1.02)
-    what = "Rate" if reference is None else plain(f"Difference from {reference} (below 0: lower)")
-    ending = "" if confidence is None else f", with {percent(confidence)} confidence interval"
-    ax.set_xlabel(what + ending)
-    legend_beside(ax)
-
-
-def _look_of(rate: str, number: int) -> Look:
-    """Return the look of a rate: the same in all pictures if it is a known one."""
-    known = rate in _KNOWN_RATES
-    return look(_KNOWN_RATES.index(rate) if known else len(_KNOWN_RATES) + number)
-
-
-def _errors(
-    values: FloatArray,
-    ends: Sequence[tuple[FloatArray | None, FloatArray | None]],
-    rate: int,
-) -> FloatArray | None:
-    """Return the lengths of the error bars of a rate to the left and to the right."""
-    lengths = []
-    for (groups, overall), sign in zip(ends, (1, -1), strict=True):
-        if groups is None:
-            return None
-        end = np.append(groups[rate], np.nan if overall is None else overall[rate])
-        lengths.append(sign * (values - end))
-    # Few rows that are drawn again may all lie on one side of the rate.
-    return np.asarray(np.maximum(np.stack(lengths), 0.0))
-
-
 def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -> list[str]:
     """Return the names of the rates; unknown ones and those that need y_true raise."""
     if rates is None:
@@ -461,11 +380,11 @@ def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -
     if not isinstance(rates, Sequence):
         raise TypeError(f"rates must be a name or a list of names, got {rates!r}.")
     chosen = [rates] if isinstance(rates, str) else list(rates)
-    unknown = [rate for rate in chosen if rate not in _KNOWN_RATES]
+    unknown = [rate for rate in chosen if rate not in KNOWN_RATES]
     if unknown or not chosen:
         raise ValueError(
-            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(_KNOWN_RATES)}."
-            f"{did_you_mean(unknown[0], _KNOWN_RATES) if unknown else ''}"
+            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(KNOWN_RATES)}."
+            f"{did_you_mean(unknown[0], KNOWN_RATES) if unknown else ''}"
         )
     needy = [rate for rate in chosen if rate != "selection_rate"]
     if y_true is None and needy:

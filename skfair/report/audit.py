@@ -421,7 +421,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         preset=options.preset or "",
         rule=rule_text(options),
         impact=impact_table(tally, views, options),
-        signed=signed_table(tally, views, options, gaps.p_values),
+        signed=signed_table(tally, views, options, gaps.chance),
     )
 
 

@@ -5,7 +5,8 @@ two things. The *interval* covers the worst difference in the population: every 
 an interval, all of them wide enough to hold together, and the worst difference lies between the
 largest of their lower and the largest of their upper ends. The *p-value* is how often chance alone
 would set some pair as far apart, if all groups had the same mean. Pairs are compared in standard
-deviations, so that a group of three people does not hide what the large groups show.
+deviations, so that a group of three people does not hide what the large groups show. Where the two
+disagree about equal means, the p-value decides, and the end of the interval is moved.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class MeasuredGap(NamedTuple):
     p_value: float  # of the clearest pair, covering all pairs
     clear_first: str  # of the pairs that are clearly beyond chance the one furthest apart
     clear_second: str
-    p_of_pairs: dict[frozenset[str], float]  # of each pair, covering all pairs
+    # Of each pair: the p-value, covering all pairs, and above which difference it is beyond chance
+    of_pairs: dict[frozenset[str], tuple[float, float]]
 
 
 class _Chance(NamedTuple):
@@ -207,6 +209,8 @@ def _measured(
     if all(one.is_share for one in of_gap):
         unlike = np.ones((len(means), 1, 1))
         high = min(high, max(1.0, float(gap.comparison(unlike, 0 * unlike).max())))
+    level = 1 - confidence
+    low, high = _agreeing(gap, value, (low, high), np.stack(means)[:, 0], pairs, chance, level)
     simulated = gap.worst([one.around_overall for one in own], pairs)
     simulated = simulated[np.isfinite(simulated)]
     mean = simulated.mean() if simulated.size else np.nan
@@ -215,16 +219,16 @@ def _measured(
     if worst is None:
         upper = np.nan
     elif gap.is_ratio:  # the smallest ratio that chance would show
-        upper = np.quantile(simulated, 1 - confidence) if simulated.size else np.nan
+        upper = np.quantile(simulated, level) if simulated.size else np.nan
     else:
         upper = chance.noise[worst]
-    places = [worst, _clear_place(values, chance, 1 - confidence, is_ratio=gap.is_ratio)]
+    places = [worst, _clear_place(values, chance, level, is_ratio=gap.is_ratio)]
     (first, second), (clear_first, clear_second) = (
         _named_pair(place, means, pairs, names) for place in places
     )
     undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
     left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-    between = zip(*pairs, chance.p_values.tolist(), strict=False)
+    tested = zip(chance.p_values.tolist(), chance.noise.tolist(), strict=True)
     return MeasuredGap(
         value=value,
         value_low=low,
@@ -234,12 +238,46 @@ def _measured(
         first_group=first,
         second_group=second,
         left_out=left_out,
-        is_beyond_chance=chance.smallest <= 1 - confidence + _ROUNDING,
+        is_beyond_chance=chance.smallest <= level + _ROUNDING,
         p_value=chance.smallest,
         clear_first=clear_first,
         clear_second=clear_second,
-        p_of_pairs={frozenset((names[i], names[j])): p for i, j, p in between},
+        of_pairs={
+            frozenset((names[i], names[j])): own for i, j, own in zip(*pairs, tested, strict=False)
+        },
     )
+
+
+def _agreeing(
+    gap: Gap,
+    value: float,
+    interval: tuple[float, float],
+    means: FloatArray,  # (n_measures, n_cells)
+    pairs: tuple[IntArray, IntArray],
+    chance: _Chance,
+    level: float,
+) -> tuple[float, float]:
+    """Return an interval that holds equal means exactly if chance explains the difference.
+
+    Interval and simulation are two methods, which disagree where a difference is barely beyond
+    chance. What a difference has more than chance would show is then the end of the interval.
+    """
+    low, high = interval
+    is_beyond = chance.smallest <= level + _ROUNDING
+    if not np.isfinite([value, low, high]).all():
+        return low, high
+    if not is_beyond:
+        return (low, 1.0) if gap.is_ratio else (0.0, high)
+    if (high < 1.0) if gap.is_ratio else (low > 0.0):
+        return low, high
+    tested = gap._replace(comparison=differences) if gap.is_ratio else gap
+    values = tested.of_pairs([one[None] for one in means], pairs)[0]
+    surplus = np.where(chance.p_values <= level + _ROUNDING, values - chance.noise, -np.inf)
+    if not gap.is_ratio:
+        return min(float(np.nanmax(surplus)), value), high
+    sides = np.stack([means[:, one] for one in pairs])
+    larger = np.concatenate(sides.max(axis=0))
+    return low, max(float(np.nanmin(1 - surplus / larger)), value)
 
 
 def _interval(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from skfair._typing import FloatArray
 from skfair.groups.reference import read_reference
 from skfair.metrics.resampling import difference_interval
 from skfair.report.moments import Moments
@@ -15,17 +16,21 @@ from skfair.report.roles import View, reference_group, set_apart
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE
 
+# p-values are counts divided by a number.
+_ROUNDING = 1e-12
+
 
 def signed_table(
     tally: Tally,
     views: list[View],
     options: Options,
-    p_values: Mapping[tuple[str, str, frozenset[str]], float],
+    chance: Mapping[tuple[str, str, frozenset[str]], tuple[float, float]],
 ) -> pd.DataFrame:
     """Return every measure of every group minus that of the reference group, with an interval.
 
-    The table is empty without a reference group. ``p_values`` are those of all pairs of groups, so
-    that no verdict contradicts that of a gap.
+    The table is empty without a reference group. ``chance`` has the p-value of each pair, covering
+    all pairs, so that no verdict contradicts that of a gap, and above which difference it is beyond
+    chance. Intervals agree with it: they hold 0 exactly if chance explains the difference.
     """
     levels = {name: tally.levels[name] for name in tally.sensitive}
     reference = read_reference(options.reference, levels)
@@ -42,7 +47,25 @@ def signed_table(
     table = pd.concat(tables, ignore_index=True)
     pairs = map(frozenset, zip(table["group"], table["reference"], strict=True))
     keys = zip(table["view"], table["measure"], pairs, strict=True)
-    return table.assign(p_value=[p_values.get(key, np.nan) for key in keys])
+    found = [chance.get(key, (np.nan, np.nan)) for key in keys]
+    p_values, noise = np.reshape(found, (-1, 2)).T
+    return _agreeing(table.assign(p_value=p_values), noise, 1 - options.confidence)
+
+
+def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFrame:
+    """Move the ends of intervals that disagree with the p-value of the same difference."""
+    p_values, difference = table["p_value"].to_numpy(), table["difference"].to_numpy()
+    low, high = table["difference_low"].to_numpy(), table["difference_high"].to_numpy()
+    is_beyond = p_values <= level + _ROUNDING
+    is_tested = np.isfinite(p_values) & np.isfinite(difference)
+    surplus = np.sign(difference) * np.minimum(np.abs(difference) - noise, np.abs(difference))
+    is_up, is_down = is_beyond & (difference > 0), is_beyond & (difference < 0)
+    low = np.where(is_tested & ~is_beyond, np.minimum(low, 0.0), low)
+    high = np.where(is_tested & ~is_beyond, np.maximum(high, 0.0), high)
+    return table.assign(
+        difference_low=np.where(is_up & (low <= 0), surplus, low),
+        difference_high=np.where(is_down & (high >= 0), surplus, high),
+    )
 
 
 def _compared(

@@ -110,10 +110,15 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     return _said(tables, gap)
 
 
-def _said(tables: AuditTables, gap: Any) -> Verdict:
-    """Put the clearest pair of a difference into a sentence."""
+def _said(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict:
+    """Put the clearest pair of a difference into a sentence, with a reference group one with it.
+
+    With ``of_all`` it is one of all pairs, if none with the reference group is beyond chance.
+    """
     measure = measure_of(gap.metric, tables.task)
     pair = _pair(tables, gap, measure)
+    if of_all and not pair.is_beyond_chance:
+        pair = Pair(gap.clear_first, gap.clear_second, gap.is_beyond_chance, gap.p_value)
     own = tables.rates[(tables.rates["view"] == gap.view) & (tables.rates["measure"] == measure)]
     rates = own[own["apart"] == ""].set_index("group")["value"]
     first, second = float(rates[pair.group]), float(rates[pair.other])
@@ -235,8 +240,9 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     if not sizes:
         return
     gap = list(rows.itertuples())[int(np.argmax(sizes))]
-    if (gap.view, gap.metric) not in {(one.view, one.metric) for one in verdicts}:
-        yield f"Largest difference beyond chance: {_said(tables, gap).text}"
+    said = {(one.view, one.metric) for one in verdicts if one.is_beyond_chance}
+    if (gap.view, gap.metric) not in said:
+        yield f"Largest difference beyond chance: {_said(tables, gap, of_all=True).text}"
 
 
 def _size(tables: AuditTables, gap: Any) -> float:

@@ -64,14 +64,15 @@ class Gaps(NamedTuple):
     """What is said about differences."""
 
     table: pd.DataFrame
-    p_values: dict[tuple[str, str, frozenset[str]], float]  # by view, measure and pair of groups
+    # The p-value, and above which difference it is beyond chance, by view, measure and pair
+    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]]
 
 
 def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> Gaps:
     """Return every gap of every view: of both models, and within strata as well."""
     gaps = task.gaps(options.metrics, set(tally.moments))
     records: list[dict[str, Any]] = []
-    p_values: dict[tuple[str, str, frozenset[str]], float] = {}
+    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
     measure_of = {gap.name: gap.measures[0] for gap in gaps if gap.is_single}
     for view in views:
         is_kept = np.array(set_apart(tally, view, options)) == ""
@@ -84,12 +85,12 @@ def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> 
                 found = _gaps_of(cells, gaps, groups, prefix, options)
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
                 for record in found:
-                    of_pairs = record.pop("p_of_pairs")
+                    of_pairs = record.pop("of_pairs")
                     records.append({**where, **record})
                     if model == "now" and not is_conditional and record["metric"] in measure_of:
                         name = measure_of[record["metric"]]
-                        p_values |= {(view.name, name, pair): p for pair, p in of_pairs.items()}
-    return Gaps(pd.DataFrame(records), p_values)
+                        chance |= {(view.name, name, pair): own for pair, own in of_pairs.items()}
+    return Gaps(pd.DataFrame(records), chance)
 
 
 def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:

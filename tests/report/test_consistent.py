@@ -1,0 +1,165 @@
+"""Generated audits: no verdict contradicts another number that was computed from the same rates."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.report import audit
+from skfair.report.verdicts import MOST_LINES, verdicts_of
+
+DIFFERENCE, RATIO = "demographic_parity_difference", "demographic_parity_ratio"
+VERDICT = re.compile(
+    r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
+    r"(?P<rate>[\d.]+)% of cases, (?P<other>.+?) in (?P<other_rate>[\d.]+)%"
+    r"(?: \(of \d+ groups\))?: (?:(?P<apart>[\d.]+) percentage points? (?P<way>less|more)|"
+    r"no difference), (?P<not>not )?more than chance explains \(p (?P<p>[=<] [\d.e-]+)\)"
+    r"(?:; (?:lowest )?impact ratio (?P<ratio>[\d.]+)(?: \((?P<low>.+?) against (?P<high>.+?)\))?"
+    r"(?:, (?P<side>above|below|not below) four fifths)?)?\."
+)
+
+
+def people(rng):
+    """Attributes, decisions and weights: tiny groups, rates of 0 and 1, exact four fifths."""
+    kind = rng.choice(["tiny", "zeros", "ties", "many", "weights", "plain", "large"])
+    n_groups = {"many": 6, "ties": 2}.get(kind, int(rng.integers(2, 5)))
+    scale = {"tiny": 6, "large": 3000}.get(kind, 120)
+    sizes = rng.integers(1, scale, n_groups)
+    rates = rng.choice(
+        [0.0, 0.1, 0.3, 0.4, 0.5, 1.0] if kind == "zeros" else [0.2, 0.3, 0.4], n_groups
+    )
+    hits = np.round(sizes * rates + rng.normal(size=n_groups) * np.sqrt(sizes) * 0.6)
+    hits = np.clip(hits, 0, sizes).astype(int)
+    if kind == "ties":  # a ratio of exactly .8, which floats miss by the last digit
+        k = int(rng.integers(1, 40))
+        sizes = np.array([k * int(rng.integers(10, 30)), 0])
+        sizes[1] = sizes[0]
+        hits = np.array([4 * k, 5 * k])
+    sex = np.repeat([f"g{i}" for i in range(n_groups)], sizes)
+    chosen = np.concatenate([np.arange(n) < h for n, h in zip(sizes, hits, strict=True)])
+    frame = pd.DataFrame({"sex": sex, "chosen": chosen.astype(int)})
+    if rng.random() < 0.5:
+        frame["age"] = rng.choice(["old", "young", "mid"][: rng.integers(2, 4)], len(frame))
+    weights = rng.choice([1.0, 2.0, 0.5], len(frame)) if kind == "weights" else None
+    return frame, weights
+
+
+def generated(seed):
+    rng = np.random.default_rng(seed)
+    frame, weights = people(rng)
+    names = [one for one in ("sex", "age") if one in frame]
+    options = {"sample_weight": weights, "n_simulations": 99, "random_state": seed}
+    if weights is None and rng.random() < 0.4:
+        options["preset"] = rng.choice(["ugesp", "ll144"])
+    if rng.random() < 0.4:
+        options["reference"] = {"sex": rng.choice(frame["sex"].unique())}
+    if rng.random() < 0.3:
+        options["min_group_size"] = int(rng.integers(2, 30))
+    if rng.random() < 0.2:
+        options["confidence"] = 0.9
+    with np.errstate(invalid="raise", divide="raise"):
+        found = audit(None, frame["chosen"].to_numpy(), sensitive_features=frame[names], **options)
+    return found, frame, weights, options
+
+
+def rates_of(frame, weights, view):
+    """Weighted rates by plain sums, by the names of the groups."""
+    parts = view.split(" x ")
+    names = frame[parts[0]] if len(parts) == 1 else None
+    if names is None:
+        columns = [f"{one}=" + frame[one] for one in parts]
+        names = columns[0]
+        for column in columns[1:]:
+            names = names + ", " + column
+    weights = np.ones(len(frame)) if weights is None else weights
+    sums = pd.DataFrame({"w": weights, "h": weights * frame["chosen"]}).groupby(names).sum()
+    return sums["h"] / sums["w"]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_number_contradicts_another(block):
+    for seed in range(25 * block, 25 * block + 25):
+        found, frame, weights, options = generated(seed)
+        level = 1 - found.confidence + 1e-9
+        gaps = found.gaps
+        if not len(gaps):
+            continue
+        wide = gaps.set_index(["view", "metric"])
+        lines = verdicts_of(found)
+        assert len(lines) <= MOST_LINES
+        said = [one for one in map(VERDICT.fullmatch, lines) if one]
+        for one in said:
+            check_sentence(one, found, rates_of(frame, weights, one["view"]), level, wide, options)
+        for view in gaps["view"].unique():
+            check_gaps(wide.loc[view], found, view, level)
+        check_signed(found, wide, level)
+        # The largest difference beyond chance is always named.
+        beyond = gaps[(gaps["metric"] == DIFFERENCE) & gaps["is_beyond_chance"]]
+        assert not len(beyond) or any(one["not"] is None for one in said), (seed, lines)
+
+
+def check_sentence(said, found, rates, level, wide, options):
+    """Direction, size, significance and ratio are those of plain sums and of the tables."""
+    rate, other = rates[said["group"]], rates[said["other"]]
+    assert float(said["rate"]) == pytest.approx(100 * rate, abs=0.051)
+    if said["way"] is None:
+        assert rate == pytest.approx(other, abs=1e-9)
+        assert said["not"]
+    else:
+        assert (said["way"] == "less") == (rate < other)
+    p = float(said["p"][2:])
+    assert (said["not"] is None) == (p <= level + 5e-3 * p)
+    gap = wide.loc[(said["view"], DIFFERENCE)]
+    if "reference" not in options or said[0].startswith("Largest"):
+        assert (said["not"] is None) == gap["is_beyond_chance"]
+    elif said["not"] is None:
+        assert gap["is_beyond_chance"]
+    if not said["ratio"]:
+        return
+    low, high = said["low"] or said["group"], said["high"] or said["other"]
+    ratio = min(rates[low], rates[high]) / max(rates[low], rates[high])
+    assert float(said["ratio"]) == pytest.approx(ratio, abs=0.0051)
+    measured = wide.loc[(said["view"], RATIO), "value"]
+    assert ratio == pytest.approx(measured)
+    side = "not below" if abs(ratio - 0.8) < 1e-12 else "below" if ratio < 0.8 else "above"
+    assert said["side"] in (side, None)
+    if "is_below_four_fifths" in found.impact:
+        own = found.impact[found.impact["view"] == said["view"]]
+        assert own["is_below_four_fifths"].any() == (side == "below")
+    check = found.check(f"{said['view']}: {RATIO} < 0.8")
+    assert not (check.outcome == "fail" and side != "below")
+    assert not (check.outcome == "pass" and side == "below")
+
+
+def check_gaps(gaps, found, view, level):
+    """The difference and the ratio of the same rates have one verdict, and intervals keep to it."""
+    difference, ratio = gaps.loc[DIFFERENCE], gaps.loc[RATIO]
+    assert difference["is_beyond_chance"] == ratio["is_beyond_chance"]
+    assert difference["p_value"] == ratio["p_value"]
+    assert difference["is_beyond_chance"] == (difference["p_value"] <= level)
+    for gap, parity in ((difference, 0.0), (ratio, 1.0)):
+        if np.isnan(gap["value"]):
+            continue
+        assert gap["value_low"] <= gap["value"] <= gap["value_high"]
+        is_open = gap["value_low"] <= parity <= gap["value_high"]
+        assert is_open != gap["is_beyond_chance"], (view, gap)
+    outcome = found.check(f"{view}: {DIFFERENCE} > 0").outcome
+    assert (outcome == "fail") == difference["is_beyond_chance"]
+    for limit in (0.05, 0.2, float(difference["value"])):
+        check = found.check(f"{view}: {DIFFERENCE} > {limit!r}")
+        assert not (check.outcome == "fail" and difference["value"] <= limit)
+        assert not (check.outcome == "pass" and difference["value"] > limit)
+        if check.n_rows_needed is not None:
+            assert check.n_rows_needed >= found.n_rows
+
+
+def check_signed(found, wide, level):
+    """A signed difference beyond chance is a gap beyond chance, and its interval has one sign."""
+    rows = found.signed
+    for row in rows[rows["measure"] == "selection_rate"].itertuples() if len(rows) else []:
+        assert row.difference == pytest.approx(row.value - row.reference_value)
+        assert row.difference_low <= row.difference <= row.difference_high
+        assert row.p_value >= wide.loc[(row.view, DIFFERENCE), "p_value"] - 1e-12
+        is_open = row.difference_low <= 0 <= row.difference_high
+        assert is_open != (row.p_value <= level), row
