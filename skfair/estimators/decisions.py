@@ -25,6 +25,7 @@ from skfair.estimators.limits import (
     rates_before,
     recall_floor,
     unique_names,
+    warn_if_one_answer,
 )
 from skfair.estimators.objective import Goal
 from skfair.groups.encoding import GroupEncoding
@@ -172,6 +173,12 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
             f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
             ConvergenceWarning,
         )
+    elif chosen.method != "none" and len(names) == n_fair:  # a budget may ask for few
+        predicted, actual = (
+            np.bincount(codes, judge.weights, judge.n_classes).astype(np.float64)
+            for codes in (chosen.predicted, judge.classes)
+        )
+        warn_if_one_answer(predicted, actual, max(limits))
     if chosen.mixed_share > MUCH_MIXED:
         warn_user(
             f"The decision of {chosen.mixed_share:.1%} of the training rows follows from a number "

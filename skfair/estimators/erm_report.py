@@ -11,15 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import StrictResult
 from skfair.estimators.erm_problem import Problem, TargetScale
+from skfair.estimators.limits import warn_if_one_answer
 from skfair.models.base import ScoreModel
 from skfair.models.plug_in import ScoreFunction
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import Decisions
 from skfair.utils.threads import over_blocks
 from skfair.utils.warn import warn_user
-
-# A class is predicted for less than this share of the rows that have it: no use for anybody.
-NEARLY_CONSTANT = 0.05
 
 Attributes = dict[str, object]
 MODEL_ATTRIBUTES = (
@@ -166,13 +164,9 @@ def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -
 def warn_if_nearly_constant(problem: Problem, decisions: Decisions, max_disparity: float) -> None:
     """Warn if one class is predicted for far fewer rows than have it."""
     predicted, actual = decisions.positive, problem.positive_share
-    if not 0 < actual < 1:  # a class without weight
-        return
-    if min(predicted / actual, (1 - predicted) / (1 - actual)) < NEARLY_CONSTANT:
-        warn_user(
-            "Only (nearly) constant predictions were found to keep the training disparity within "
-            f"{max_disparity:g}. Raise max_disparity, or merge small groups.",
-            ConvergenceWarning,
+    if 0 < actual < 1:  # else a class without weight
+        warn_if_one_answer(
+            np.array([1 - predicted, predicted]), np.array([1 - actual, actual]), max_disparity
         )
 
 

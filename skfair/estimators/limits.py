@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint, TrainingRows
@@ -23,6 +24,11 @@ from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionR
 from skfair.groups.encoding import one_group
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
 from skfair.utils.validation import check_number
+from skfair.utils.warn import warn_user
+
+# The other classes are predicted for less than this share of the rows that have them: no use for
+# anybody.
+NEARLY_CONSTANT = 0.05
 
 
 class SelectionFloor(Constraint):
@@ -154,3 +160,14 @@ def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str)
     everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
     bound = rule.prepare(everybody, limit)
     return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)
+
+
+def warn_if_one_answer(predicted: FloatArray, actual: FloatArray, max_disparity: float) -> None:
+    """Warn if nearly all rows get the same answer, given shares of classes in both."""
+    usual = int(predicted.argmax())
+    if 1 - predicted[usual] < NEARLY_CONSTANT * (1 - actual[usual]):
+        warn_user(
+            "Only (nearly) constant predictions were found to keep the training disparity within "
+            f"{max_disparity:g}. Raise max_disparity, or merge small groups.",
+            ConvergenceWarning,
+        )

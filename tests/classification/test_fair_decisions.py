@@ -1,6 +1,7 @@
 """Fair decisions of any classifier: limits kept on the training rows, and what comes with them."""
 
 import pickle
+import warnings
 from functools import partial
 from itertools import product
 
@@ -197,6 +198,7 @@ def test_costs_take_the_place_of_errors():
         model(objective=[[0, 1]]).fit(X, y, **given)
 
 
+@pytest.mark.filterwarnings("ignore:Only .nearly. constant:")
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
 def test_windows_are_the_best_thresholds_there_are():
     """Compared with every pair of thresholds, tried one by one.
@@ -670,3 +672,21 @@ def test_limits_that_contradict_each_other_have_finite_prices():
     assert np.abs(model.prices_).max() < 1e6
     alone = [model.predict(1e-8 * X[i : i + 1])[0] for i in range(200)]
     assert np.array_equal(model.predict(1e-8 * X), alone)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_nearly_constant_decisions_warn(n_classes):
+    """The columns tell no more than the group, so only the same answer for all is alike."""
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, 600)
+    X = groups[:, None].astype(float)
+    y = np.where(rng.random(600) < 0.8, groups, rng.integers(0, n_classes, 600))
+    model = FairDecisionClassifier(None, "demographic_parity", 0.001, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Only .nearly. constant predictions were found"):
+        model.fit(X, y, sensitive_features=groups)
+    assert np.bincount(model.train_predictions_).max() == 600
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clone(model).set_params(max_disparity=1.0).fit(X, y, sensitive_features=groups)
+        if n_classes == 2:  # a budget asks for few
+            clone(model).set_params(selection_rate=(0, 0.02)).fit(X, y, sensitive_features=groups)
