@@ -4,6 +4,7 @@ The build needs no network. Links into the manuals of numpy, scikit-learn and ot
 ``SKFAIR_DOC_INTERSPHINX=1`` to have them.
 """
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ import skfair
 from skfair._version import __version__
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and the formulas of mathml.py
+sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and mathml.py
+import style  # noqa: E402
 
 project = "skfair"
 author = "The skfair developers"
@@ -69,6 +71,7 @@ plot_include_source = True
 plot_formats = [("png", 110)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
+plot_rcparams, plot_apply_rcparams = style.rc_params(), True
 
 # The order in which examples are taught: measure, limit, ranks, clusters, in use, special cases.
 TAUGHT_ORDER = (
@@ -114,6 +117,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
+    "reset_modules": ("style.reset",),
 }
 
 # A checkout may lie in a folder with a space: what the gallery fears then is looked at by look.py.
@@ -303,8 +307,23 @@ def add_read_more(app, what, name, obj, options, lines):
         lines[lines.index("") : lines.index("")] = ["", sentence]
 
 
+def add_machine(app, docname, source):
+    """Say below each page of benchmarks on which machine its record was measured."""
+    from benchmarks.harness import RECORDS
+
+    record = RECORDS / f"{docname.removeprefix('benchmarks/')}.json"
+    if docname.startswith("benchmarks/") and record.exists():
+        about = json.loads(record.read_text())
+        versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        source[0] += (
+            f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, at "
+            f"commit* ``{about['commit']}``.\n"
+        )
+
+
 def setup(app):
     check_api_page()
+    app.connect("source-read", add_machine)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)
