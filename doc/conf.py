@@ -73,36 +73,53 @@ plot_html_show_formats = False
 plot_html_show_source_link = False
 plot_rcparams, plot_apply_rcparams = style.rc_params(), True
 
-# The order in which examples are taught: measure, limit, ranks, clusters, in use, special cases.
-TAUGHT_ORDER = (
-    "quickstart",
-    "audit",
-    "noise_floor",
-    "calibration",
-    "intervals",
-    "fair_classifier",
-    "bank_trees",
-    "any_model",
-    "prices",
-    "before_after",
-    "fairness_path",
-    "overlapping",
-    "classes",
-    "regression",
-    "guarantee",
-    "top_fifth",
-    "shortlist",
-    "admissions",
-    "ranking",
-    "fair_front",
-    "segments",
-    "fair_spectral",
-    "graph",
-    "monitor",
-    "stream",
-    "dask",
-    "solvers",
-)
+# The sections of the gallery, and the order in which examples are taught.
+TAUGHT_ORDER = {
+    "measure": (
+        "quickstart",
+        "audit",
+        "noise_floor",
+        "calibration",
+        "intervals",
+    ),
+    "limit": (
+        "fair_classifier",
+        "bank_trees",
+        "any_model",
+        "prices",
+        "before_after",
+        "fairness_path",
+        "overlapping",
+        "classes",
+        "regression",
+        "guarantee",
+    ),
+    "ranks": (
+        "top_fifth",
+        "shortlist",
+        "admissions",
+        "ranking",
+    ),
+    "clusters": (
+        "fair_front",
+        "segments",
+        "fair_spectral",
+        "graph",
+    ),
+    "in_use": (
+        "monitor",
+        "stream",
+        "dask",
+        "solvers",
+    ),
+}
+SECTIONS = {
+    "measure": ("Measure", "Audits, metrics, and how much of a disparity is chance."),
+    "limit": ("Limit a model", "Decisions, models and certificates."),
+    "ranks": ("Ranks and rankings", "Shortlists, admission, search results."),
+    "clusters": ("Clusters", "Balanced k-means and spectral clustering."),
+    "in_use": ("In use", "Monitors, streams, clusters of machines, solvers."),
+}
 
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
@@ -112,7 +129,11 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
-    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in TAUGHT_ORDER]),
+    "subsection_order": ExplicitOrder([f"generated/examples/{part}" for part in TAUGHT_ORDER]),
+    "within_subsection_order": ExplicitOrder(
+        [f"plot_{name}.py" for names in TAUGHT_ORDER.values() for name in names]
+    ),
+    "nested_sections": False,
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -160,16 +181,20 @@ if os.environ.get("SKFAIR_REPOSITORY"):
 
 
 def stage_examples():
-    """Copy the example scripts and the heading of the gallery to where the gallery reads them."""
+    """Copy the example scripts and the headings of the gallery to where the gallery reads them."""
     target = HERE / "generated" / "examples"
-    target.mkdir(parents=True, exist_ok=True)
-    scripts = sorted((HERE.parent / "examples").glob("plot_*.py"))
-    for script in scripts:
-        shutil.copy2(script, target)
+    for part, names in TAUGHT_ORDER.items():
+        (target / part).mkdir(parents=True, exist_ok=True)
+        title, sentence = SECTIONS[part]
+        heading = f"{title}\n{'-' * len(title)}\n\n{sentence}\n"
+        (target / part / "GALLERY_HEADER.rst").write_text(heading)
+        for name in names:
+            shutil.copy2(HERE.parent / "examples" / f"plot_{name}.py", target / part)
     shutil.copy2(HERE / "gallery_header.rst", target / "GALLERY_HEADER.rst")
-    names = {script.stem for script in scripts}
+    known = {(part, f"plot_{name}") for part, names in TAUGHT_ORDER.items() for name in names}
     for folder in (target, HERE / "auto_examples"):
-        remove(path for path in folder.glob("plot_*") if path.name.split(".")[0] not in names)
+        found = folder.rglob("plot_*")
+        remove(path for path in found if (path.parent.name, path.name.split(".")[0]) not in known)
 
 
 def stage_benchmarks():
