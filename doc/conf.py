@@ -4,6 +4,7 @@ The build needs no network. Links into the manuals of numpy, scikit-learn and ot
 ``SKFAIR_DOC_INTERSPHINX=1`` to have them.
 """
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,8 @@ import skfair
 from skfair._version import __version__
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and the formulas of mathml.py
+sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and mathml.py
+import style  # noqa: E402
 
 project = "skfair"
 author = "The skfair developers"
@@ -69,37 +71,55 @@ plot_include_source = True
 plot_formats = [("png", 110)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
+plot_rcparams, plot_apply_rcparams = style.rc_params(), True
 
-# The order in which examples are taught: measure, limit, ranks, clusters, in use, special cases.
-TAUGHT_ORDER = (
-    "quickstart",
-    "audit",
-    "noise_floor",
-    "calibration",
-    "intervals",
-    "fair_classifier",
-    "bank_trees",
-    "any_model",
-    "prices",
-    "before_after",
-    "fairness_path",
-    "overlapping",
-    "classes",
-    "regression",
-    "guarantee",
-    "top_fifth",
-    "shortlist",
-    "admissions",
-    "ranking",
-    "fair_front",
-    "segments",
-    "fair_spectral",
-    "graph",
-    "monitor",
-    "stream",
-    "dask",
-    "solvers",
-)
+# The sections of the gallery, and the order in which examples are taught.
+TAUGHT_ORDER = {
+    "measure": (
+        "quickstart",
+        "audit",
+        "noise_floor",
+        "calibration",
+        "intervals",
+    ),
+    "limit": (
+        "fair_classifier",
+        "bank_trees",
+        "any_model",
+        "prices",
+        "before_after",
+        "fairness_path",
+        "overlapping",
+        "classes",
+        "regression",
+        "guarantee",
+    ),
+    "ranks": (
+        "top_fifth",
+        "shortlist",
+        "admissions",
+        "ranking",
+    ),
+    "clusters": (
+        "fair_front",
+        "segments",
+        "fair_spectral",
+        "graph",
+    ),
+    "in_use": (
+        "monitor",
+        "stream",
+        "dask",
+        "solvers",
+    ),
+}
+SECTIONS = {
+    "measure": ("Measure", "Audits, metrics, and how much of a disparity is chance."),
+    "limit": ("Limit a model", "Decisions, models and certificates."),
+    "ranks": ("Ranks and rankings", "Shortlists, admission, search results."),
+    "clusters": ("Clusters", "Balanced k-means and spectral clustering."),
+    "in_use": ("In use", "Monitors, streams, clusters of machines, solvers."),
+}
 
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
@@ -109,11 +129,16 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
-    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in TAUGHT_ORDER]),
+    "subsection_order": ExplicitOrder([f"generated/examples/{part}" for part in TAUGHT_ORDER]),
+    "within_subsection_order": ExplicitOrder(
+        [f"plot_{name}.py" for names in TAUGHT_ORDER.values() for name in names]
+    ),
+    "nested_sections": False,
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
+    "reset_modules": ("style.reset",),
 }
 
 # A checkout may lie in a folder with a space: what the gallery fears then is looked at by look.py.
@@ -156,16 +181,20 @@ if os.environ.get("SKFAIR_REPOSITORY"):
 
 
 def stage_examples():
-    """Copy the example scripts and the heading of the gallery to where the gallery reads them."""
+    """Copy the example scripts and the headings of the gallery to where the gallery reads them."""
     target = HERE / "generated" / "examples"
-    target.mkdir(parents=True, exist_ok=True)
-    scripts = sorted((HERE.parent / "examples").glob("plot_*.py"))
-    for script in scripts:
-        shutil.copy2(script, target)
+    for part, names in TAUGHT_ORDER.items():
+        (target / part).mkdir(parents=True, exist_ok=True)
+        title, sentence = SECTIONS[part]
+        heading = f"{title}\n{'-' * len(title)}\n\n{sentence}\n"
+        (target / part / "GALLERY_HEADER.rst").write_text(heading)
+        for name in names:
+            shutil.copy2(HERE.parent / "examples" / f"plot_{name}.py", target / part)
     shutil.copy2(HERE / "gallery_header.rst", target / "GALLERY_HEADER.rst")
-    names = {script.stem for script in scripts}
+    known = {(part, f"plot_{name}") for part, names in TAUGHT_ORDER.items() for name in names}
     for folder in (target, HERE / "auto_examples"):
-        remove(path for path in folder.glob("plot_*") if path.name.split(".")[0] not in names)
+        found = folder.rglob("plot_*")
+        remove(path for path in found if (path.parent.name, path.name.split(".")[0]) not in known)
 
 
 def stage_benchmarks():
@@ -303,8 +332,23 @@ def add_read_more(app, what, name, obj, options, lines):
         lines[lines.index("") : lines.index("")] = ["", sentence]
 
 
+def add_machine(app, docname, source):
+    """Say below each page of benchmarks on which machine its record was measured."""
+    from benchmarks.harness import RECORDS
+
+    record = RECORDS / f"{docname.removeprefix('benchmarks/')}.json"
+    if docname.startswith("benchmarks/") and record.exists():
+        about = json.loads(record.read_text())
+        versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        source[0] += (
+            f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, at "
+            f"commit* ``{about['commit']}``.\n"
+        )
+
+
 def setup(app):
     check_api_page()
+    app.connect("source-read", add_machine)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -21,6 +21,7 @@ collect_ignore = [
     "look_audits.py",
     "mathml.py",
     "search_queries.py",
+    "style.py",
     "_build",
     "auto_examples",
     "generated",

@@ -3,12 +3,14 @@
 Every page is opened once, from the disk, and looked at dark and light, narrow and wide. Faults are:
 
 - anything wider than the window, so that the page can be scrolled sideways;
-- a picture that does not load, a formula that is not drawn, an error of a script;
+- a picture that does not load or has no alternative text, a formula that is not drawn, an error of
+  a script, a page that the keyboard cannot enter;
 - a page that asks the network for something;
 - text of too little contrast, by axe-core (``make doc-look`` gets it from npm; ``AXE`` names the
   file; without it the check is left out and said to be);
 - a link within the site whose page or anchor does not exist;
-- an output that says True where the reader wants a number, or that is the repr of an object;
+- an output that says True where the reader wants a number, that is the repr of an object, or
+  that ends in the dots of a doctest;
 - queries of people (``search_queries.py``) whose first results have no page that answers them.
 
 Pictures of all but the reference pages lie in ``doc/_build/look`` for people to look at. Needs
@@ -37,7 +39,7 @@ MAX_UNANSWERED = 6
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
 SHOTS = HERE / "_build" / "look"
 AXE = Path(os.environ.get("AXE", HERE / "_build" / "node_modules" / "axe-core" / "axe.min.js"))
-WIDTHS = {"wide": 1400, "narrow": 360}
+WIDTHS = {"wide": 1400, "medium": 1024, "narrow": 360}
 THEMES = ("light", "dark")
 PICTURED = {("light", "wide"), ("dark", "narrow")}
 # Blocks may scroll inside themselves (code, tables, formulas); the page may not.
@@ -53,6 +55,8 @@ CONTENT = r"""() => {
   const faults = [];
   for (const image of document.images)
     if (image.complete && !image.naturalWidth) faults.push('picture missing: ' + image.src);
+  for (const image of document.querySelectorAll('article img'))
+    if (!image.alt.trim()) faults.push('picture without an alternative text: ' + image.src);
   for (const formula of document.querySelectorAll('article math'))
     if (/\\[a-zA-Z]/.test(formula.textContent) || !formula.getBoundingClientRect().width)
       faults.push('formula not drawn: ' + formula.textContent.slice(0, 60));
@@ -73,6 +77,7 @@ OUTPUTS = r"""() => {
       if (isTruth && !/certified_|is_\w+|hasattr/.test(asked))
         faults.push(`the output of "${asked}" is ${line}`);
       if (/np\.\w+\(|object at 0x/.test(line)) faults.push('a repr is shown: ' + line);
+      if (/^'?\.\.\.'?$|\d\.\.\.$/.test(line)) faults.push('an ellipsis is shown: ' + line);
     }
   }
   return faults;
@@ -123,10 +128,21 @@ class Contrast:
         return [f"contrast: {fault}" for fault in found["faults"]]
 
 
+# By the keyboard alone: the second press of Tab must focus something that can be seen.
+FOCUS = """() => {
+  const e = document.activeElement, box = e?.getBoundingClientRect();
+  return e && e !== document.body && box.width > 0 && box.height > 0;
+}"""
+
+
 def looked_at(page: Page, name: str, contrast: Contrast) -> Iterator[str]:
     """Yield the faults of the open page in each theme and width, and keep pictures."""
     folder = name.partition("/")[0]
     yield from page.evaluate(CONTENT)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    if not page.evaluate(FOCUS):
+        yield "the keyboard focuses nothing"
     if folder not in ("developer", "generated"):
         yield from page.evaluate(OUTPUTS)
     for width, pixels in WIDTHS.items():

@@ -20,7 +20,7 @@ ANSWERS = {
         adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;
         hiring; Fisher's exact test; less discriminatory alternative
     """,
-    "auto_examples/plot_calibration": "calibration within groups; calibration",
+    "auto_examples/measure/plot_calibration": "calibration within groups; calibration",
     "user_guide/decisions": """
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
         multinomial; group-aware; group-blind; threshold optimizer

@@ -3,7 +3,7 @@ Admission: fair where the threshold moves
 =========================================
 
 A college admits about a third of its applicants by a score. The exact number depends on the year,
-so applicants between the best 20 % and the best half may be admitted or not. In this range the
+so applicants between the best 20% and the best half may be admitted or not. In this range the
 score should treat applicants of two kinds of schools alike.
 """
 

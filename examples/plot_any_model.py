@@ -1,6 +1,6 @@
 """
-Any model, fair decisions
-=========================
+Keep your model, limit its decisions
+====================================
 
 We keep a gradient booster unchanged and limit the disparity of its decisions, with and without
 using the group of each person.
@@ -20,7 +20,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
-from skfair.inspection import GroupRatesDisplay
+from skfair.metrics import group_report
 
 X, y, people = make_loans(6000, bias=2.0, random_state=0)
 X_train, X_test, y_train, y_test, people_train, people_test = train_test_split(
@@ -34,8 +34,8 @@ encoder = make_column_transformer(
 booster = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=40, random_state=0))
 models = {
     "no limit": FairDecisionClassifier(booster, max_disparity=1.0),
-    "group not used": FairDecisionClassifier(booster, max_disparity=0.05),
-    "group used": FairDecisionClassifier(booster, max_disparity=0.05, group_aware=True),
+    "group-blind": FairDecisionClassifier(booster, max_disparity=0.05),
+    "group-aware": FairDecisionClassifier(booster, max_disparity=0.05, group_aware=True),
 }
 for model in models.values():
     model.fit(X_train, y_train, sensitive_features=sex_train)
@@ -43,20 +43,33 @@ for model in models.values():
 # %%
 # Who is accepted
 # ---------------
-# These are the selection rates of new people and the accuracies.
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharex=True, layout="constrained")
-accuracies = {}
-for ax, (name, model) in zip(axes, models.items(), strict=True):
+# Selection rates of unseen applicants, and accuracies.
+figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+for row, model in enumerate(models.values()):
     predicted = model.predict(X_test, sensitive_features=sex_test)
-    accuracies[name] = (predicted == y_test).mean()
-    GroupRatesDisplay.from_predictions(
-        y_test, predicted, sensitive_features=sex_test, rates="selection_rate", ax=ax
+    rates = 100 * group_report(y_test, predicted, sensitive_features=sex_test)["selection_rate"]
+    ax.plot(rates[["female", "male"]], [row, row], color="0.8", lw=5, zorder=1)
+    for (who, group), marker in zip([("women", "female"), ("men", "male")], "os", strict=True):
+        colour = {"women": "C0", "men": "C1"}[who]
+        ax.scatter(rates[group], row, s=70, color=colour, marker=marker)
+        if row == 0:
+            ax.annotate(
+                who,
+                (rates[group], 0),
+                (0, 9),
+                textcoords="offset points",
+                ha="center",
+                color=colour,
+            )
+    accuracy = (predicted == y_test).mean()
+    ax.annotate(
+        f"accuracy {accuracy:.1%}", (rates["male"], row), (12, -4), textcoords="offset points"
     )
-    ax.set_title(f"{name}: accuracy {accuracies[name]:.3f}")
+ax.set(yticks=range(3), yticklabels=models, ylim=(2.5, -0.6), xlim=(0, 75), xlabel="accepted, %")
 
 # %%
 # The thresholds
 # --------------
 # With the group, there is one threshold on the probability for each group.
-table = models["group used"].to_thresholds()
+table = models["group-aware"].to_thresholds()
 print(pd.DataFrame(table).round(3))

@@ -32,7 +32,7 @@ table = found.calibration
 # decisions, which were biased: the model expects too much for women, and too little for men.
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 ax.plot([0, 1], [0, 1], color="0.6", lw=1)
-looks = {"female": ("women", "#E69F00", "o"), "male": ("men", "#0072B2", "s")}
+looks = {"female": ("women", "#0072B2", "o"), "male": ("men", "#D55E00", "s")}
 for group, own in table.groupby("group"):
     name, colour, marker = looks[group]
     low, high = own["mean_target_low"], own["mean_target_high"]

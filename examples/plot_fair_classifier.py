@@ -1,10 +1,10 @@
 """
-A classifier within a limit, and what new people see of it
-==========================================================
+A classifier within a limit, and its disparity on unseen data
+=============================================================
 
 In the past, women were refused loans more often. A logistic regression repeats this. We train a
 model within a limit, measure what the limit costs, and see how well a limit on the training data
-holds for new people.
+holds on unseen data.
 """
 
 # %%
@@ -89,8 +89,8 @@ for bound in (0.1, 0.05, 0.02):
     print(f"smooth bound {bound:<4}: true disparity {model[-1].train_disparity_:.3f}")
 
 # %%
-# New people
-# ----------
+# Unseen data
+# -----------
 # The data are simulated, so we can draw a population. Each point is a model that was fitted to its
 # own sample and keeps the limit there. In the population the disparity is larger, by about one
 # standard error of a sample of this size (plus or minus one), because the fit has reduced the
@@ -133,7 +133,7 @@ for name, n, gaps in (
 # %%
 # A margin
 # --------
-# If the limit matters for new people, train with a smaller limit, for example by two standard
+# If the limit matters for unseen data, train with a smaller limit, for example by two standard
 # errors, as in the third row of the picture.
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 for position, gaps in enumerate((small, large, margin)):

@@ -3,7 +3,7 @@ How much accuracy does a stricter limit cost?
 =============================================
 
 We train one classifier with smaller and smaller limits. When does the accuracy begin to fall, how
-well does a limit on the training data hold for new people, and what changes if the model may use
+well does a limit on the training data hold on unseen data, and what changes if the model may use
 the group? A path answers all three questions.
 """
 

@@ -29,12 +29,12 @@ for ax, limit in zip(axes, (0.0, 0.8), strict=True):
     ).fit(graph, sensitive_features=list(nx.get_node_attributes(graph, "sex").values()))
     balance = balance_score(clusters.labels_, sensitive_features=sex, relative=True)
     cut = normalized_cut(nx.to_scipy_sparse_array(graph), clusters.labels_)
-    nx.draw_networkx_edges(graph, place, ax=ax, alpha=0.08)
+    nx.draw_networkx_edges(graph, place, ax=ax, alpha=0.03)
     for shape, who in (("o", "women"), ("s", "men")):
         nodes = np.flatnonzero(sex == who).tolist()
         nx.draw_networkx_nodes(
-            graph, place, nodes, ax=ax, node_shape=shape, node_size=30, cmap="viridis",
-            node_color=clusters.labels_[nodes], vmin=0, vmax=3, label=who,
+            graph, place, nodes, ax=ax, node_shape=shape, node_size=30,
+            node_color=[f"C{label}" for label in clusters.labels_[nodes]],
         )  # fmt: skip
     ax.set_title(f"limit {limit}: balance {balance:.2f}, cut {cut:.2f}")
-axes[0].legend()
+figure.supxlabel("circles are women, squares are men; colours are clusters")

@@ -36,7 +36,7 @@ floors = [
 ]
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 left.bar(range(5), values)
-left.plot(range(5), floors, "ko", label="largest by chance, 95 %")
+left.plot(range(5), floors, "ko", label="largest by chance, 95%")
 left.set_xticks(range(5), [f"{low:.0%} to {high:.0%}" for low, high in intervals], rotation=20)
 left.set(xlabel="ranks, from the top of each group", ylabel="CCDF gap", ylim=(0, 0.2))
 left.legend()

@@ -9,7 +9,7 @@ more often than before. When does a monitor detect this, and are there false ala
 # %%
 # A stream of decisions
 # ---------------------
-# For sixty days the rates are 30 % and 32 %. Then they are 30 % and 42 %.
+# For sixty days the rates are 30% and 32%. Then they are 30% and 42%.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -29,7 +29,7 @@ def day_of_decisions(day):
 # The monitor
 # -----------
 # The monitor gets the limit, and we look at it every day. As long as the limit is kept, the
-# probability that it ever raises an alarm is at most 5 %.
+# probability that it ever raises an alarm is at most 5%.
 monitor = DisparityMonitor("demographic_parity", max_disparity=0.05, confidence=0.95)
 for day in range(120):
     y_pred, sex = day_of_decisions(day)

@@ -18,7 +18,7 @@ sizes = [100, 300, 1000, 3000]
 # %%
 # Random decisions
 # ----------------
-# Everybody is selected with a probability of 30 %. There are two, six or twelve groups.
+# Everybody is selected with a probability of 30%. There are two, six or twelve groups.
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for n_groups, marker in ((2, "o"), (6, "s"), (12, "^")):
     uppers = []
@@ -37,5 +37,5 @@ for n_groups, marker in ((2, "o"), (6, "s"), (12, "^")):
     print(f"{n_groups:>2} groups: " + ", ".join(f"{u:.3f}" for u in uppers))
     ax.plot(sizes, uppers, marker + "-", label=f"{n_groups} groups")
 ax.set(xscale="log", yscale="log", xlabel="rows in each group")
-ax.set_ylabel("disparity by chance, 95 % below")
+ax.set_ylabel("disparity by chance, 95% below")
 ax.legend()

@@ -1,6 +1,6 @@
 """
-What prices do to decisions
-===========================
+Post-processing: what thresholds do to decisions
+================================================
 
 ``FairDecisionClassifier`` does not change the probabilities of a model, but moves the thresholds.
 With two columns we can draw where each group is granted a loan, before and after.

@@ -70,7 +70,7 @@ decisions = {
     "the model": model.predict(X_new),
     "within 5 points,\ncertified": fair.predict(X_new, sensitive_features=sex_new),
 }
-looks = {"female": ("women", "#E69F00", "o"), "male": ("men", "#0072B2", "s")}
+looks = {"female": ("women", "#0072B2", "o"), "male": ("men", "#D55E00", "s")}
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9.6, 3.2), width_ratios=(1, 1.3), layout="constrained"
 )

@@ -4,7 +4,7 @@ A shortlist by boosted trees
 
 The best fifth of the applicants for a loan gets a better offer. Trees rank them, and there are few
 women at the top. A calibrator for the scores of the trees makes the best fifths of women and men
-alike. How well does this hold for new people, and what does it cost?
+alike. How well does this hold on unseen data, and what does it cost?
 """
 
 # %%
@@ -98,7 +98,7 @@ floor = noise_floor(
     interval=INTERVAL,
     random_state=0,
 )
-print(f"noise floor: mean {floor.mean:.3f}, 95 % of samples below {floor.upper:.3f}")
+print(f"noise floor: mean {floor.mean:.3f}, 95% of samples below {floor.upper:.3f}")
 
 figure, ax = plt.subplots(figsize=(5.4, 5.4), layout="constrained")
 for bound, name in ((1.0, "trees"), (0.1, "at most 0.1")):
@@ -111,8 +111,8 @@ ax.set(xlim=(0, 0.4), ylim=(0, 0.4), title="Test data")
 # Why cross-fitting
 # -----------------
 # A forest overfits its training rows. Their scores have a different distribution than those of new
-# people, so maps that are learned on them do not fit new people. The interval now contains the
-# decisions, and we measure on 30 000 new people. Maps that fit also cost less accuracy.
+# people, so maps that are learned on them do not fit unseen data. The interval now contains the
+# decisions, and we measure on 30,000 unseen people. Maps that fit also cost less accuracy.
 columns = ["income", "loan_amount", "employment_years", "age", "sex"]
 everybody = make_loans(30_000, missing_rate=0.0, random_state=100)
 forest = RandomForestClassifier(50, min_samples_leaf=2, random_state=0)
@@ -134,5 +134,5 @@ for position, gaps in enumerate(rows.values()):
     ax.plot(gaps, np.full(len(gaps), position), "o", fillstyle="none")
 ax.axvline(0.1, color="0.5", linestyle="--", label="bound on the training rows")
 ax.set_yticks([0, 1], ["same rows", "cross-fitted"])
-ax.set(ylim=(1.5, -0.5), xlim=(0, None), xlabel="Disparity among new people")
+ax.set(ylim=(1.5, -0.5), xlim=(0, None), xlabel="Disparity on unseen data")
 ax.legend(loc="lower right")

@@ -65,8 +65,9 @@ def test_the_gallery_shows_every_example_once():
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TAUGHT_ORDER"
     )
-    assert sorted(listed) == [path.stem.removeprefix("plot_") for path in EXAMPLES]
-    assert len(listed) >= 24
+    names = sorted(name for part in listed.values() for name in part)
+    assert names == [path.stem.removeprefix("plot_") for path in EXAMPLES]
+    assert len(names) >= 24
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
