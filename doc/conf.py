@@ -210,18 +210,16 @@ def stage_benchmarks():
         path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
 
 
-def stage_audit():
-    """Write the page of an audit that the site shows as a sample."""
-    from skfair.datasets import make_loans
-    from skfair.report import audit
+def stage_audits():
+    """Write the pages of audits that the site shows as samples."""
+    from sample_audits import samples
 
     target = HERE / "generated" / "extra"
     target.mkdir(parents=True, exist_ok=True)
-    loans = make_loans(4000, random_state=0)
-    approved = (loans.data["income"] > 40).astype(int)
-    people = loans.sensitive_features
-    report = audit(loans.target, approved, sensitive_features=people, title="Loans")
-    report.to_html(target / "sample_audit.html")
+    for name, found in samples():
+        found.to_html(
+            target / ("sample_audit.html" if name == "decisions" else f"sample_{name}.html")
+        )
 
 
 def remove(paths):
@@ -356,4 +354,4 @@ def setup(app):
 
 stage_examples()
 stage_benchmarks()
-stage_audit()
+stage_audits()

@@ -19,6 +19,7 @@ collect_ignore = [
     "conf.py",
     "look.py",
     "look_audits.py",
+    "sample_audits.py",
     "mathml.py",
     "search_queries.py",
     "style.py",

@@ -20,18 +20,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from look import AXE, SHOTS, THEMES, WIDER, WIDTHS, browser_of
 from playwright.sync_api import Browser, Page, sync_playwright
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sample_audits import samples
 from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import ConstrainedERMClassifier
 from skfair.cluster import ParetoFairKMeans
 from skfair.datasets import make_loans
 from skfair.model_selection import fairness_path
-from skfair.report import Audit, audit
+from skfair.report import Audit
 
 MOST_SHEETS = 6
 KEYS_TO_ANYTHING = 400
@@ -55,24 +53,10 @@ FIRST_COLUMN = """() => [...document.activeElement.closest('table').tBodies[0].r
 
 def audits() -> Iterator[tuple[str, Audit]]:
     """Yield audits of every kind, by name."""
+    yield from samples()
     loans = make_loans(4000, random_state=0)
     X = loans.data.select_dtypes("number").fillna(0)
     y, groups = loans.target, loans.sensitive_features
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
-    scores = model.predict_proba(X)[:, 1]
-    before = (X["income"] > 40).astype(int)
-    yield "decisions", audit(y, before, sensitive_features=groups)
-    yield (
-        "scores",
-        audit(y, None, scores, sensitive_features=groups, threshold=0.5, before=before),
-    )
-    named = {"reference": {name: str(groups[name].iloc[0]) for name in groups}}
-    yield "law", audit(y, before, sensitive_features=groups, preset="ugesp", **named)
-    classes = np.digitize(scores, [0.4, 0.7])
-    yield "classes", audit((classes + y) % 3, classes, sensitive_features=groups)
-    numbers = LinearRegression().fit(X, scores).predict(X)
-    yield "numbers", audit(scores, numbers, sensitive_features=groups)
-
     X = StandardScaler().fit_transform(X)
     fair = ConstrainedERMClassifier("demographic_parity")
     limits = [0.02, 0.05, 0.1, 0.2]

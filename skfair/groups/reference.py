@@ -61,9 +61,10 @@ def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str,
         return found
     having = [name for name, of_one in known.items() if str(reference) in of_one]
     if len(having) != 1:
+        what = "several attributes have" if having else "no attribute has"
         raise ValueError(
-            f"reference={reference!r} is a group of {len(having)} attributes. The attributes and "
-            f"their groups are {_described(known)}; pass one group, or a dict such as "
+            f"reference={reference!r} is a group that {what}. The attributes and their groups are "
+            f"{_described(known)}; pass one group, or a dict such as "
             f"{{{next(iter(known))!r}: {next(iter(known.values()))[0]!r}}}."
         )
     return {having[0]: str(reference)}

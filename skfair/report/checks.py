@@ -54,7 +54,8 @@ class Check(NamedTuple):
     outcome : {"pass", "fail", "inconclusive"}
         "fail" if the condition holds in the whole interval, "pass" if it holds nowhere in it.
     value, low, high : float
-        The disparity and the ends of its interval.
+        The disparity and the ends of the interval that decided: where the worst of several views is
+        beyond the limit, one that holds for all views together.
     limit : float
         The limit of the condition.
     view : str
@@ -152,19 +153,18 @@ def _wider(confidence: float, n_views: int) -> float:
 
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:
     """Decide a condition on the gap of one view."""
-    value, low, high, limit = row.value, row.value_low, row.value_high, condition.limit
-    own = [condition.holds(end, limit) for end in (low, high)]
-    far = [condition.holds(_moved(value, end, wider), limit) for end in (low, high)]
+    value, limit = row.value, condition.limit
+    times = wider if condition.holds(value, limit) else 1.0
+    low, high = (_moved(value, end, times) for end in (row.value_low, row.value_high))
+    low, high = max(low, 0.0), min(high, 1.0) if row.is_ratio else high
+    held = [condition.holds(end, limit) for end in (low, high)]
     is_known = bool(np.isfinite([low, high]).all())
     outcome: Outcome = "inconclusive"
-    if is_known and all(far):
-        outcome = "fail"
-    elif is_known and not any(own):
-        outcome = "pass"
+    if is_known and all(held) == any(held):
+        outcome = "fail" if all(held) else "pass"
     needed = None
     if is_known and outcome == "inconclusive":
-        is_beyond = condition.holds(value, limit)
-        needed = _rows_needed(row, limit, n_rows, wider if is_beyond else 1.0)
+        needed = _rows_needed(row, limit, n_rows, times)
     return Check(condition.text, outcome, value, low, high, limit, row.view, n_rows, needed)
 
 

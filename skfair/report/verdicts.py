@@ -175,8 +175,13 @@ def _numbers(first: float, second: float) -> tuple[str, str, str]:
     """Return two numbers and their difference."""
     if abs(first - second) <= _DUST * max(abs(first), abs(second), 1.0):
         return number(first), number(second), "no difference"
+    apart = abs(first - second)
+    digits = max(3, 1 - int(np.floor(np.log10(apart))))  # two of the difference
+    if max(abs(first), abs(second)) < 100:  # what a reader subtracts
+        apart = abs(round(first, digits) - round(second, digits))
     way = "lower" if first < second else "higher"
-    return number(first), number(second), f"{number(abs(first - second))} {way}"
+    texts = number(first, digits), number(second, digits), number(apart, digits)
+    return texts[0], texts[1], f"{texts[2]} {way}"
 
 
 def _chance(pair: Pair) -> str:

@@ -238,7 +238,7 @@ def test_accuracy_counts_all_classes():
         ([0, 1], [0, 1], {"sample_weight": [1, np.inf]}, ValueError, "NaN or infinite"),
         ([0, 1], [0, 1], {"sample_weight": ["a", "b"]}, ValueError, "must be numeric"),
         ([0, 1], [0, 1], {"agg": "max"}, ValueError, "agg must be 'worst' or 'mean'"),
-        ([0, 1], [0, 1], {"reference": "best"}, ValueError, "reference='best' is a group of 0"),
+        ([0, 1], [0, 1], {"reference": "best"}, ValueError, "reference='best' is a group that no"),
     ],
 )
 def test_bad_input(y, p, options, error, message):

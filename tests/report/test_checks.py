@@ -141,3 +141,18 @@ def test_unknown_names():
         found.check("accuracy_parity_difference > 0.1")
     with pytest.raises(ValueError, match="no view 'age'"):
         found.check(f"age: {NAME} > 0.1")
+
+
+def test_the_interval_that_is_said_is_the_one_that_decided():
+    """With several attributes a violation is decided by a wider interval than that of each."""
+    rng = np.random.default_rng(0)
+    people = {f"a{i}": rng.choice(["x", "y"], 400) for i in range(4)}
+    chosen = (rng.random(400) < 0.3 + 0.2 * (people["a0"] == "y")).astype(int)
+    found = audit(None, chosen, sensitive_features=people)
+    for metric, sign in ((NAME, ">"), ("demographic_parity_ratio", "<")):
+        for limit in np.linspace(0.02, 0.98, 25):
+            check = found.check(f"{metric} {sign} {limit}")
+            is_beyond = [end > limit if sign == ">" else end < limit for end in check[3:5]]
+            assert check.low <= check.value <= check.high
+            assert (check.outcome == "fail") == all(is_beyond)
+            assert (check.outcome == "pass") == (not any(is_beyond))

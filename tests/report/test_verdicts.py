@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from skfair.report import audit
-from skfair.report.verdicts import MOST_LINES, verdicts_of
+from skfair.report.verdicts import MOST_LINES, _numbers, verdicts_of
 
 SENTENCE = re.compile(
     r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
@@ -231,3 +231,15 @@ def test_differences_are_shown_however_small(shift):
     (line,) = verdicts_of(audit(None, chosen, sensitive_features={"g": groups}))
     said = check(line, groups, chosen)
     assert (said["way"] is None) == (shift == 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(-0.0017, 0.00164), (0.43912, 0.49987), (12.3456, 12.3461), (3.0, 2.0)]
+)
+def test_numbers_differ_by_what_a_reader_subtracts(first, second):
+    a, b, said = _numbers(first, second)
+    apart, way = said.split()
+    assert float(apart) == pytest.approx(abs(float(a) - float(b)))
+    assert way == ("lower" if first < second else "higher")
+    assert float(apart) > 0
+    assert float(a) == pytest.approx(first, abs=5.1e-4)
