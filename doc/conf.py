@@ -155,9 +155,10 @@ html_static_path = ["_static"]
 html_extra_path = ["generated/extra"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
+html_copy_source = False
 html_show_search_summary = True
 _WIDE = ("index", "install", "quickstart", "choose", "api", "changelog", "references")
-html_sidebars = {page: [] for page in _WIDE}
+html_sidebars = {page: [] for page in (*_WIDE, "generated/*")}  # the side bar of 187 names
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],

@@ -176,6 +176,12 @@ def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     assert len(faults) <= look.MAX_UNANSWERED
 
 
+def test_the_chart_of_estimators_links_to_pages():
+    links = re.findall(r'href="(.*?)\.html', (ROOT / "doc" / "_static" / "choose.svg").read_text())
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / "doc" / f"{link}.rst").exists()] == []
+
+
 def test_the_pages_that_answer_queries_exist(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "doc")
     for query, pages in import_module("search_queries").queries().items():
