@@ -160,6 +160,13 @@ ARGUMENTS = {
         [metrics.statistical_parity_gap, metrics.wasserstein_gap],
         [metrics.demographic_parity_difference, metrics.group_report, metrics.kmeans_cost, max],
     ),
+    "disparity_bounds.metric": (
+        ["demographic_parity_difference", metrics.equal_opportunity_difference],
+        ["nonsense", metrics.statistical_parity_gap, max, 3],
+    ),
+    "disparity_bounds.accuracy": ([None, 0.9, 0.75], [-0.1, 0.0, 1.5]),
+    "disparity_bounds.known_groups": ([None], ODD_VECTORS),
+    "disparity_bounds.proxies": ([None], ODD_VECTORS),
     # audits
     "before": (lambda s: s.predicted, ODD_VECTORS),
     "conditional_on": ([None], [["a"], "region", np.zeros((2, 2))]),
