@@ -1,7 +1,7 @@
 """``python -m skfair warm``: compile the kernels now, not in the first fit.
 
 numba compiles a kernel when it is first called and stores it in ``NUMBA_CACHE_DIR``. So kernels are
-called here as fits call them: by small fits of every solver and rule, and by the metrics.
+called here as fits call them: by small fits of every solver and constraint, and by the metrics.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _decide(rows: FloatArray, groups: NDArray[Any]) -> None:
 
 
 def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
-    """Fit under rules on percentile intervals."""
+    """Fit under constraints on percentile intervals."""
     y, given = _classes(rows), {"sensitive_features": groups}
     for constraint in PARTIAL_RULES:
         for aware in (False, True):

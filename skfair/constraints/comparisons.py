@@ -158,7 +158,7 @@ class Overall(Pairwise):
 
 @dataclass(frozen=True)
 class Ratio(Comparison):
-    """1 minus the smallest rate of a block over the largest: 0.2 is the 80% constraint.
+    """1 minus the smallest rate of a block over the largest: 0.2 is the 80% rule.
 
     Each ordered pair of rates is a row. Rates of 0 and 0 are equal.
     """

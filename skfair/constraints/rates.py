@@ -1,6 +1,6 @@
 """Rules on rates: shares of rows that are, or are not, predicted positive.
 
-Parity constraints bound differences or ratios of rates between groups; bounded rates are caps that
+Parity constraints limit differences or ratios of rates between groups; bounded rates are caps that
 every group keeps by itself.
 """
 

@@ -27,7 +27,7 @@ Task: binary classification (income above 50,000 dollars).
 Notes: adults with AGEP > 16, PINCP > 100, WKHP > 0 and PWGTP >= 1 of a person file of the American
 Community Survey; the features of ACSIncome without RAC1P, which gives the groups: 'white' where it
 is 1, 'other' elsewhere. The protocol of fairness_constrained_benchmark: Oklahoma, 2018, one year
-(17,917 rows); 80 % to train on, stratified by group; columns standardised on the training rows.
+(17,917 rows); 80% to train on, stratified by group; columns standardised on the training rows.
 
 Original reference: Ding, Hardt, Miller and Schmidt 2021, "Retiring Adult"."""
 

@@ -234,7 +234,7 @@ class IntervalJudge:
     """Judges scores by a constraint within an interval of ranks.
 
     Statistical parity has a test at each threshold, constraints on decisions have one (in each
-    class that counts); the limit on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
+    class that counts); the bound on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
     and its p-value the smallest level at which it is within the limit. After a shift the ranks
     within a group (and class) have moved by that share at most.
     """

@@ -248,7 +248,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, unless X holds them.
         confidence : float, default=0.95
-            Probability with which the limit holds.
+            Probability with which the bound holds.
 
         Returns
         -------

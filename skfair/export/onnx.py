@@ -116,11 +116,7 @@ def _certified_decisions(model: BaseEstimator) -> list[Any]:
 
 def _partial(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     _refuse_groups(model, model.is_group_aware_)
-    rows = ops.number(inputs[0])
-    scores = ops(
-        "Sub", _scores(model, rows, ops), np.asarray(model.thresholds_[:1], dtype=np.float64)
-    )
-    return _labelled(model, scores, ops)
+    return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
 
 
 def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:

@@ -6,7 +6,7 @@ case groups of different attributes overlap. Groups are numbered across attribut
 owns the numbers ``offsets[a]`` to ``offsets[a + 1]``, so one matrix of codes, one vector of counts
 and one list of names describe every case.
 
-Where a fairness rule needs cells that do not overlap, :meth:`GroupEncoding.cells` hands out the
+Where a constraint needs cells that do not overlap, :meth:`GroupEncoding.cells` hands out the
 atoms of the group algebra (crossed with the class if wanted) and a matrix that says which group
 owns which atom.
 
@@ -185,7 +185,7 @@ class GroupEncoding:
     ) -> None:
         """Raise a ``ValueError`` that names every group, or group-class cell, without weight.
 
-        The rate of an empty cell is undefined, so a rule on it would be meaningless. ``needed``
+        The rate of an empty cell is undefined, so a limit on it would be meaningless. ``needed``
         lists the class codes whose cells matter; all by default.
         """
         if classes is None:
@@ -204,7 +204,7 @@ class GroupEncoding:
         raise ValueError(
             f"No row (or no sample weight) in {plural(len(cells), 'cell')}: {listed(cells)}. "
             "The rate of an empty cell is undefined. Merge small groups, add data, or choose a "
-            "rule that does not need this cell."
+            "constraint that does not need this cell."
         )
 
     def warn_small(self) -> None:

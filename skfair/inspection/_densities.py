@@ -63,7 +63,7 @@ def density(
         seen = weights.sum() ** 2 / (weights**2).sum()
         factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
     kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
-    # Three bandwidths beyond the outermost scores 99.7 % of their kernels are drawn.
+    # Three bandwidths beyond the outermost scores 99.7% of their kernels are drawn.
     margin = 3 * float(np.sqrt(kernels.covariance[0, 0]))
     lowest, highest = (-np.inf, np.inf) if bounds is None else bounds
     x = np.linspace(max(low - margin, lowest), min(high + margin, highest), 400)

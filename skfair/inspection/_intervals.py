@@ -29,7 +29,7 @@ def pairs_of_groups(interval: Sequence[ArrayLike] | None) -> list[FloatArray] | 
 
 
 def interval_text(bounds: Sequence[FloatArray]) -> str:
-    """Write the interval that all groups share, ``5 % to 30 %``, or say that they differ."""
+    """Write the interval that all groups share, ``5% to 30%``, or say that they differ."""
     if any(not np.array_equal(pairs, bounds[0]) for pairs in bounds):
         return "in the group's own interval"
     return " and ".join(f"{percent(low)} to {percent(high)}" for low, high in bounds[0])

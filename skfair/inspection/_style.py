@@ -237,5 +237,5 @@ def label_rows(ax: Axes, names: Sequence[str], sizes: Sequence[str] | None = Non
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage, ``5 %``."""
-    return f"{100 * share:.4g} %"
+    """Write a share as a percentage, ``5%``."""
+    return f"{100 * share:.4g}%"

@@ -198,7 +198,7 @@ class CCDFCurveDisplay(Display):
             intersection. None is the largest group.
         interval : (float, float), list of such pairs, or dict, default=None
             Percentile interval counted from the top, marked on both axes: ``(0.05, 0.3)`` are the
-            ranks from the best 5 % to the best 30 % of each group. A list is a union of disjoint
+            ranks from the best 5% to the best 30% of each group. A list is a union of disjoint
             intervals; a dict maps each group to its own.
         intersectional : bool, default=True
             Whether several attributes are crossed. If False, the reference is compared with the

@@ -47,7 +47,7 @@ class CertificateDisplay(Display):
     See Also
     --------
     skfair.classification.FairDecisionClassifier : ``confidence=0.95`` makes such a path.
-    skfair.classification.ConstrainedERMClassifier : The same for a model trained under its rules.
+    skfair.classification.ConstrainedERMClassifier : The same for a model trained within its limits.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class CertificateDisplay(Display):
 
 
 def _limit(estimator: Any) -> float | None:
-    """Return the limit of all rules; None if there are several."""
+    """Return the limit of all constraints; None if there are several."""
     rules = estimator.constraint
     own = [getattr(one, "own_limit", None) for one in np.ravel(np.array(rules, dtype=object))]
     limits = [estimator.max_disparity if limit is None else limit for limit in own]

@@ -99,7 +99,7 @@ class GroupRatesDisplay(Display):
     >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
     >>> display = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=sex)
     >>> display.ax_.get_xlabel()
-    'Rate, with 95 % confidence interval'
+    'Rate, with 95% confidence interval'
     >>> display.values[display.rates.index("true_positive_rate")]
     array([1. , 0.5])
     """

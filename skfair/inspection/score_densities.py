@@ -105,7 +105,7 @@ class GroupScoreDisplay(Display):
     ...     y_true, y_score, sensitive_features=group, interval=(0.05, 0.3)
     ... )
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel(), len(display.curves_)
-    ('Score (shaded: ranks 5 % to 30 % of each group)', 'Density', 2)
+    ('Score (shaded: ranks 5% to 30% of each group)', 'Density', 2)
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class GroupScoreDisplay(Display):
             Scores; larger means more positive.
         interval : (float, float), list of such pairs, or dict, default=None
             Percentile interval counted from the top: ``(0.05, 0.3)`` are the ranks from the best
-            5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a dict
+            5% to the best 30% *of each group*. A list is a union of disjoint intervals; a dict
             maps each group to its own.
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn one after the other.

@@ -141,7 +141,7 @@ def balance_score(
         the literature on spectral clustering), where a small cluster weighs as much as a large one.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). The minimum is
-        then at most 1 whatever the clustering, and 0.8 is the 80 % rule; the mean can exceed 1.
+        then at most 1 whatever the clustering, and 0.8 is the 80% rule; the mean can exceed 1.
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the minimum is taken over the
         attributes too, and the mean averages over the attributes too.
@@ -157,7 +157,7 @@ def balance_score(
     See Also
     --------
     cluster_balances : The balance of each cluster.
-    share_ratio : The 80 % rule for each group instead of the ratio of two groups.
+    share_ratio : The 80% rule for each group instead of the ratio of two groups.
 
     Notes
     -----
@@ -247,7 +247,7 @@ def share_ratio(
     .. math:: \min_{k, g} \min\left(\frac{p_{gk}}{r_g}, \frac{r_g}{p_{gk}}\right),
 
     with :math:`p_{gk}` the share of group g in cluster k and :math:`r_g` its share in the sample.
-    A value of 0.8 is the 80 % rule for every group: none is represented in a cluster less than 0.8
+    A value of 0.8 is the 80% rule for every group: none is represented in a cluster less than 0.8
     times, or more than 1 / 0.8 times, as strongly as in the sample. It is the balance of Bera et
     al. (2019).
 

@@ -180,7 +180,7 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
     Returns
     -------
     price : float
-        0.05 means 5 % more. Negative if the fair clustering is cheaper, which shows that the
+        0.05 means 5% more. Negative if the fair clustering is cheaper, which shows that the
         reference is not optimal.
 
     See Also

@@ -72,7 +72,7 @@ class DisparityTest(NamedTuple):
         verdict = "within" if self.is_within else "not shown to be within"
         return (
             f"DisparityTest(disparity {self.statistic:.4f} {verdict} {self.max_disparity:g} at "
-            f"{100 * self.confidence:g} %, p = {self.p_value:.4f}, {len(self.pairs)} comparisons)"
+            f"{100 * self.confidence:g}%, p = {self.p_value:.4f}, {len(self.pairs)} comparisons)"
         )
 
 
@@ -80,9 +80,9 @@ _documented = documenter(
     PARAGRAPHS
     | {
         "metric": """metric : str, metric or Constraint
-    What is compared: the name of a rule such as "demographic_parity", a metric of differences,
-    ratios or largest rates of labels, a rule of :mod:`skfair.constraints`, or one of
-    ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
+    What is compared: the name of a constraint such as "demographic_parity", a metric of
+    differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or one
+    of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
     ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
     ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.""",
         "y_true": """y_true : array-like of shape (n_samples,) or None
@@ -94,11 +94,11 @@ _documented = documenter(
     How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.""",
         "comparison": """comparison : {"difference", "ratio"}, default="difference"
     What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
-    smaller rate over the larger, so that 0.2 is the 80 % rule. Metrics and rules say it
+    smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and rules say it
     themselves; "ratio" with one of differences is an error.""",
         "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
     "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-    and is a little careful; "score" is the fastest, and may err in up to 10 % instead of 5 % of
+    and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
     samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
     Metrics of scores have a test of their own.""",
         "shift": """shift : float, default=0.0
@@ -176,7 +176,7 @@ def disparity_test(
     >>> disparity_test(
     ...     "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=0.05
     ... )
-    DisparityTest(disparity 0.0000 not shown to be within 0.05 at 95 %, p = 0.0641, 1 comparisons)
+    DisparityTest(disparity 0.0000 not shown to be within 0.05 at 95%, p = 0.0641, 1 comparisons)
     """
     import pandas as pd
 

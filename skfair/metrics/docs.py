@@ -35,7 +35,7 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_columns), d
     Report the worst pair of groups or the mean over all pairs.""",
     "interval": """interval : (float, float), list of such pairs, or dict
     Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` are the ranks from
-    the best 5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a
+    the best 5% to the best 30% *of each group*. A list is a union of disjoint intervals; a
     dict maps each group to its own.""",
     "normalize": """normalize : bool, default=True
     Divide by the length of the interval, so that the value is a difference of conditional

@@ -297,7 +297,7 @@ def suggest_interval(
 
     Appendix B of partial_fairness_idca proposes the interval that covers the rate of positive
     decisions and on which an unconstrained model is most unfair. Many intervals often reach the
-    largest gap at once, so this returns a table to choose from: the intervals within 5 % of the
+    largest gap at once, so this returns a table to choose from: the intervals within 5% of the
     largest gap come first, the widest of them on top.
 
     Parameters

@@ -199,7 +199,7 @@ LARGEST_RATES = {
         "largest",
         (rate,),
         what,
-        "What a rule that caps the rate of every group bounds. With control features the groups of "
+        "What caps on the rates of groups limit. With control features the groups of "
         "all strata\n    count, also where a stratum has a single one.",
         example,
     )

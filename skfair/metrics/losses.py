@@ -1,4 +1,4 @@
-"""Group metrics of losses and mean scores: what rules on losses and on scores bound.
+"""Group metrics of losses and mean scores: what constraints on losses and on scores limit.
 
 A loss is a function of the score z and the target t of a row; its mean over a group says how badly
 the model serves that group. Targets of classifiers are -1 and 1, and z is a value of

@@ -1,4 +1,4 @@
-"""What a user means by the metric of a test: a name, a function of skfair.metrics, or a rule."""
+"""What a user means by the metric of a test: a name, a function of skfair.metrics, a constraint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skfair.utils.text import did_you_mean
 
 @runtime_checkable
 class MeasuredRule(Protocol):
-    """A fairness rule that knows the metric which measures it (see skfair.constraints)."""
+    """A fairness constraint that knows the metric which measures it (see skfair.constraints)."""
 
     max_disparity: float | None
     metric: str | None
@@ -53,7 +53,7 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
         raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
     if comparison == "ratio" and (request.spec is None or request.comparison != "ratio"):
         raise ValueError(
-            f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a rule "
-            "on rates such as 'demographic_parity', or a metric of ratios."
+            f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a "
+            "constraint on rates such as 'demographic_parity', or a metric of ratios."
         )
     return request

@@ -1,6 +1,6 @@
 """Group metrics of scores within percentile intervals (partial fairness).
 
-Fairness may matter only where the decision is contested, for instance among the best 5 % to 30 % of
+Fairness may matter only where the decision is contested, for instance among the best 5% to 30% of
 each group. Definitions follow sections 4 and A of partial_fairness_idca; the discrete case, which
 the paper leaves open, is resolved by *overlap mass*: row ``i`` owns the ranks between the share of
 its group above it and the share at or above it, and counts as much as this stretch overlaps the

@@ -259,12 +259,12 @@ def fairness_report(
     ``value_low`` and ``value_high`` are percentiles of the resamples. A resample has the noise of
     the sample and its own, so its worst gap is mostly larger: where gaps are about as large as
     :func:`noise_floor`, both ends lie too high, with many groups even above ``value``. In
-    simulations with 500 rows for each of two groups, 94 % of the intervals contained a difference
-    of 0.1, and 20 % one of 0; of ten groups that were alike none did.
+    simulations with 500 rows for each of two groups, 94% of the intervals contained a difference
+    of 0.1, and 20% one of 0; of ten groups that were alike none did.
 
     Rates are resampled as if half a row more of both predictions had been seen in each class, since
     a rate of 0 among few people is not known to be 0 among all. In simulations of rates of 0.002 to
-    0.1 in 40 to 1000 rows, 97 % or more of the intervals of a ratio contained it.
+    0.1 in 40 to 1000 rows, 97% or more of the intervals of a ratio contained it.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Every function returns the p-value of "the first rate exceeds the second by the limit or more", for
 arrays of pairs at once. A small one shows that the difference is smaller. As a ratio the limit is
-1 minus the second rate over the first, so .2 is the 80 % rule.
+1 minus the second rate over the first, so 0.2 is the 80% rule.
 
 - :func:`melded`: confidence distributions of both rates put together (Fay, Proschan and Brittain,
   2015): ``p = P(U - L >= limit)``, ``U ~ Beta(k1 + 1, n1 - k1)``, ``L ~ Beta(k0, n0 - k0 + 1)``.
@@ -36,7 +36,7 @@ def _bunched(n: int) -> tuple[FloatArray, FloatArray]:
 
 
 # Nodes of the integral, and what is cut off at its ends. Errors of p-values are below 1e-9 with
-# many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99 % below 3e-8).
+# many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
 _MANY_NODES, _FEW_NODES = _bunched(96), _bunched(40)
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
 _ROUNDING = 1e-9

@@ -147,21 +147,21 @@ class Gauges(ABC):
         return "\n".join(self._gauges()) + "\n"
 
     def _gauges(self) -> Iterator[str]:
-        rule = {"constraint": self.constraint}
-        yield _gauge("rows_total", self.n_rows_, **rule)
-        yield _gauge("batches_total", self.n_batches_, **rule)
-        yield _gauge("waiting_predictions", len(self._pending), **rule)
-        yield _gauge("new_groups_total", len(self.new_groups_), **rule)
-        yield _gauge("evidence", self.evidence_, **rule)
-        yield _gauge("alarm", int(self.alarm_ is not None), **rule)
+        labels = {"constraint": self.constraint}
+        yield _gauge("rows_total", self.n_rows_, **labels)
+        yield _gauge("batches_total", self.n_batches_, **labels)
+        yield _gauge("waiting_predictions", len(self._pending), **labels)
+        yield _gauge("new_groups_total", len(self.new_groups_), **labels)
+        yield _gauge("evidence", self.evidence_, **labels)
+        yield _gauge("alarm", int(self.alarm_ is not None), **labels)
         status = self.status_
         for name in ("pass", "fail", "inconclusive"):
-            yield _gauge("status", int(name == status), **rule, status=name)
+            yield _gauge("status", int(name == status), **labels, status=name)
         kind, limit_name = ("disparity", "max_disparity")
         if self.min_ratio is not None:
             kind, limit_name = ("ratio", "min_ratio")
         limits = self._limits_by_attribute
-        of_each = {a: rule | ({"attribute": a} if a else {}) for a in limits}
+        of_each = {a: labels | ({"attribute": a} if a else {}) for a in limits}
         for a, limit in limits.items():
             yield _gauge(limit_name, limit, **of_each[a])
         for _, disparity, _, _, a in self.history_[-len(limits) :]:
@@ -169,7 +169,7 @@ class Gauges(ABC):
         for name, table in {"rate": self.rates_, "impact_ratio": self.impact_ratios_}.items():
             for rate, values in table.items():
                 for group, value in values.items():
-                    yield _gauge(name, value, **rule, rate=rate, group=group)
+                    yield _gauge(name, value, **labels, rate=rate, group=group)
 
 
 def _gauge(name: str, value: float, **labels: str) -> str:

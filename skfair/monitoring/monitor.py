@@ -54,7 +54,7 @@ class DisparityMonitor(LateLabels):
     Parameters
     ----------
     constraint : str, default="demographic_parity"
-        The rule: "demographic_parity", "equal_opportunity", "false_positive_parity",
+        The constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "false_negative_parity" or "equalized_odds".
     max_disparity : float or dict, default=None
         The limit on the difference of rates; None is 0.05 unless ``min_ratio`` is given. A dict has
@@ -212,7 +212,7 @@ class DisparityMonitor(LateLabels):
         Parameters
         ----------
         y_true : array-like of shape (n_samples,) or None
-            True labels; None if the rule does not use them.
+            True labels; None if the constraint does not use them.
         y_pred : array-like of shape (n_samples,)
             Decisions.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)

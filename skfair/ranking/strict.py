@@ -1,7 +1,7 @@
 """Keeping a limit for each query by the errors themselves, not by their smooth stand-ins.
 
 The smooth problem is solved, the true disparity of every query is measured on all its pairs, and
-the limits of the queries that miss the limit are tightened by what they miss. Bounds are only ever
+the bounds of the queries that miss the limit are tightened by what they miss. Bounds are only ever
 tightened, so queries do not take turns in missing it.
 
 After the first round, and where the temperature changes, bounds are shifted instead by the
@@ -20,7 +20,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers.base import SolverResult
 
-# Part of the limit by which limits are tightened beyond what is missed.
+# Part of the limit by which bounds are tightened beyond what is missed.
 _MARGIN = 0.03
 # Rounds that may pass without more queries within the limit.
 _PATIENCE = 3
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     """The best solution of all rounds."""
 
     result: SolverResult  # what the solver returned
-    problem: ConstrainedERM  # the problem that it solved, with the limits of that round
+    problem: ConstrainedERM  # the problem that it solved, with the bounds of that round
     share_within: float  # share of the queries that satisfy the limit
     n_solves: int
 
@@ -92,7 +92,7 @@ def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray |
 def _tightened(
     problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: FloatArray | float
 ) -> ConstrainedERM:
-    """Return the problem with tighter limits where the truth misses the limit."""
+    """Return the problem with tighter bounds where the truth misses the limit."""
     margin = _MARGIN * limit
     upper = np.minimum(problem.upper, smooth) - (truth - limit) - margin
     lower = np.maximum(problem.lower, smooth) - (truth + limit) + margin

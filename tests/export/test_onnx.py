@@ -255,12 +255,13 @@ def test_models_that_are_made_of_others_are_converted_whole(inner, is_frozen, dt
     assert np.array_equal(found["label"][sure], model.predict(X)[sure])
 
 
-@pytest.mark.parametrize("n_groups", [2, 9])  # of many the group is estimated without the class
-def test_prices_of_several_classes_are_in_the_graph(n_groups):
+# Of many groups the group is estimated without the class, and within 0.02 all get one answer.
+@pytest.mark.parametrize(("n_groups", "limit"), [(2, 0.02), (9, 0.1)])
+def test_prices_of_several_classes_are_in_the_graph(n_groups, limit):
     X, y, sex = people(900)
     sex = np.char.add(sex, (np.arange(900) % n_groups // 2).astype(str))
     three = np.array(list("abc"))[y.astype(int) + (X[:, 1] > 1)]
-    model = FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False)
+    model = FairDecisionClassifier(LogisticRegression(), max_disparity=limit, group_aware=False)
     model.fit(X, three, sensitive_features=sex)
     assert model.prices_.any()
     assert model.groups_.size >= n_groups

@@ -117,7 +117,7 @@ def test_interval_is_marked_on_both_axes(sample, render, legend_of):
         [[0.05, 0], [0.3, 0]],
         [[0, 0.05], [0, 0.3]],
     ]
-    assert legend_of(display.ax_)[0] == "ranks 5 % to 30 %"
+    assert legend_of(display.ax_)[0] == "ranks 5% to 30%"
     render(display)
 
 
@@ -127,7 +127,7 @@ def test_unions_and_intervals_of_each_group(sample, render, legend_of):
         None, scores, sensitive_features=group, interval=[(0, 0.1), (0.5, 0.7)]
     )
     assert len(display.bands_) == 4
-    assert legend_of(display.ax_)[0] == "ranks 0 % to 10 % and 50 % to 70 %"
+    assert legend_of(display.ax_)[0] == "ranks 0% to 10% and 50% to 70%"
     display = CCDFCurveDisplay.from_predictions(
         None,
         scores,
@@ -148,7 +148,7 @@ def test_two_models_on_the_same_axes(sample, render, legend_of):
     n_lines = len(first.ax_.lines)
     second = CCDFCurveDisplay.from_predictions(None, -scores, name="two", ax=first.ax_, **options)
     assert legend_of(second.ax_) == [
-        "ranks 5 % to 30 %",
+        "ranks 5% to 30%",
         "parity",
         "one: b",
         "one: c",

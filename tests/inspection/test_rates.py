@@ -103,7 +103,7 @@ def test_intervals_can_be_chosen_or_left_out(sample):
     )
     assert_array_equal(display.low[0], report["selection_rate_low"].iloc[:-1])
     assert_array_equal(display.overall_high[0], report["selection_rate_high"].iloc[-1])
-    assert display.ax_.get_xlabel() == "Rate, with 80 % confidence interval"
+    assert display.ax_.get_xlabel() == "Rate, with 80% confidence interval"
     display = GroupRatesDisplay.from_predictions(y_true, y_pred, interval=None, **options)
     assert display.low is None
     assert not display.artists_[0].has_xerr

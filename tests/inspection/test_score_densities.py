@@ -165,8 +165,8 @@ def test_interval_without_end():
 
 
 def test_interval_in_words():
-    assert interval_text([np.array([[0.05, 0.3]])] * 2) == "5 % to 30 %"
-    assert interval_text([np.array([[0, 0.125], [0.5, 1]])]) == "0 % to 12.5 % and 50 % to 100 %"
+    assert interval_text([np.array([[0.05, 0.3]])] * 2) == "5% to 30%"
+    assert interval_text([np.array([[0, 0.125], [0.5, 1]])]) == "0% to 12.5% and 50% to 100%"
     different = [np.array([[0, 0.5]]), np.array([[0, 0.4]])]
     assert interval_text(different) == "in the group's own interval"
 
@@ -182,7 +182,7 @@ def test_shaded_part_of_a_density(layout, render):
         interval=(0.1, 0.4),
         layout=layout,
     )
-    assert display.ax_.get_xlabel() == "Score (shaded: ranks 10 % to 40 % of each group)"
+    assert display.ax_.get_xlabel() == "Score (shaded: ranks 10% to 40% of each group)"
     assert len(display.shades_) == 2
     highest = max(curve.get_ydata().max() for curve in display.curves_)
     for g, shade in enumerate(display.shades_):

@@ -117,7 +117,7 @@ class Smooth(ClusteringSolver):
 
     Notes
     -----
-    The temperature falls during the first 70 % of the iterations, so a run makes all of them. It
+    The temperature falls during the first 70% of the iterations, so a run makes all of them. It
     counts as converged if the centres together moved by at most the root of ``tol``, in standard
     deviations of the data, per iteration of the last tenth.
 
