@@ -319,11 +319,11 @@ def align(**columns: Any) -> Partitions:
                 "and the lengths of the partitions are not known. Pass collections that were split "
                 "alike, for example columns of one DataFrame, or call compute_chunk_sizes()."
             )
-    here = [key for key, values in flat.items() if not is_lazy(values)]
-    if here:
+    in_memory = [key for key, values in flat.items() if not is_lazy(values)]
+    if in_memory:
         if sizes is None:
             sizes = Partitions(next(iter(lists.values()))).collect(n_rows)
-        for key in here:
+        for key in in_memory:
             lists[key] = _cut(flat[key], sizes, key[0], first)
     together = delayed(bundle, pure=False)
     return Partitions(

@@ -135,11 +135,11 @@ def clear_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        name, said = type(error).__name__, str(error)
-        is_lost = name in _LOST or "after closing" in said  # the latter in older versions
+        name, text = type(error).__name__, str(error)
+        is_lost = name in _LOST or "after closing" in text  # the latter in older versions
         if is_lost or isinstance(error, TimeoutError | ConnectionError):
             raise ConnectionError(
-                f"The connection to the Dask cluster was lost ({name}: {said[:200]}). The "
+                f"The connection to the Dask cluster was lost ({name}: {text[:200]}). The "
                 "estimator is as it was before; start a client and call it again."
             ) from error
         if name == "KilledWorker":

@@ -339,10 +339,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             data = self._read(X, y, **given, **ROW_CHECKS)
             known = data.y if classes is None else np.asarray(classes)
             self._read_two_classes(known, data.groups)
-        strangers = np.setdiff1d(data.y, self.classes_)
-        if strangers.size:
+        unknown = np.setdiff1d(data.y, self.classes_)
+        if unknown.size:
             raise ValueError(
-                f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
+                f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
         self._advance(data, self._make_task(data))

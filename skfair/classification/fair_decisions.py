@@ -308,7 +308,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         shape = data.groups.n_groups, self._n_strata, n_classes, n_classes
         self._store_prices(chosen.prices.reshape(shape), found.worth)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
-        said = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
-        self.__dict__.update(said | report_objective(goal, rows, chosen, before.predicted))
+        reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
+        self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
         self.train_predictions_ = self._ordered_classes[chosen.predicted[data.first_rows]]
         return self

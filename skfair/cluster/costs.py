@@ -54,7 +54,7 @@ def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(middle, dtype=X.dtype)
 
 
-def surprise(clusterer: Any, X: MatrixLike) -> FloatArray:
+def negative_log_chances(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return minus the logarithm of the probabilities of clusters."""
     chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
     return np.asarray(-np.log(np.maximum(chances, _TINY)))
@@ -62,7 +62,7 @@ def surprise(clusterer: Any, X: MatrixLike) -> FloatArray:
 
 # What a clusterer may have, and the cost that goes with it; the first that fits is taken.
 COSTS: dict[str, CostFunction] = {
-    "predict_proba": surprise,
+    "predict_proba": negative_log_chances,
     "cluster_centers_": distances_to_centers,
     "centroids_": distances_to_centers,
 }

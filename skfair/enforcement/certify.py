@@ -322,23 +322,23 @@ def _smallest_limits(
     last, todo = np.full_like(step, block.limit), np.arange(step.size)
     height_there = _height(at_limit, alpha)
     for trial in range(_N_TRIALS):
-        here = point[todo]
-        p_values = _p_values(block, share[:, todo], size[:, todo], here, quick=True)
+        lows = point[todo]
+        p_values = _p_values(block, share[:, todo], size[:, todo], lows, quick=True)
         height = _height(p_values, alpha)
         low[todo], high[todo] = (
-            np.where(height > 0, here, low[todo]),
-            np.where(height > 0, high[todo], here),
+            np.where(height > 0, lows, low[todo]),
+            np.where(height > 0, high[todo], lows),
         )
         drop = height_there[todo] - height
-        moved = here - last[todo]
+        moved = lows - last[todo]
         with np.errstate(invalid="ignore", divide="ignore"):
             move = height * np.where(np.isfinite(drop), moved / drop, step[todo])
         middle = 0.5 * (low[todo] + high[todo])
-        target = here + move
+        target = lows + move
         is_inside = (target > low[todo]) & (target < high[todo]) & (trial % 5 < 4)
-        last[todo], height_there[todo] = here, height
+        last[todo], height_there[todo] = lows, height
         point[todo] = np.where(is_inside, target, middle)
-        todo = todo[np.abs(point[todo] - here) > 0.5 * _PRECISION]
+        todo = todo[np.abs(point[todo] - lows) > 0.5 * _PRECISION]
         if not todo.size:
             break
     return np.asarray(np.minimum(point + _PRECISION, 1.0))

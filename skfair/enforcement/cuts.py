@@ -311,9 +311,9 @@ class RangeMaxima:
         power = np.frexp(np.where(is_empty, 0, last - first).astype(np.float64))[1] - 1
         place = np.zeros_like(first)
         for k in np.unique(power[~is_empty]).tolist():
-            here = (power == k) & ~is_empty
+            of_power = (power == k) & ~is_empty
             table = self._tables[k]
-            place[here] = self._larger(table[first[here]], table[last[here] - 2**k])
+            place[of_power] = self._larger(table[first[of_power]], table[last[of_power] - 2**k])
         return place, np.where(is_empty, -np.inf, self.values[place])
 
     def _larger(self, one: IntArray, other: IntArray) -> IntArray:

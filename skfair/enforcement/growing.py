@@ -138,15 +138,15 @@ def close_on_all_rows(
     near: SolveOptions = {**short, "tol": max(path.tol, 0.25 * CLOSE * judge.least_limit)}
     # Bounds that move a little leave little residual: a step follows them.
     exact, follow = BySample(solver, curvature), BySample(solver, curvature, least_steps=1)
-    here = rounds.run(exact, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
+    place = rounds.run(exact, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
     for _ in range(MAX_ENDS):
         rounds.is_rough = True
         if rounds.is_sound and not rounds.is_settled:
-            here = rounds.run(follow, here, MAX_ROUNDS, near)
+            place = rounds.run(follow, place, MAX_ROUNDS, near)
         if not rounds.is_sound:
             break
         rounds.is_rough = False
-        here = rounds.run(exact, here, 1, short)
+        place = rounds.run(exact, place, 1, short)
         if rounds.is_settled or path.is_stopped:
             break
     if not path.candidates:

@@ -118,7 +118,7 @@ class Promise(NamedTuple):
         return np.array(parts)
 
     @property
-    def said(self) -> str:
+    def limits_text(self) -> str:
         """The limits, as a user would write them."""
         if self.limits is None:
             return f"{self.bound:g}"
@@ -420,7 +420,7 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
     warn_user(
         f"No model was found whose {promise.name} disparity on the training data is at most "
-        f"{promise.said}; the smallest reached is {disparity:.4g}. {remedy}",
+        f"{promise.limits_text}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
     )
 

@@ -15,7 +15,7 @@ LONGER, SHORTER = 1.5, 0.9
 
 
 def random_moves(
-    here: P,
+    current: P,
     missed: Callable[[P], float],  # ``missed(place) -> float``: 0 where nothing is left to look for
     # ``move(place, length) -> place``: a random place at this distance
     move: Callable[[P, float], P],
@@ -26,16 +26,16 @@ def random_moves(
     shortest: float,
 ) -> P:
     """Move as long as no more is missed than before; return where that ends."""
-    length, least = longest, missed(here)
+    length, least = longest, missed(current)
     for _ in range(most):
         if least == 0:
             break
-        there = move(here, length)
-        missed_there = missed(there)
-        if missed_there > least:
+        moved = move(current, length)
+        missed_moved = missed(moved)
+        if missed_moved > least:
             length = SHORTER * length if length > shortest else longest
         else:
             # Places that miss as much lead out of dead ends.
-            length *= LONGER if missed_there < least else 1.0
-            here, least = there, missed_there
-    return here
+            length *= LONGER if missed_moved < least else 1.0
+            current, least = moved, missed_moved
+    return current

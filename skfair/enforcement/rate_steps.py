@@ -173,33 +173,33 @@ class RateSteps:
         """Make steps at one steepness; return where they end."""
         problem = _smooth(self.judge.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
-        here, radius, price, margin = see(w), stage.first, 1.0, stage.margin * self.row
-        model = _Model(problem, here.w, self.multipliers, mends=stage.mends)
+        current, radius, price, margin = see(w), stage.first, 1.0, stage.margin * self.row
+        model = _Model(problem, current.w, self.multipliers, mends=stage.mends)
         for _ in range(MOST_STEPS):
             is_mended = stage.mends and self.best is not None
             if radius <= stage.last or self.is_stopped or is_mended:
                 break
-            step = model.step(here.constraints, radius, margin)
+            step = model.step(current.constraints, radius, margin)
             self.multipliers = lam = step.multipliers
             price = max(price, min(stage.price, 1.2 * float(np.abs(lam).sum())))
             price = stage.price if stage.mends else price
-            enough = here.cost(stage, price, margin) - LITTLE
+            enough = current.cost(stage, price, margin) - LITTLE
             size = float(np.abs(step.d).max())
-            there = see(here.w + step.d[: here.w.size])
-            if there.cost(stage, price, margin) > enough:
+            trial = see(current.w + step.d[: current.w.size])
+            if trial.cost(stage, price, margin) > enough:
                 # What surprises there does so nearby too.
-                surprise = there.constraints - here.constraints - model.jacobian @ step.d
-                step = model.step(here.constraints + surprise, radius, margin)
-                there = see(here.w + step.d[: here.w.size])
-            if there.cost(stage, price, margin) <= enough:
+                deviation = trial.constraints - current.constraints - model.jacobian @ step.d
+                step = model.step(current.constraints + deviation, radius, margin)
+                trial = see(current.w + step.d[: current.w.size])
+            if trial.cost(stage, price, margin) <= enough:
                 radius = min(2 * radius, stage.first) if size > 0.9 * radius else radius
-                here, model = there, _Model(problem, there.w, lam, mends=stage.mends)
-                self._record(model.at.theta, here)
+                current, model = trial, _Model(problem, trial.w, lam, mends=stage.mends)
+                self._record(model.at.theta, current)
             else:
                 radius = 0.5 * min(radius, size)
-                if stage.is_true and here.violation > 0:
+                if stage.is_true and current.violation > 0:
                     margin = min(1.3 * margin + 0.1 * self.row, MOST_ROWS * self.row)
-        return here.w
+        return current.w
 
     def _see(self, w: FloatArray) -> Seen:
         """Look at decisions; remember the point if it is the best."""
@@ -211,11 +211,13 @@ class RateSteps:
             self.best = seen
         return seen
 
-    def _record(self, theta: FloatArray, here: Seen) -> None:
+    def _record(self, theta: FloatArray, current: Seen) -> None:
         """Write a step down and ask the callback."""
         self.n_steps += 1
         self.history.record(
-            iteration=self.n_steps, objective=here.errors, max_violation=max(here.violation, 0.0)
+            iteration=self.n_steps,
+            objective=current.errors,
+            max_violation=max(current.violation, 0.0),
         )
         self.is_stopped = self.callback is not None and bool(self.callback(theta))
 

@@ -59,18 +59,18 @@ def _fit_errors(
 ) -> None:
     """Make rounds with smooth errors in place of the loss."""
     problem = path.judge.problem
-    here = Place(shifted(problem, found), found.result.multipliers)
+    place = Place(shifted(problem, found), found.result.multipliers)
     for steepness in steepnesses:
-        unit = _spread(problem.model_part(here.theta))
+        unit = _spread(problem.model_part(place.theta))
         if path.is_stopped or not unit > 0:
             break
         aimed = problem.with_loss(SmoothErrors(steepness, unit))
         aimed = aimed.bounded(temperature=steepness / unit)
         path.level += 1
-        here = here._replace(theta=aimed.centered(here.theta))
-        rounds = Shifting(path, aimed, path.judge.compare(aimed, *here).differences)
+        place = place._replace(theta=aimed.centered(place.theta))
+        rounds = Shifting(path, aimed, path.judge.compare(aimed, *place).differences)
         n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
-        here = rounds.run(path.solver, here, n_rounds, params)
+        place = rounds.run(path.solver, place, n_rounds, params)
 
 
 def fitted_scale(path: Path, found: StrictResult) -> float:

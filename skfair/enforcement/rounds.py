@@ -51,14 +51,14 @@ class Rounds(ABC, Generic[P]):
 
     def run(self, solver: Solver, start: Place, n_rounds: int, params: SolveOptions) -> Place:
         """Make at most so many rounds; return where the last sound one ended."""
-        here = start
+        place = start
         for _ in range(n_rounds):
             problem = self.bounded()
-            result = solver.solve(problem, here.theta, here.multipliers, **params)
+            result = solver.solve(problem, place.theta, place.multipliers, **params)
             is_sound = self.keep(problem, result)
             if result.status == "stopped" or not is_sound:
                 break
-            here = Place(result.theta, result.multipliers)
+            place = Place(result.theta, result.multipliers)
             if not self.move(problem, result):
                 break
-        return here
+        return place

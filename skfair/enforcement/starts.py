@@ -123,13 +123,13 @@ class Quadratics(NamedTuple):
             weight = np.where(is_slow, np.minimum(3 * weight, LAST_WEIGHT), weight)
             missed = np.where(is_down, now, missed)
             pressing = self._pressing(constraints, prices, weight)
-            here = objective + 0.5 * (pressing**2).sum(axis=1) / weight
+            levels = objective + 0.5 * (pressing**2).sum(axis=1) / weight
             slopes, jacobian = self._slopes(theta, pressing)
             system = self._system(pressing, weight, jacobian) + damping[:, None, None] * eye
             candidate = theta - np.linalg.solve(system, slopes[:, :, None])[:, :, 0]
             objective, constraints = self.values(candidate)
             pressing = self._pressing(constraints, prices, weight)
-            is_better = objective + 0.5 * (pressing**2).sum(axis=1) / weight < here
+            is_better = objective + 0.5 * (pressing**2).sum(axis=1) / weight < levels
             theta = np.where(is_better[:, None], candidate, theta)
             damping = np.clip(np.where(is_better, damping / 5, damping * 5), 1e-10, 1e10)
         objective, constraints = self.values(theta)

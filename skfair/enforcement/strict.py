@@ -104,10 +104,10 @@ def solve_strictly(
 def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
     """Whether the constraints cost so little accuracy that errors have little to gain."""
     free, few = sample.candidates[0].found.result.theta, sample.judge
-    here = shifted(few.problem, closed.found)
+    place = shifted(few.problem, closed.found)
     # The sample says it, unless that is near: its differences are off by far less than this.
     noise = 1 / np.sqrt(cast(LinearConstrainedERM, few.problem).n_rows)
-    if few.quality(here) > few.quality(free) - CHEAP + noise:
+    if few.quality(place) > few.quality(free) - CHEAP + noise:
         return True
     return closed.quality > judge.quality(free) - CHEAP
 

@@ -138,9 +138,9 @@ def _by_class(
                 f"{name}={given!r}."
             )
         return [(labels.index(pos_label), given)]
-    strangers = [key for key in given if key not in labels]
-    if strangers:
-        raise ValueError(f"{name} names {listed(strangers)}, but the classes are {listed(labels)}.")
+    unknown = [key for key in given if key not in labels]
+    if unknown:
+        raise ValueError(f"{name} names {listed(unknown)}, but the classes are {listed(labels)}.")
     return [(labels.index(key), value) for key, value in given.items()]
 
 

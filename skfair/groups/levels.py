@@ -176,13 +176,13 @@ class GroupLevels:
         table = np.full(int(joint.max()) + 1, -1)
         table[joint[: self.n_groups]] = np.arange(self.n_groups)
         position = table[joint[self.n_groups :]]
-        strangers = np.flatnonzero(position < 0)
-        if strangers.size and not allow_unseen:
+        unknown = np.flatnonzero(position < 0)
+        if unknown.size and not allow_unseen:
             levels = [
-                column[c] for column, c in zip(self.levels, codes[:, strangers[0]], strict=True)
+                column[c] for column, c in zip(self.levels, codes[:, unknown[0]], strict=True)
             ]
             raise ValueError(
-                f"{plural(strangers.size, 'row')} in an intersection that did not occur "
+                f"{plural(unknown.size, 'row')} in an intersection that did not occur "
                 f"at fit, for example {intersection_name(self.attributes, levels)!r}. Fit on data "
                 "that contain every intersection, or use intersectional=False."
             )

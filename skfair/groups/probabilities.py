@@ -115,13 +115,13 @@ class GroupProbabilities:
 
         A group to which nobody can belong is none.
         """
-        there = np.flatnonzero(self.values.any(axis=0))
-        owners, codes = np.nonzero(self.values[:, there])
-        shares = self.values[owners, there[codes]]
-        names = tuple(self.names[j] for j in there)
+        possible = np.flatnonzero(self.values.any(axis=0))
+        owners, codes = np.nonzero(self.values[:, possible])
+        shares = self.values[owners, possible[codes]]
+        names = tuple(self.names[j] for j in possible)
         attribute = SENSITIVE.argument.removesuffix("s")
         levels = GroupLevels((attribute,), (list(names),), None, names, np.array([0, len(names)]))
-        counts = whole_numbers(self.values[:, there].sum(axis=0))
+        counts = whole_numbers(self.values[:, possible].sum(axis=0))
         return SpreadRows(owners, shares, GroupEncoding(codes[None], levels, counts, shares))
 
 

@@ -59,10 +59,10 @@ class ComparedGroups:
         """Every pair of cells of the same block."""
         first, second = [], []
         for start, stop in pairwise(self.blocks.tolist()):
-            here = start + np.flatnonzero(self.is_present[start:stop])
-            i, j = np.triu_indices(here.size, k=1)
-            first.append(here[i])
-            second.append(here[j])
+            members = start + np.flatnonzero(self.is_present[start:stop])
+            i, j = np.triu_indices(members.size, k=1)
+            first.append(members[i])
+            second.append(members[j])
         pairs = np.concatenate(first), np.concatenate(second)
         if self.strata is not None and not pairs[0].size:
             raise ValueError(

@@ -274,10 +274,10 @@ def _dealt_within(
         # The variance of a sum of some rows out of a total, drawn without replacement.
         spread = np.sqrt(variance * drawn * (total - drawn) / np.maximum(total - 1, 1))
         noise = spread * rng.standard_normal(drawn.size) if spread.any() else 0.0
-        there = np.flatnonzero(drawn)
-        kept.append(there)
-        weight.append(np.maximum(drawn * mean + noise, 0.0)[there])
-        n_kept.append(there.size)
+        chosen = np.flatnonzero(drawn)
+        kept.append(chosen)
+        weight.append(np.maximum(drawn * mean + noise, 0.0)[chosen])
+        n_kept.append(chosen.size)
     values = stratum[first[np.concatenate(kept)]]
     return values, stratum[np.repeat(first_owned, n_kept)], np.concatenate(weight)
 

@@ -28,10 +28,10 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
     """Evaluate the overlap at every position of the sorted rows of one attribute."""
     level = np.empty(rows.rank.size)
     for g in range(rows.starts.size - 1):
-        here = slice(rows.starts[g], rows.starts[g + 1])
-        level[here] = intervals.overlap(rows.rank[here], start + g)
+        block = slice(rows.starts[g], rows.starts[g + 1])
+        level[block] = intervals.overlap(rows.rank[block], start + g)
         if normalize:
-            level[here] /= intervals.lengths[start + g]
+            level[block] /= intervals.lengths[start + g]
     return level
 
 
@@ -123,8 +123,8 @@ def partial_ccdf_gap(
         inside = np.empty(s.rank.size, bool)
         n_cells = s.starts.size - 1
         for g in range(n_cells):
-            here = slice(s.starts[g], s.starts[g + 1])
-            inside[here] = intervals.contains(s.rank[here], start + g)
+            block = slice(s.starts[g], s.starts[g + 1])
+            inside[block] = intervals.contains(s.rank[block], start + g)
         top = np.array([intervals.contains(np.zeros(1), start + g)[0] for g in range(n_cells)])
         cell = s.cell_of_position()
         n_inside = np.bincount(cell, inside & s.ends_block(cell), minlength=n_cells)

@@ -369,10 +369,10 @@ def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
     """Return the number of the true group of each row, -1 where it is not known."""
     found = factorize(np.asarray(known_groups, dtype=object))
     check_length(table, found.codes.size)
-    strangers = [str(level) for level in found.levels if str(level) not in table.names]
-    if strangers:
+    unknown = [str(level) for level in found.levels if str(level) not in table.names]
+    if unknown:
         raise ValueError(
-            f"known_groups has {listed(strangers)}, but the groups are {listed(table.names)}."
+            f"known_groups has {listed(unknown)}, but the groups are {listed(table.names)}."
         )
     n_known = int((found.codes >= 0).sum())
     if n_known < ROWS_OF_CELL:

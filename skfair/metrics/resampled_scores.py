@@ -133,11 +133,11 @@ def _resampled_weights(
 ) -> Iterator[FloatArray]:
     """Yield weights of the rows in resamples of those that have any."""
     base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
-    there = np.flatnonzero(base > 0)
-    codes = rows.groups.cells.codes[0][there]
+    counted = np.flatnonzero(base > 0)
+    codes = rows.groups.cells.codes[0][counted]
     members = [np.flatnonzero(codes == g) for g in range(int(codes.max()) + 1)]
-    behind = None if counts is None else counts[there]
+    behind = None if counts is None else counts[counted]
     for _ in range(n_bootstrap):
         weights = np.zeros(base.size)
-        weights[there] = base[there] * resampled_counts(members, rng, behind)
+        weights[counted] = base[counted] * resampled_counts(members, rng, behind)
         yield weights

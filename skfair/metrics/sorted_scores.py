@@ -63,24 +63,24 @@ class SortedScores:
         cells = [slice(i, j) for i, j in itertools.pairwise(self.starts.tolist()) if j > i]
         for_groups(function, cells, self.scores.size)
 
-    def _sort(self, here: slice) -> None:
+    def _sort(self, group: slice) -> None:
         """Sort the rows of a cell."""
         if self.order is None:  # values alone are several times faster to sort than an index
-            self.scores[here] = -np.sort(-self.scores[here])
+            self.scores[group] = -np.sort(-self.scores[group])
             return
-        within = np.argsort(-self.scores[here], kind="stable")
-        self.order[here] = self.order[here][within]
-        self.scores[here] = self.scores[here][within]
+        within = np.argsort(-self.scores[group], kind="stable")
+        self.order[group] = self.order[group][within]
+        self.scores[group] = self.scores[group][within]
 
-    def _count(self, here: slice) -> None:
+    def _count(self, group: slice) -> None:
         """Rank the rows of a cell by exact quotients: no rounding adds up."""
-        n = here.stop - here.start
-        self.rank[here] = np.arange(1, n + 1) / n
+        n = group.stop - group.start
+        self.rank[group] = np.arange(1, n + 1) / n
 
-    def _add_up(self, here: slice) -> None:
+    def _add_up(self, group: slice) -> None:
         """Rank the rows of a cell by their mass."""
-        total = self.mass[here].cumsum()
-        self.rank[here] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
+        total = self.mass[group].cumsum()
+        self.rank[group] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
 
     def largest_gaps(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """Compare step functions of the threshold: largest difference per pair of cells."""

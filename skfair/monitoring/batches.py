@@ -42,13 +42,13 @@ def check_keys(keys: Sequence[tuple[str, str]]) -> None:
         )
 
 
-def warn_of_groups(strangers: Sequence[tuple[str, str]], n_known: int, number: Any) -> None:
+def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: Any) -> None:
     """Warn of groups that were not expected, and of a first batch that has one group only."""
-    names, attribute = listed([name for _, name in strangers]), strangers[0][0]
+    names, attribute = listed([name for _, name in newcomers]), newcomers[0][0]
     hint = f"{{{attribute!r}: [...], ...}}" if attribute else "[...]"
     if n_known:
         found = f"{names}, which the monitor did not know. They are compared from this batch on."
-    elif len(strangers) == 1:
+    elif len(newcomers) == 1:
         found = f"{names} only. Nothing is compared until another group comes."
     else:
         return

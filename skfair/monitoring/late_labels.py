@@ -95,9 +95,9 @@ class LateLabels(StoredMonitor):
             The first alarm, if there has been one.
         """
         names = one_dimensional(ids, "ids").tolist()
-        strangers = [name for name in names if name not in self._pending]
-        if strangers:
-            raise ValueError(f"There are no predictions of ids {listed(strangers)}.")
+        unknown = [name for name in names if name not in self._pending]
+        if unknown:
+            raise ValueError(f"There are no predictions of ids {listed(unknown)}.")
         if len(set(names)) < len(names):
             twice = [name for name, n in Counter(names).items() if n > 1]
             raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")

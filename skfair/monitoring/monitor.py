@@ -308,27 +308,27 @@ class DisparityMonitor(LateLabels):
             limits_of_attributes(self._limit, cells)  # they are those of the batch
             attributes = np.repeat(cells.levels.attributes, np.diff(cells.offsets)).tolist()
         keys = list(zip(attributes, names, strict=True))
-        strangers = list(dict.fromkeys(keys)) if not self._names else self._strangers(keys)
-        if strangers:
-            self._meet(strangers, number)
+        newcomers = list(dict.fromkeys(keys)) if not self._names else self._newcomers(keys)
+        if newcomers:
+            self._meet(newcomers, number)
         place = {key: k for k, key in enumerate(self._keys)}
         counts = np.zeros((len(place), 2, 2))
         counts[[place[key] for key in keys]] = table.counts
         return counts
 
-    def _strangers(self, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def _newcomers(self, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
         known = set(self._keys)
         return [key for key in keys if key not in known]
 
-    def _meet(self, strangers: list[tuple[str, str]], number: Any) -> None:
+    def _meet(self, newcomers: list[tuple[str, str]], number: Any) -> None:
         """Compare more groups from a batch on: against them there is no evidence yet."""
-        before, keys = copy(self), [*self._keys, *strangers]
+        before, keys = copy(self), [*self._keys, *newcomers]
         check_keys(keys)  # before the warning
         made = copy(self)
         made._begin(keys)  # raises where the reference group is missing
-        warn_of_groups(strangers, len(self._names), number)
+        warn_of_groups(newcomers, len(self._names), number)
         if self._names:
-            self.new_groups_ = self.new_groups_ + [NewGroup(number, *key) for key in strangers]
+            self.new_groups_ = self.new_groups_ + [NewGroup(number, *key) for key in newcomers]
         self._begin(keys)
         self._windows, self._counts = self._taken_over(before)
 

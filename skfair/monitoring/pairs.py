@@ -25,7 +25,7 @@ class ComparedPairs(Gauges):
         wanted = self._reference_names
         is_reference = np.array([name == wanted.get(a) for a, name in keys])
         missing = set(wanted) - {
-            a for (a, _), there in zip(keys, is_reference, strict=True) if there
+            a for (a, _), is_own in zip(keys, is_reference, strict=True) if is_own
         }
         if missing:
             raise ValueError(

@@ -268,8 +268,8 @@ class Windows:
         if self.reference_batches is not None:
             # What came between two starts is what came since one but not since the other.
             earlier = np.searchsorted(numbers, numbers - self.reference_batches)
-            here = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
-            before[here] = sums[earlier[here]] - sums[here]
+            paired = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
+            before[paired] = sums[earlier[paired]] - sums[paired]
         return replace(
             self,
             starts=numbers,

@@ -117,12 +117,12 @@ def curvature_bounds(
     start = np.random.RandomState(0).standard_normal(at.theta.size)
 
     def bend(direction: FloatArray) -> FloatArray:
-        there = problem.evaluate(at.theta + _FAR * direction)
-        return np.asarray(there.gradient() - gradient) / _FAR
+        moved = problem.evaluate(at.theta + _FAR * direction)
+        return np.asarray(moved.gradient() - gradient) / _FAR
 
     def tilt(direction: FloatArray) -> FloatArray:
-        there = problem.evaluate(at.theta + _NEAR * direction)
-        slopes = constraints.signed((constraints.values(there) - values) / _NEAR)
+        moved = problem.evaluate(at.theta + _NEAR * direction)
+        slopes = constraints.signed((constraints.values(moved) - values) / _NEAR)
         return np.asarray(at.gradient(slopes, objective=0.0))
 
     squared = _largest(tilt, start) if constraints.n else 0.0

@@ -297,5 +297,7 @@ def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
     targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
     scores = np.roll(targets, 2)
     with np.errstate(all="ignore"):
-        here, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
-        return bool(np.allclose(here, moved, rtol=1e-3, atol=1e-6 * np.abs(here).max(initial=0.0)))
+        unmoved, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
+        return bool(
+            np.allclose(unmoved, moved, rtol=1e-3, atol=1e-6 * np.abs(unmoved).max(initial=0.0))
+        )

@@ -107,10 +107,10 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     if gap is None or not gap.first_group:
         text = f"{view}: nothing is compared, because fewer than two groups have what it takes."
         return Verdict(view, "", text, np.nan, False)
-    return _said(tables, gap)
+    return _sentence(tables, gap)
 
 
-def _said(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict:
+def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict:
     """Put the clearest pair of a difference into a sentence, with a reference group one with it.
 
     With ``of_all`` it is one of all pairs, if none with the reference group is beyond chance.
@@ -245,9 +245,9 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     if not sizes:
         return
     gap = list(rows.itertuples())[int(np.argmax(sizes))]
-    said = {(one.view, one.metric) for one in verdicts if one.is_beyond_chance}
-    if (gap.view, gap.metric) not in said:
-        yield f"Largest difference beyond chance: {_said(tables, gap, of_all=True).text}"
+    in_sentences = {(one.view, one.metric) for one in verdicts if one.is_beyond_chance}
+    if (gap.view, gap.metric) not in in_sentences:
+        yield f"Largest difference beyond chance: {_sentence(tables, gap, of_all=True).text}"
 
 
 def _size(tables: AuditTables, gap: Any) -> float:

@@ -51,8 +51,8 @@ def check_parameters(solver: object) -> None:
         value = vars(solver)[field.name]
         fault = _fault(value, hints[field.name])
         if fault:
-            said = f"{type(solver).__name__}({field.name}={value!r})"
-            raise ValueError(f"{said}: {field.name} must be {fault}.")
+            described = f"{type(solver).__name__}({field.name}={value!r})"
+            raise ValueError(f"{described}: {field.name} must be {fault}.")
 
 
 def _fault(value: Any, kind: Any) -> str | None:

@@ -62,11 +62,11 @@ def check_clusters(
     if n_clusters is None:
         return codes, len(levels)
     check_number(n_clusters, "n_clusters", 1, kind=Integral)
-    strangers = [level for level in levels if level not in range(n_clusters)]
-    if strangers:
+    unknown = [level for level in levels if level not in range(n_clusters)]
+    if unknown:
         raise ValueError(
             f"With {n_clusters} clusters given, labels must be integers from 0 to "
-            f"{n_clusters - 1}, got {listed(strangers)}. Renumber the labels, for example with "
+            f"{n_clusters - 1}, got {listed(unknown)}. Renumber the labels, for example with "
             "numpy.unique(labels, return_inverse=True)[1]."
         )
     return np.array(levels, dtype=np.int64)[codes], n_clusters

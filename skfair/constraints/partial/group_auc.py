@@ -67,7 +67,7 @@ class _BoundGroupAUC(BoundPartialRule):
     def __init__(self, rows: PartialRows, surrogate: Surrogate) -> None:
         weights = np.ones(rows.codes.size) if rows.sample_weight is None else rows.sample_weight
         members = [np.flatnonzero(rows.codes == g) for g in range(rows.n_groups)]
-        self._groups = [(here, weights[here]) for here in members]
+        self._groups = [(rows, weights[rows]) for rows in members]
         self._intervals = rows.intervals.bounds
         self._pairs = list(zip(*np.triu_indices(rows.n_groups, k=1), strict=True))
         self.surrogate = surrogate
@@ -81,7 +81,7 @@ class _BoundGroupAUC(BoundPartialRule):
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return how far pairs are from even, O(n log n + n G)."""
-        ranked = [RankedRows(here, scores, weights) for here, weights in self._groups]
+        ranked = [RankedRows(rows, scores, weights) for rows, weights in self._groups]
         masses = [one.masses(pairs) for one, pairs in zip(ranked, self._intervals, strict=True)]
         step, minus = step_splines(self.surrogate)
         tape = []

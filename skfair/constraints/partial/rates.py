@@ -253,7 +253,7 @@ class _BoundRatesInGroup(_BoundRates):
         super().__init__(rows, surrogate, "masses", classes)
         weights = np.ones(rows.codes.size) if rows.sample_weight is None else rows.sample_weight
         members = [np.flatnonzero(rows.codes == g) for g in range(rows.n_groups)]
-        self._members = [(here, weights[here]) for here in members]
+        self._members = [(own, weights[own]) for own in members]
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return rates minus their centre, O(n log n)."""
@@ -266,8 +266,8 @@ class _BoundRatesInGroup(_BoundRates):
 
     def _shares_at(self, scores: FloatArray) -> FloatArray:
         masses = np.empty(scores.size)
-        for (here, weights), interval in zip(self._members, self._intervals.bounds, strict=True):
-            ranked = RankedRows(here, scores, weights)
+        for (own, weights), interval in zip(self._members, self._intervals.bounds, strict=True):
+            ranked = RankedRows(own, scores, weights)
             low, high, _ = ranked.masses(interval)
             masses[ranked.rows] = high - low
         masses[self._cells == self._n_cells] = 0.0

@@ -116,8 +116,8 @@ def _mixed(
             break
         drawn = drawn if drawn.size else draws()
         other = replace(search, values=found.mixture.values(values, groups, drawn))
-        there = other.candidate(np.zeros_like(pure.prices))
-        at_prices = _at_windows(other, groups) or there
+        trial = other.candidate(np.zeros_like(pure.prices))
+        at_prices = _at_windows(other, groups) or trial
         if not at_prices.verdict.is_feasible:
             at_prices = other.polished(at_prices)
         if at_prices.verdict.is_better_than(best.verdict):
@@ -128,7 +128,7 @@ def _mixed(
         counted = [
             bound.row_values(means) - bound.row_values(start)
             for bound, means, start in zip(
-                judge.bounds, there.decisions.means, judge.starts, strict=True
+                judge.bounds, trial.decisions.means, judge.starts, strict=True
             )
         ]
         missed = np.concatenate(counted) - found.effects

@@ -209,8 +209,8 @@ def solve_dual(
         return dual.multipliers(_newton(dual, point, max_iter))
 
     def slope_at(one: FloatArray) -> tuple[float, FloatArray]:
-        there = dual.evaluate(one)
-        return there.value, there.slope
+        trial = dual.evaluate(one)
+        return trial.value, trial.slope
 
     is_dense = isinstance(data.shares, np.ndarray)
     most = max_iter if is_dense else max(max_iter, _LBFGS)
@@ -232,15 +232,15 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
         step = _step(now, point, ridge)
         step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), 1e-12))
         other = np.maximum(point + step, 0.0)
-        there = dual.evaluate(other)
+        trial = dual.evaluate(other)
         expected = -float(now.slope @ step + 0.5 * step @ now.curvature @ step)
-        gain = now.value - there.value
+        gain = now.value - trial.value
         if gain < max(0.1 * expected, 0.0):
             ridge *= 10.0
         elif gain > 0.5 * expected:
             ridge = max(ridge / 10.0, least)
         if gain > 0:
-            point, now = other, there
+            point, now = other, trial
             if gain < _SMALL_GAIN:
                 break
     return point

@@ -68,26 +68,30 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
     if search.kinds.size * judge.n_classes * (2 + judge.n_classes) > _JUDGED_ROWS / 4:
         return best  # lines of everybody, of each group and of each true class: too few steps
     known = best.verdict.worth if best.verdict.is_feasible else 0.0
-    here, used = start, 0.0
+    current, used = start, 0.0
     for k in range(_MOST_STEPS):
-        if here.verdict.is_feasible or used > _JUDGED_ROWS:
+        if current.verdict.is_feasible or used > _JUDGED_ROWS:
             break
-        missed = _missed(here)
-        lost = _SHARE * max(here.verdict.worth - known, 0.0)
+        missed = _missed(current)
+        lost = _SHARE * max(current.verdict.worth - known, 0.0)
         fine = float(np.clip(lost / missed, _LEAST_FINE, _LARGEST_FINE))
         fined = judge.fining(fine)
-        step = np.zeros_like(here.prices)
+        step = np.zeros_like(current.prices)
         if k > 0:  # first line searches alone
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
-            length = float(np.clip(multiple * here.verdict.excess, *_LENGTHS))
+            length = float(np.clip(multiple * current.verdict.excess, *_LENGTHS))
             is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
-            step = _aimed(here, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
-        there = Candidate(fined, here.values, here.shares, here.prices + step, here.columns)
+            step = (
+                _aimed(current, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
+            )
+        trial = Candidate(
+            fined, current.values, current.shares, current.prices + step, current.columns
+        )
         for j in rng.permutation(len(every)):
-            used += there.improve(*every[j])
-        if not here.verdict_of(fined).is_better_than(there.verdict):
-            here = there
-    found = search.polished(search.candidate(here.prices))
+            used += trial.improve(*every[j])
+        if not current.verdict_of(fined).is_better_than(trial.verdict):
+            current = trial
+    found = search.polished(search.candidate(current.prices))
     return found if found.verdict.is_better_than(best.verdict) else best
 
 
@@ -96,15 +100,17 @@ def _missed(one: Candidate) -> float:
     return one.verdict_of(one.judge.fining(1.0)).fines or 0.0
 
 
-def _aimed(here: Candidate, fine: float, length: float, rng: np.random.RandomState) -> FloatArray:
+def _aimed(
+    current: Candidate, fine: float, length: float, rng: np.random.RandomState
+) -> FloatArray:
     """Return the step of prices, each at most ``length``, that seems best after fines."""
-    temperature, aim = rng.choice(_TEMPERATURES), rng.choice(_AIMS) * here.verdict.excess
-    of_worth, of_rows = local_slopes(here, temperature)
-    bounds = here.judge.bounds
+    temperature, aim = rng.choice(_TEMPERATURES), rng.choice(_AIMS) * current.verdict.excess
+    of_worth, of_rows = local_slopes(current, temperature)
+    bounds = current.judge.bounds
     n, n_centers, n_rules = of_worth.size, sum(b.n_centers for b in bounds), len(bounds)
     left, right, used = [], [], 0
     for k, (bound, slopes) in enumerate(zip(bounds, of_rows, strict=True)):
-        values = bound.row_values(here.decisions.means[k])
+        values = bound.row_values(current.decisions.means[k])
         centers, missed = np.zeros((values.size, n_centers)), np.zeros((values.size, n_rules))
         has_center = np.flatnonzero(bound.centers >= 0)
         centers[has_center, used + bound.centers[has_center]] = -1
@@ -117,10 +123,10 @@ def _aimed(here: Candidate, fine: float, length: float, rng: np.random.RandomSta
     cost = np.concatenate([-of_worth, np.zeros(n_centers), np.full(n_rules, fine)])
     limits = [(-length, length)] * n + [(None, None)] * n_centers + [(0, None)] * n_rules
     found = linprog(cost, np.vstack(left), np.concatenate(right), bounds=limits)
-    return found.x[:n].reshape(here.prices.shape) if found.x is not None else 0 * here.prices
+    return found.x[:n].reshape(current.prices.shape) if found.x is not None else 0 * current.prices
 
 
-def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[FloatArray]]:
+def local_slopes(current: Candidate, temperature: float) -> tuple[FloatArray, list[FloatArray]]:
     """Return how much worth, and the rows of each constraint, change with each price.
 
     True rates are steps, so these are slopes for decisions that are soft near the borders between
@@ -133,8 +139,8 @@ def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[
     of_rows : list of ndarray of shape (n_rows, n_features * n_classes)
         Slopes of the rows of each constraint.
     """
-    judge, shares = here.judge, here.shares
-    soft = softmax(here.margins / temperature, axis=1)
+    judge, shares = current.judge, current.shares
+    soft = softmax(current.margins / temperature, axis=1)
     n, n_classes = soft.shape
     expected = (soft * judge.values).sum(axis=1, keepdims=True)
     of_margins = judge.weights[:, None] * soft * (judge.values - expected) / temperature
@@ -143,7 +149,7 @@ def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[
     for k, rule in enumerate(judge.rules):
         counted = judge.classes if rule.counted is None else np.full(n, rule.counted)
         turned = judge.steps[k] * soft[np.arange(n), counted] / temperature
-        rows = rows_of_cells(rule.bound, here.decisions.means[k])
+        rows = rows_of_cells(rule.bound, current.decisions.means[k])
         slopes = np.empty((rows.shape[0], shares.shape[1], n_classes))
         for label in range(n_classes):
             each = turned * (soft[:, label] - (counted == label))
@@ -197,11 +203,11 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         step = np.zeros_like(one.prices)
         step[:, 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
-        there = search.candidate(one.prices + length * one.spread() / change * step)
+        trial = search.candidate(one.prices + length * one.spread() / change * step)
         for label, which in offsets(search.judge, search.features):
-            there.improve(label, which, search.kinds.size)
-        return there
+            trial.improve(label, which, search.kinds.size)
+        return trial
 
     most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
-    there = random_moves(start, missed, move, most=most, longest=_LONGEST, shortest=_SHORTEST)
-    return search.polished(there)
+    trial = random_moves(start, missed, move, most=most, longest=_LONGEST, shortest=_SHORTEST)
+    return search.polished(trial)

@@ -59,8 +59,8 @@ def window_prices(
         return None
     prices = np.zeros((features.size, 2))
     for g, (one, cut) in enumerate(zip(known, cuts, strict=True)):
-        there = Cut(int(one.n_above[cut]), 0.0, True, 0.0)
-        shift = threshold_at(there, one.scores, one.scores, 0.0).shift
+        at_cut = Cut(int(one.n_above[cut]), 0.0, True, 0.0)
+        shift = threshold_at(at_cut, one.scores, one.scores, 0.0).shift
         prices[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
     return prices
 

@@ -102,16 +102,21 @@ class CorrectedSample(LinearConstrainedERM):
         self,
         sample: LinearConstrainedERM,
         w: FloatArray,
-        told: MeasuredSums,
+        of_all: MeasuredSums,
         curvature: FloatArray,  # added to the second derivative of the loss
     ) -> None:
         vars(self).update(vars(sample))
         self._last = Last()
         self._w, self._curvature = w, curvature
         self._own = own = cast(MeasuredRows, sample.measured(w))
-        self._loss = told.mean_loss - own.mean_loss, told.loss_gradient - own.gradient(1.0, None)
+        self._loss = (
+            of_all.mean_loss - own.mean_loss,
+            of_all.loss_gradient - own.gradient(1.0, None),
+        )
         self._cells = []
-        for k, (means, gradients) in enumerate(zip(told.means, told.cell_gradients, strict=True)):
+        for k, (means, gradients) in enumerate(
+            zip(of_all.means, of_all.cell_gradients, strict=True)
+        ):
             slopes = gradients - own.jacobian(k, np.eye(means.size))
             self._cells.append((means - own.means[k], slopes))
 
@@ -189,9 +194,9 @@ class SummedERM(LinearConstrainedERM):
     ) -> CorrectedSample:
         """Return the sample with the values and gradients that all rows have at a point."""
         sample = self._sample.bounded(temperature=self.temperature)
-        told, w = cast(MeasuredSums, at.measured), self.model_part(at.theta)
-        lacks = np.zeros((w.size, w.size)) if curvature is None else curvature
-        corrected = CorrectedSample(sample, w, told, lacks)
+        of_all, w = cast(MeasuredSums, at.measured), self.model_part(at.theta)
+        missing = np.zeros((w.size, w.size)) if curvature is None else curvature
+        corrected = CorrectedSample(sample, w, of_all, missing)
         corrected.lower, corrected.upper = self.lower, self.upper
         return corrected
 

@@ -91,8 +91,8 @@ class PairwiseLoss(BoundObjective):
         if kind not in _FALLING:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _FALLING))}, got {kind!r}.")
         self._positives, self._negatives = (
-            (here, weights[here])
-            for here in (np.flatnonzero(targets > 0), np.flatnonzero(targets <= 0))
+            (of_class, weights[of_class])
+            for of_class in (np.flatnonzero(targets > 0), np.flatnonzero(targets <= 0))
         )
         for name, (_, mine) in (("positive", self._positives), ("negative", self._negatives)):
             if not mine.sum() > 0:

@@ -254,11 +254,11 @@ def _with_fresh_directions(
     double = U.astype(np.float64)
     left, lengths, right = np.linalg.svd(double, full_matrices=False)
     eps = np.finfo(U.dtype).eps
-    lacks = lengths <= 100 * eps * max(1.0, lengths[0])
+    is_lost = lengths <= 100 * eps * max(1.0, lengths[0])
     fresh = problem.random(U.shape[1], rng).astype(np.float64)
-    fresh = fresh[:, : np.count_nonzero(lacks)]
-    whole = np.concatenate([left[:, ~lacks], fresh], axis=1)
-    n_found = int(np.count_nonzero(~lacks))
+    fresh = fresh[:, : np.count_nonzero(is_lost)]
+    whole = np.concatenate([left[:, ~is_lost], fresh], axis=1)
+    n_found = int(np.count_nonzero(~is_lost))
     for _ in range(3):
         if basis.shape[1]:
             whole -= basis @ (basis.T @ whole)

@@ -130,40 +130,48 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         rho = self.rho
         if multipliers is None:  # who knows multipliers starts near a solution
             start, multipliers = self._rough(problem, start, tol)
-        here = _point(problem, problem.evaluate(start), multipliers, rho)
+        current = _point(problem, problem.evaluate(start), multipliers, rho)
         last_gap, shift, n_stalled = np.inf, 0.0, 0
         least, since = np.inf, 0
         for n_iter in count():
-            stationarity, gap = here.stationarity, gap_of(here.al, here.lam, rho)
+            stationarity, gap = current.stationarity, gap_of(current.al, current.lam, rho)
             residual = max(stationarity, gap)
             if residual < 0.9 * least:
                 least, since = residual, n_iter
             is_solved = stationarity <= tol and gap <= tol
             columns = {"stationarity": stationarity}
-            yield Step(here.at, here.al.nu, n_iter, "converged" if is_solved else None, columns)
+            yield Step(
+                current.at, current.al.nu, n_iter, "converged" if is_solved else None, columns
+            )
             if n_stalled > 5 or n_iter - since > _PATIENCE:
                 return
             if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * tol) or n_stalled:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:
                     rho = min(self.rho_growth * rho, self.rho_max)
-                here, last_gap = _point(problem, here.at, here.al.nu, rho), gap
+                current, last_gap = _point(problem, current.at, current.al.nu, rho), gap
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
             error = min(max(residual, 0.1 * tol / residual), _MOST_ERROR)
             system = of_kind(
-                here.at, here.al.nu, here.gradient, rho, shift, is_near=is_near, error=error
+                current.at,
+                current.al.nu,
+                current.gradient,
+                rho,
+                shift,
+                is_near=is_near,
+                error=error,
             )
-            joint = _joint_step(problem, here, rho, system, residual) if is_near else None
+            joint = _joint_step(problem, current, rho, system, residual) if is_near else None
             if joint is not None:
                 shift = system.shift
-                here, last_gap = joint, gap_of(joint.al, joint.lam, rho)
+                current, last_gap = joint, gap_of(joint.al, joint.lam, rho)
                 continue
-            at, n_halvings = _search(problem, here, rho, system.step())
+            at, n_halvings = _search(problem, current, rho, system.step())
             shift = system.shift
-            n_stalled = n_stalled + 1 if at is here.at else 0
+            n_stalled = n_stalled + 1 if at is current.at else 0
             if n_halvings > 2:  # the model is too bold, as where a hinge is flat
-                shift = max(16 * shift, here.stationarity)
-            here = _point(problem, at, here.lam, rho)
+                shift = max(16 * shift, current.stationarity)
+            current = _point(problem, at, current.lam, rho)
 
     def _rough(
         self, problem: TwiceDifferentiable, theta: FloatArray, tol: float
@@ -201,13 +209,13 @@ def _point(problem: Problem, at: CurvedEvaluation, lam: FloatArray, rho: float) 
 
 
 def _joint_step(
-    problem: TwiceDifferentiable, here: _Point, rho: float, system: NewtonSystem, residual: float
+    problem: TwiceDifferentiable, current: _Point, rho: float, system: NewtonSystem, residual: float
 ) -> _Point | None:
     """Take the Newton step of parameters and multipliers together, if it halves the residual.
 
     Near a solution it squares the error, where renewing the multipliers alone divides it.
     """
-    at, nu, active = here.at, here.al.nu, system.active
+    at, nu, active = current.at, current.al.nu, system.active
     bounds = np.where(nu > 0, problem.upper, problem.lower)
     step = system.joint_step((at.constraints - bounds)[active])
     if step is None:
@@ -219,18 +227,18 @@ def _joint_step(
 
 
 def _search(
-    problem: TwiceDifferentiable, here: _Point, rho: float, direction: FloatArray
+    problem: TwiceDifferentiable, current: _Point, rho: float, direction: FloatArray
 ) -> tuple[CurvedEvaluation, int]:
     """Halve the step until the augmented Lagrangian falls enough; stay if rounding forbids it.
 
     Returns where that ended and the number of halvings.
     """
-    step, rounding = 1.0, _ROUNDING * max(1.0, abs(here.al.value))
-    slope = float(here.gradient @ direction)
+    step, rounding = 1.0, _ROUNDING * max(1.0, abs(current.al.value))
+    slope = float(current.gradient @ direction)
     for n_halvings in range(_HALVINGS):
-        new = problem.evaluate(here.at.theta + step * direction)
-        value = augmented(problem, new, here.lam, rho).value
-        if value <= here.al.value + 1e-4 * step * slope + rounding:
+        new = problem.evaluate(current.at.theta + step * direction)
+        value = augmented(problem, new, current.lam, rho).value
+        if value <= current.al.value + 1e-4 * step * slope + rounding:
             return new, n_halvings
         step *= 0.5
-    return here.at, _HALVINGS
+    return current.at, _HALVINGS
