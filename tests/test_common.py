@@ -76,10 +76,10 @@ def make(estimator_class):
 
 def test_the_readme_lists_what_is_there():
     readme = (Path(__file__).parent.parent / "README.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| *(\w+)", readme, re.M)
-    available = {name for name, status in rows if status == "available"}
+    rows = re.findall(r"^\| (`[^|]*)\|", readme, re.M)
     assert rows, "the README has a table of estimators"
-    assert available == set(DISCOVERED)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(DISCOVERED)
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")

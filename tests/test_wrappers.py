@@ -155,7 +155,7 @@ def decisions_that_limits_change():
     X[:, 3] = rng.integers(0, 2, 600)
     X[:, 0] += 1.5 * X[:, 3]
     y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
-    return classification.FairDecisionClassifier(cv=2, sensitive=3), X, y
+    return classification.FairDecisionClassifier(max_disparity=0.1, cv=2, sensitive=3), X, y
 
 
 @pytest.mark.parametrize(
