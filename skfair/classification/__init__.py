@@ -4,7 +4,6 @@ from skfair.classification.constrained_erm import ConstrainedERMClassifier
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.classification.partial_calibrator import PartialParityCalibrator
 from skfair.classification.partial_parity import PartialParityClassifier
-from skfair.problems.partial.objectives import Objective
 from skfair.problems.partial.ranking import PairLoss
 
 __all__ = [
@@ -13,5 +12,4 @@ __all__ = [
     "PartialParityCalibrator",
     "PartialParityClassifier",
     "PairLoss",
-    "Objective",
 ]

@@ -93,7 +93,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
         For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
         "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
-        :class:`Objective` such as ``PairLoss("logistic", interval=(0.0, 0.2))``.
+        objective such as ``PairLoss("logistic", interval=(0.0, 0.2))``.
     group_aware : bool, default=False
         Whether predictions use the group of a person, by a map for each group, and weights of its
         own (deviations from shared ones) if it has at least 10 rows per feature; ``predict`` then

@@ -13,23 +13,16 @@ from skfair.datasets.fetchers import (
     fetch_compas,
     fetch_german_credit,
 )
-from skfair.datasets.generators_graph import make_fair_sbm, make_random_laplacian
+from skfair.datasets.generators_graph import make_fair_sbm
 from skfair.datasets.generators_loans import make_loans
-from skfair.datasets.generators_points import (
-    make_elliptical,
-    make_grouped_blobs,
-    make_three_groups,
-)
+from skfair.datasets.generators_points import make_grouped_blobs
 from skfair.datasets.generators_ranking import make_ranking_queries
 from skfair.datasets.generators_scores import make_group_scores
 from skfair.datasets.local import load_local
 
 __all__ = [
     "make_grouped_blobs",
-    "make_elliptical",
-    "make_three_groups",
     "make_fair_sbm",
-    "make_random_laplacian",
     "make_loans",
     "make_group_scores",
     "make_ranking_queries",

@@ -110,7 +110,7 @@ def make_fair_sbm(
 
     See Also
     --------
-    make_random_laplacian : A graph without clusters.
+    make_grouped_blobs : Points whose cheapest clusters are the groups.
 
     Notes
     -----
@@ -227,7 +227,7 @@ def make_random_laplacian(
 
     Examples
     --------
-    >>> from skfair.datasets import make_random_laplacian
+    >>> from skfair.datasets.generators_graph import make_random_laplacian
     >>> adjacency, groups = make_random_laplacian(50, random_state=0)
     >>> adjacency.shape
     (50, 50)

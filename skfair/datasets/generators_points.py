@@ -84,8 +84,7 @@ def make_grouped_blobs(
 
     See Also
     --------
-    make_elliptical : Two long clusters whose members are mixed.
-    make_three_groups : Three clusters, three groups.
+    make_fair_sbm : A graph whose true clusters are perfectly balanced.
 
     Notes
     -----
@@ -187,7 +186,7 @@ def make_elliptical(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfair.datasets import make_elliptical
+    >>> from skfair.datasets.generators_points import make_elliptical
     >>> X, labels, groups = make_elliptical(200, random_state=0)
     >>> X.shape
     (200, 2)
@@ -264,7 +263,7 @@ def make_three_groups(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfair.datasets import make_three_groups
+    >>> from skfair.datasets.generators_points import make_three_groups
     >>> X, labels, groups = make_three_groups(random_state=0)
     >>> X.shape
     (577, 2)

@@ -6,9 +6,10 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skfair.classification import Objective, PairLoss, PartialParityClassifier
+from skfair.classification import PairLoss, PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint
 from skfair.metrics import get_scorer, partial_statistical_parity_gap
+from skfair.problems.partial.objectives import Objective
 from tests import naive
 from tests.naive import row_pairs
 

@@ -24,7 +24,8 @@ from skfair import Sensitive
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.affinities import Kernel, Landmark, NeighborGraph, Nystroem, Precomputed, Rbf
 from skfair.cluster.rounding import unit_rows
-from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
+from skfair.datasets import load_local, make_fair_sbm
+from skfair.datasets.generators_graph import make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.papers import DCADMM
 from skfair.problems.cut import checks

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn import config_context
 
-from skfair.datasets import generators_graph, make_fair_sbm, make_random_laplacian
+from skfair.datasets import generators_graph, make_fair_sbm
+from skfair.datasets.generators_graph import make_random_laplacian
 from tests.older import needs_sparse_interface
 
 SMALL = {"n_samples": 240, "n_clusters": 4, "n_groups": 3}

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from skfair.datasets import make_elliptical, make_grouped_blobs, make_three_groups
+from skfair.datasets.generators_points import (
+    make_elliptical,
+    make_grouped_blobs,
+    make_three_groups,
+)
 
 # variant -> group sizes, blob sizes, centres, standard deviation, as the paper has them.
 PAPER = {

@@ -61,7 +61,6 @@ EXEMPT = {
     "skfair.show_versions": "takes nothing",
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
     "skfair.metrics.Report": "made and used by group_report and fairness_report",
-    "skfair.classification.Objective": "abstract; PairLoss is covered",
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
     "skfair.export.to_onnx": "reads fitted models only",
     "skfair.report.Audit": "made and used by audit",

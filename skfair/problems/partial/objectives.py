@@ -90,7 +90,8 @@ class Objective(ABC):
     The mean of the absolute scores that are on the wrong side:
 
     >>> import numpy as np
-    >>> from skfair.classification import Objective, PartialParityClassifier
+    >>> from skfair.classification import PartialParityClassifier
+    >>> from skfair.problems.partial.objectives import Objective
     >>> class Perceptron(Objective):
     ...     def evaluate(self, scores, targets, weights):
     ...         wrong = np.maximum(0.1 - targets * scores, 0.0)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skfair.classification import Objective, PairLoss
+from skfair.classification import PairLoss
+from skfair.problems.partial.objectives import Objective
 from skfair.problems.partial.ranking import PAIR_LOSSES, PairwiseLoss, PartialPairwiseLoss
 from tests.naive import row_pairs
 
