@@ -24,9 +24,9 @@ from skfair.report.audit import Audit, audit_tally
 from skfair.report.checks import Condition, read_condition
 from skfair.report.options import read_options
 from skfair.report.reading import (
-    Given,
+    RawRows,
     TaskName,
-    check_given,
+    check_raw_rows,
     range_of_scores,
     read_rows,
     task_of,
@@ -64,47 +64,49 @@ class Survey(NamedTuple):
     score_range: tuple[float, float]
 
 
-def run_audit(given: argparse.Namespace) -> int:
+def run_audit(options: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds, and 3 if that is open."""
-    conditions = _conditions(given)
-    suffix = "" if given.out is None else Path(given.out).suffix.lower()
-    if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
-        raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
-    if given.out is not None and not Path(given.out).parent.is_dir():
-        raise ValueError(f"There is no folder {str(Path(given.out).parent)!r} for --out.")
-    are_there = given.out is not None and os.path.exists(given.out) and os.path.exists(given.file)
-    if are_there and os.path.samefile(given.out, given.file):
-        raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
-    check_probability(given.confidence, "--confidence")
-    check_number(given.seed, "--seed", 0, 2**32 - 1)
+    conditions = _conditions(options)
+    suffix = "" if options.out is None else Path(options.out).suffix.lower()
+    if (suffix and suffix not in _WRITERS) or (options.out is not None and not suffix):
+        raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
+    if options.out is not None and not Path(options.out).parent.is_dir():
+        raise ValueError(f"There is no folder {str(Path(options.out).parent)!r} for --out.")
+    both_exist = (
+        options.out is not None and os.path.exists(options.out) and os.path.exists(options.file)
+    )
+    if both_exist and os.path.samefile(options.out, options.file):
+        raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
+    check_probability(options.confidence, "--confidence")
+    check_number(options.seed, "--seed", 0, 2**32 - 1)
     for name in ("depth", "min_size", "min_group_size", "block_rows"):
-        check_number(getattr(given, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
-    found = audit_file(given, [one.metric for one in conditions])
-    if given.out is not None:
-        with replacing(given.out) as beside:
-            beside.write_text(_WRITERS[suffix](found), encoding="utf-8")
-    where = "" if given.out is None else f"The report is in {visible(given.out)}.\n"
-    sys.stdout.write(f"{found!r}\n{where}")
-    checks = [found.check(one.text) for one in conditions]
+        check_number(getattr(options, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
+    report = audit_file(options, [condition.metric for condition in conditions])
+    if options.out is not None:
+        with replacing(options.out) as beside:
+            beside.write_text(_WRITERS[suffix](report), encoding="utf-8")
+    where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
+    sys.stdout.write(f"{report!r}\n{where}")
+    checks = [report.check(condition.text) for condition in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
-        if given.annotate:
+        if options.annotate:
             sys.stdout.write(f"{check.annotation()}\n")
     outcomes = {check.outcome for check in checks}
-    if "inconclusive" in outcomes and given.inconclusive is not None:
-        outcomes.add(given.inconclusive)
+    if "inconclusive" in outcomes and options.inconclusive is not None:
+        outcomes.add(options.inconclusive)
         outcomes.remove("inconclusive")
-    return next((EXIT_CODES[one] for one in EXIT_CODES if one in outcomes), 0)
+    return next((EXIT_CODES[outcome] for outcome in EXIT_CODES if outcome in outcomes), 0)
 
 
-def _conditions(given: argparse.Namespace) -> list[Condition]:
+def _conditions(options: argparse.Namespace) -> list[Condition]:
     """Read what must not hold."""
-    texts = list(given.fail_if)
+    texts = list(options.fail_if)
     for name, metric, sign in (
         ("min_ratio", "demographic_parity_ratio", "<"),
         ("max_disparity", "demographic_parity_difference", ">"),
     ):
-        limit = getattr(given, name)
+        limit = getattr(options, name)
         if limit is not None:
             check_number(limit, "--" + name.replace("_", "-"), 0, 1)
             texts.append(f"{metric} {sign} {limit!r}")
@@ -114,9 +116,9 @@ def _conditions(given: argparse.Namespace) -> list[Condition]:
         raise ValueError(f"--fail-if: {error}") from error
 
 
-def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
+def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
-    table = _table(given)
+    table = _table(arguments)
     table.check()
     if (table.columns.prediction is None) and (table.columns.score is None):
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
@@ -125,34 +127,36 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
         table = table._replace(labels_are_text=True)
         survey = _survey(table)
     assert survey is not None
-    task = _task(survey, given.task, given.positive)
-    threshold, median = given.threshold, None
+    task = _task(survey, arguments.task, arguments.positive)
+    threshold, median = arguments.threshold, None
     has_scores = table.columns.score is not None and table.columns.prediction is None
-    if given.preset == "ll144" and has_scores and threshold is None:
+    if arguments.preset == "ll144" and has_scores and threshold is None:
         threshold = median = _median_score(table)
     tallies = [_tally(table, block, task, survey, threshold) for block in table.blocks()]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
     tally = merge_tallies(tallies, order)
-    asked = _names(given.metrics) if given.metrics else None
+    asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
         usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     options = read_options(
         asked,
-        given.confidence,
-        given.depth,
-        given.min_size,
+        arguments.confidence,
+        arguments.depth,
+        arguments.min_size,
         500,
-        given.seed,
-        preset=given.preset,
-        reference=_reference(given.reference, table.columns.groups),
+        arguments.seed,
+        preset=arguments.preset,
+        reference=_reference(arguments.reference, table.columns.groups),
         median=median,
-        unknown=_unknown(given.unknown, given.missing),
-        min_group_size=given.min_group_size,
+        unknown=_unknown(arguments.unknown, arguments.missing),
+        min_group_size=arguments.min_group_size,
     )
-    return audit_tally(tally, task, options, given.title or f"Fairness audit of {table.path.name}")
+    return audit_tally(
+        tally, task, options, arguments.title or f"Fairness audit of {table.path.name}"
+    )
 
 
 def _median_score(table: Table) -> float:
@@ -167,8 +171,8 @@ def _reference(text: str | None, groups: list[str]) -> str | dict[str, str] | No
     """Read ``male``, or ``sex=male,race=White``."""
     if text is None:
         return None
-    parts = [one.partition("=") for one in _names(text)]
-    if not all(is_there and name.strip() in groups for name, is_there, _ in parts):
+    parts = [part.partition("=") for part in _names(text)]
+    if not all(has_level and name.strip() in groups for name, has_level, _ in parts):
         return text
     return {name.strip(): level.strip() for name, _, level in parts}
 
@@ -178,17 +182,25 @@ def _unknown(text: str | None, missing: str | None) -> list[str]:
     return [*_names(text or ""), *([] if missing is None else [missing])]
 
 
-def _table(given: argparse.Namespace) -> Table:
+def _table(options: argparse.Namespace) -> Table:
     """Return the file with its columns as they were asked for."""
-    groups, within = _names(given.groups), _names(given.within or "")
+    groups, within = _names(options.groups), _names(options.within or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
     columns = Columns(
-        given.target, given.prediction, given.score, given.before, given.weight, groups, within
+        options.target,
+        options.prediction,
+        options.score,
+        options.before,
+        options.weight,
+        groups,
+        within,
     )
-    bins = read_bins(given.bins)
-    rows = given.block_rows
-    return Table(Path(given.file), columns, bins, given.missing, rows, encoding=given.encoding)
+    bins = read_bins(options.bins)
+    rows = options.block_rows
+    return Table(
+        Path(options.file), columns, bins, options.missing, rows, encoding=options.encoding
+    )
 
 
 def _names(text: str) -> list[str]:
@@ -245,8 +257,8 @@ def _survey(table: Table) -> Survey | None:
         raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
-    for name, found in groups.items():
-        warn_spelling(sorted(found), name)
+    for name, levels_of_groups in groups.items():
+        warn_spelling(sorted(levels_of_groups), name)
     return Survey(levels, fractions, range_of_scores((low, high)))
 
 
@@ -271,16 +283,18 @@ def _task(survey: Survey, name: TaskName, positive: str) -> Task:
     if not survey.levels:
         return task_of_scores(name)
     nothing = np.zeros(0, np.int64)
-    found = {one: Factorized(nothing, list(of_one)) for one, of_one in survey.levels.items()}
-    every = {level for of_one in survey.levels.values() for level in of_one}
-    pos_label = next((one for one in every if _is_same(one, positive)), positive)
+    factorized = {
+        argument: Factorized(nothing, list(seen)) for argument, seen in survey.levels.items()
+    }
+    every = {level for seen in survey.levels.values() for level in seen}
+    pos_label = next((level for level in every if _is_same(level, positive)), positive)
     if len(every) <= 2 and pos_label not in every and name != "classes":
         raise ValueError(
             f"The labels are {listed(sorted(map(str, every)))}; say with --positive LABEL which of "
             "them counts as positive."
         )
     try:
-        return task_of(found, name, pos_label)
+        return task_of(factorized, name, pos_label)
     except ValueError as error:
         raise ValueError(str(error).replace("task=", "--task ")) from error
 
@@ -300,7 +314,7 @@ def _tally(
 ) -> Tally:
     """Sum up a block of rows."""
     columns = table.columns
-    given = Given(
+    raw = RawRows(
         *(
             None if name is None else block[name]
             for name in (
@@ -312,7 +326,7 @@ def _tally(
             )
         )
     )
-    check_given(given, None, None, threshold)
-    rows = read_rows(given, task, threshold, are_all=False)
+    check_raw_rows(raw, None, None, threshold)
+    rows = read_rows(raw, task, threshold, are_all=False)
     within = block[columns.within] if columns.within else None
     return tally_rows(rows, task, block[columns.groups], within, survey.score_range)

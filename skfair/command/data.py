@@ -22,7 +22,7 @@ def run_data(name: str | None, out: str | None) -> int:
     local = local_datasets() if os.environ.get("SKFAIR_DATA") else []
     if name is None:
         lines = [f"{_SIMULATED}: simulated loan applications ({_N_ROWS} rows)"]
-        lines += [f"{one}: in the folder SKFAIR_DATA" for one in local]
+        lines += [f"{local_name}: in the folder SKFAIR_DATA" for local_name in local]
         if not local:
             lines.append("Set SKFAIR_DATA to a folder with datasets.json to see your own.")
         sys.stdout.write("\n".join(lines) + "\n")
@@ -36,8 +36,8 @@ def run_data(name: str | None, out: str | None) -> int:
     if Path(out).suffix not in (".csv", ".parquet"):
         raise ValueError(f"--out must end in .csv or .parquet, got {out!r}.")
     _spare_input(out)
-    found = make_loans(_N_ROWS, random_state=0) if name == _SIMULATED else load_local(name)
-    frame = _table(found)
+    dataset = make_loans(_N_ROWS, random_state=0) if name == _SIMULATED else load_local(name)
+    frame = _table(dataset)
     with replacing(out) as beside:
         write = frame.to_parquet if beside.suffix == ".parquet" else frame.to_csv
         write(beside, index=False)
@@ -53,13 +53,13 @@ def _spare_input(out: str) -> None:
         raise ValueError(f"--out {out!r} is a file of the folder SKFAIR_DATA. Name another one.")
 
 
-def _table(found: Any) -> pd.DataFrame:
+def _table(dataset: Any) -> pd.DataFrame:
     """Put features, target and groups of a data set side by side, each column once."""
-    data = pd.DataFrame(found.data).reset_index(drop=True)
-    groups = pd.DataFrame(found.sensitive_features).reset_index(drop=True)
+    data = pd.DataFrame(dataset.data).reset_index(drop=True)
+    groups = pd.DataFrame(dataset.sensitive_features).reset_index(drop=True)
     new = groups[[name for name in groups.columns if name not in data.columns]]
     table = pd.concat([data, new], axis=1)
-    target = found.target
+    target = dataset.target
     if target is None:
         return table
     target = pd.Series(target, name="target").reset_index(drop=True)

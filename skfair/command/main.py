@@ -42,16 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, default=None
         What stands behind ``python -m skfair``; None reads the command line.
     """
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
         if sys.stdout is None:  # as after ">&-" in a shell
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
-        return int(given.run(given))
+        return int(options.run(options))
     except Exception as error:  # 1, with which Python ends, says that a condition holds
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
         if sys.stderr is not None:
-            sys.stderr.write(f"skfair {given.command}: {visible(' '.join(text.split()))}\n")
+            sys.stderr.write(f"skfair {options.command}: {visible(' '.join(text.split()))}\n")
         return 2
 
 
@@ -69,21 +69,21 @@ def end_with_the_pipe() -> None:
 
 # Each command imports what it needs only when it runs: "warm" must name the folder of the cache
 # before numba is imported.
-def _audit(given: argparse.Namespace) -> int:
+def _audit(options: argparse.Namespace) -> int:
     from skfair.command.audit import run_audit
 
-    return run_audit(given)
+    return run_audit(options)
 
 
-def _data(given: argparse.Namespace) -> int:
+def _data(options: argparse.Namespace) -> int:
     from skfair.command.data import run_data
 
-    return run_data(given.name, given.out)
+    return run_data(options.name, options.out)
 
 
-def _warm(given: argparse.Namespace) -> int:
-    if given.folder is not None:
-        os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(given.folder)
+def _warm(options: argparse.Namespace) -> int:
+    if options.folder is not None:
+        os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(options.folder)
     from skfair.command.warm import run_warm
 
     return run_warm()

@@ -284,15 +284,17 @@ class Table(NamedTuple):
             bad = values[numbers.isna() & values.notna()].iloc[0]
             raise ValueError(f"Column {name!r} has {bad!r}, which is no number, so it has no bins.")
         edges = [-np.inf, *self.bins[name], np.inf]
-        found = pd.cut(numbers, edges, right=False, labels=self.levels(name)).astype(object)
-        return found.where(values.notna(), self.missing)
+        groups = pd.cut(numbers, edges, right=False, labels=self.levels(name)).astype(object)
+        return groups.where(values.notna(), self.missing)
 
 
 def _few(known: list[str], unknown: list[str]) -> str:
     """Return names of columns: all, or of very many the most similar ones and the first."""
     if len(known) <= _MOST_NAMES:
         return ", ".join(map(repr, known))
-    near = [one for name in unknown for one in get_close_matches(name, known[:10_000], 3)]
+    near = [
+        known_name for name in unknown for known_name in get_close_matches(name, known[:10_000], 3)
+    ]
     some = list(dict.fromkeys([*near, *known[:_MOST_NAMES]]))[:_MOST_NAMES]
     return f"{', '.join(map(repr, some))} and {len(known) - len(some):,} more"
 
@@ -302,7 +304,9 @@ def check_levels(name: str, levels: set[str]) -> None:
     if len(levels) > MAX_NUMERIC_LEVELS:
         numbers = pd.to_numeric(pd.Series(sorted(levels)), errors="coerce")
         if numbers.notna().all():
-            edges = ",".join(f"{one:.4g}" for one in np.unique(numbers.quantile([0.25, 0.5, 0.75])))
+            edges = ",".join(
+                f"{edge:.4g}" for edge in np.unique(numbers.quantile([0.25, 0.5, 0.75]))
+            )
             raise ValueError(
                 f"Column {name!r} has more than {MAX_NUMERIC_LEVELS} different numbers, so it is "
                 f"no group. Make bins of it, for example --bins {quote(f'{name}={edges}')}."
@@ -314,19 +318,19 @@ def check_levels(name: str, levels: set[str]) -> None:
         )
 
 
-def read_bins(given: list[str]) -> dict[str, list[float]]:
+def read_bins(texts: list[str]) -> dict[str, list[float]]:
     """Read ``age=25,45,65``, or with decimal commas ``age=25,5;45,5;65``."""
     bins = {}
-    for one in given:
-        name, is_there, edges = one.partition("=")
+    for text in texts:
+        name, has_edges, edges = text.partition("=")
         try:
             parts = edges.replace(",", ".").split(";") if ";" in edges else edges.split(",")
             numbers = [float(edge) for edge in parts if edge or ";" not in edges]
         except ValueError:
             numbers = []
         is_rising = bool(np.isfinite(numbers).all()) and numbers == sorted(set(numbers))
-        if not is_there or not numbers or not is_rising:
-            raise ValueError(f"--bins must be COLUMN=EDGE,EDGE with rising numbers, got {one!r}.")
+        if not has_edges or not numbers or not is_rising:
+            raise ValueError(f"--bins must be COLUMN=EDGE,EDGE with rising numbers, got {text!r}.")
         bins[name.strip()] = numbers
     return bins
 

@@ -72,11 +72,11 @@ def run_warm() -> int:
 @contextmanager
 def _only_the_user_writes() -> Iterator[None]:
     """Give new folders 0755 and new files 0644: others may use compiled code, not change it."""
-    given = os.umask(0o022)
+    mask = os.umask(0o022)
     try:
         yield
     finally:
-        os.umask(given)
+        os.umask(mask)
 
 
 def _make_safe(folder: Path) -> None:
@@ -114,7 +114,7 @@ def entry_kernels() -> set[str]:
     """
     names: set[str] = set()
     for kernels in _kernels():
-        called = {name for one in kernels.values() for name in one.py_func.__code__.co_names}
+        called = {name for kernel in kernels.values() for name in kernel.py_func.__code__.co_names}
         names |= {name for name in kernels if name.split(".")[1] not in called}
     return names
 
@@ -123,7 +123,11 @@ def _kernels() -> Iterator[dict[str, Any]]:
     """Yield the kernels of each file by name."""
     for module in _kernel_modules():
         file = module.__name__.rsplit(".", 1)[1]
-        yield {f"{file}.{k}": one for k, one in vars(module).items() if hasattr(one, "py_func")}
+        yield {
+            f"{file}.{k}": kernel
+            for k, kernel in vars(module).items()
+            if hasattr(kernel, "py_func")
+        }
 
 
 def _kernel_modules() -> Iterator[ModuleType]:
@@ -139,25 +143,25 @@ def _classes(rows: FloatArray) -> IntArray:
 
 def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit linear models and a network by every solver, on dense and on sparse rows."""
-    y, given = _classes(rows), {"sensitive_features": groups}
+    y, metadata = _classes(rows), {"sensitive_features": groups}
     for solver in SOLVERS:
         model = ConstrainedERMClassifier(solver=solver, max_iter=3, random_state=0)
-        model.fit(rows, y, **given)
+        model.fit(rows, y, **metadata)
     for constraint in ("equalized_odds", "predictive_parity"):
-        ConstrainedERMClassifier(constraint, max_iter=3).fit(rows, y, **given)
+        ConstrainedERMClassifier(constraint, max_iter=3).fit(rows, y, **metadata)
     for solver in ("al_newton", "al_lbfgs", "alm"):
         model = ConstrainedERMClassifier(solver=solver, max_iter=3, random_state=0)
         for dtype in (np.float64, np.float32):
-            model.fit(sparse.csr_array(rows.astype(dtype)), y, **given)
+            model.fit(sparse.csr_array(rows.astype(dtype)), y, **metadata)
     ConstrainedERMClassifier("equal_opportunity", max_iter=3).fit(
-        rows.astype(np.float32), y, **given
+        rows.astype(np.float32), y, **metadata
     )
     network = ConstrainedERMClassifier(model=(4,), max_iter=3, random_state=0)
     for X in (rows, sparse.csr_array(rows)):
-        network.fit(X, y, **given)
+        network.fit(X, y, **metadata)
         many_groups = np.arange(_N_ROWS) % 40
         ConstrainedERMClassifier(max_iter=3).fit(X, y, sensitive_features=many_groups)
-    ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **given)
+    ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **metadata)
 
 
 def _decide(rows: FloatArray, groups: NDArray[Any]) -> None:
@@ -181,7 +185,7 @@ def _decide(rows: FloatArray, groups: NDArray[Any]) -> None:
 
 def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit under constraints on percentile intervals."""
-    y, given = _classes(rows), {"sensitive_features": groups}
+    y, metadata = _classes(rows), {"sensitive_features": groups}
     for constraint in PARTIAL_RULES:
         for aware in (False, True):
             model = PartialParityClassifier(
@@ -189,21 +193,21 @@ def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
             )
             _fit_if_it_can(model, rows, y, groups)
     for solver in DC_SOLVERS:
-        PartialParityClassifier(solver=solver, max_iter=3).fit(rows, y, **given)
-    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1)).fit(rows, y, **given)
-    calibrator.predict(rows, **given)
+        PartialParityClassifier(solver=solver, max_iter=3).fit(rows, y, **metadata)
+    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1)).fit(rows, y, **metadata)
+    calibrator.predict(rows, **metadata)
 
 
 def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Cluster by every solver but swaps, with and without a bound on the balance."""
-    given: dict[str, Any] = {"sensitive_features": groups}
+    metadata: dict[str, Any] = {"sensitive_features": groups}
     for solver in CLUSTERING_SOLVERS:
         if solver != "swap":
             _cluster_by(solver, rows, groups)
-    model = FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **given)
-    model.assign(rows, **given)
-    model.predict(rows, **given)
-    ParetoFairKMeans(3, balances=3, **_USUAL).fit(rows, **given)
+    model = FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **metadata)
+    model.assign(rows, **metadata)
+    model.predict(rows, **metadata)
+    ParetoFairKMeans(3, balances=3, **_USUAL).fit(rows, **metadata)
 
 
 def _swap(rows: FloatArray, groups: NDArray[Any]) -> None:
@@ -255,10 +259,10 @@ def _many(rows: FloatArray, groups: NDArray[Any]) -> None:
     draw = np.random.RandomState(2)
     chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
     many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
-    y, given = _classes(rows)[chosen], {"sensitive_features": groups[chosen]}
+    y, metadata = _classes(rows)[chosen], {"sensitive_features": groups[chosen]}
     for constraint in ("demographic_parity", "equalized_odds"):
-        ConstrainedERMClassifier(constraint, 0.01, max_iter=30).fit(many, y, **given)
-    FairKMeans(3, min_balance=0.9, **_USUAL).fit(many, **given)
+        ConstrainedERMClassifier(constraint, 0.01, max_iter=30).fit(many, y, **metadata)
+    FairKMeans(3, min_balance=0.9, **_USUAL).fit(many, **metadata)
     y, codes = np.resize(y, 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 

@@ -28,9 +28,9 @@ from skfair.report.paths import (
     with_limits,
 )
 from skfair.report.reading import (
-    Given,
+    RawRows,
     TaskName,
-    check_given,
+    check_raw_rows,
     find_task,
     range_of_scores,
     read_rows,
@@ -155,17 +155,17 @@ class Audit(ShownAudit):
         check_alignment(sensitive_features, like)
         check_alignment(options.get("conditional_on"), like, CONTROL)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
-        given = {"y_pred": get_response(model, X, "predict", **groups)}
+        responses = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
-            given["before"] = get_response(before, X, "predict", **groups)
+            responses["before"] = get_response(before, X, "predict", **groups)
         has_scores = any(hasattr(model, name) for name in SCORE_METHODS[::-1])
         if is_binary and has_scores:
             methods = [name for name in SCORE_METHODS[::-1] if hasattr(model, name)]
-            given["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
+            responses["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
         if is_regressor(model):
             options = {"task": "numbers", **options}
-        found = audit(y, **given, **groups, pos_label=pos_label, **options)
-        return cls(**found.fields())
+        audited = audit(y, **responses, **groups, pos_label=pos_label, **options)
+        return cls(**audited.fields())
 
     @classmethod
     def from_path(
@@ -198,7 +198,7 @@ class Audit(ShownAudit):
         """
         models = list(path.estimators)
         check_number(selected, "selected", -len(models), len(models) - 1, Integral)
-        found = cls.from_estimator(
+        audited = cls.from_estimator(
             models[selected],
             X,
             y,
@@ -219,7 +219,7 @@ class Audit(ShownAudit):
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
             _positive_class(models[0], options.get("pos_label")),
         )
-        return cls(**{**found.fields(), "path": with_limits(steps, path)})
+        return cls(**{**audited.fields(), "path": with_limits(steps, path)})
 
     @classmethod
     def from_front(
@@ -249,10 +249,10 @@ class Audit(ShownAudit):
         labels = named_clusters(front)
         place = front.knee_ if selected is None else selected
         check_number(place, "selected", -len(labels), len(labels) - 1, Integral)
-        given: dict[str, Any] = {"sensitive_features": sensitive_features, **options}
-        found = audit(None, labels[place], before=labels[0], task="classes", **given)
+        arguments: dict[str, Any] = {"sensitive_features": sensitive_features, **options}
+        audited = audit(None, labels[place], before=labels[0], task="classes", **arguments)
         steps = steps_of_front(front, sensitive_features, options.get("sample_weight"))
-        return cls(**{**found.fields(), "path": steps})
+        return cls(**{**audited.fields(), "path": steps})
 
 
 def audit(
@@ -375,24 +375,24 @@ def audit(
         unknown=unknown,
         min_group_size=min_group_size,
     )
-    given = Given(y_true, y_pred, y_score, before, sample_weight)
+    raw = RawRows(y_true, y_pred, y_score, before, sample_weight)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
-    check_given(given, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
+    check_raw_rows(raw, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
     if is_scoring:
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
-    like = check_aligned(**given.named())
-    found = find_task(given, task, pos_label)
-    rows = read_rows(given, found, threshold)
+    like = check_aligned(**raw.named())
+    read_task = find_task(raw, task, pos_label)
+    rows = read_rows(raw, read_task, threshold)
     tally = tally_rows(
         rows,
-        found,
+        read_task,
         sensitive_features,
         conditional_on,
         range_of_scores(rows.score, rows.weights),
         like=like,
     )
-    return audit_tally(tally, found, options, title)
+    return audit_tally(tally, read_task, options, title)
 
 
 def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit:
@@ -400,7 +400,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     views = views_of(tally)
     scores = score_report(tally, views, task, options.confidence)
     parts = [rates_table(tally, views, options.confidence), scores.rates]
-    rates = pd.concat([one for one in parts if len(one)], ignore_index=True)
+    rates = pd.concat([part for part in parts if len(part)], ignore_index=True)
     gaps = find_gaps(tally, views, task, options)
     search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     return Audit(

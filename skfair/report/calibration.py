@@ -30,7 +30,7 @@ class ScoreTables:
     ) -> None:
         self.per_weight = per_weight[:, None]
         self.edges = bins.edges
-        self.weight, self.target, self.score = (np.asarray(one.toarray()) for one in bins[1:])
+        self.weight, self.target, self.score = (np.asarray(sums.toarray()) for sums in bins[1:])
         self.is_share = is_share
 
     def calibration(self, names: list[str], confidence: float) -> pd.DataFrame:
@@ -40,7 +40,7 @@ class ScoreTables:
         bin_of = np.minimum((share * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1)
         _, bin_of = np.unique(bin_of, return_inverse=True)
         weight, target, score = (
-            _merged(one, bin_of) for one in (self.weight, self.target, self.score)
+            _merged(sums, bin_of) for sums in (self.weight, self.target, self.score)
         )
         records = []
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -113,16 +113,16 @@ class Check(NamedTuple):
 
 def read_condition(text: str) -> Condition:
     """Read ``sex: demographic_parity_difference > 0.1``; the decimal mark may be a comma."""
-    found = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+    match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     try:
-        limit = float(found["limit"].replace(",", ".")) if found else np.nan
+        limit = float(match["limit"].replace(",", ".")) if match else np.nan
     except ValueError:
         limit = np.nan
-    if found is None or not np.isfinite(limit):
+    if match is None or not np.isfinite(limit):
         raise ValueError(
             f"A condition must look like 'demographic_parity_difference > 0.1', got {text!r}."
         )
-    return Condition(text.strip(), found["view"], found["metric"], _SIGNS[found["sign"]], limit)
+    return Condition(text.strip(), match["view"], match["metric"], _SIGNS[match["sign"]], limit)
 
 
 def check_condition(
@@ -142,7 +142,7 @@ def check_condition(
         raise ValueError(f"{condition.text!r}: the metric is undefined for these groups.")
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     sign = 1 if rows["is_ratio"].all() else -1
-    return min(decided, key=lambda one: (order[one.outcome], sign * one.value))
+    return min(decided, key=lambda row: (order[row.outcome], sign * row.value))
 
 
 def _wider(confidence: float, n_views: int) -> float:

@@ -141,16 +141,16 @@ def measure_gaps(
         if not (name == _MISSES and _HITS in names_of_measures)
     }
     if _MISSES in names_of_measures and _HITS in names_of_measures:
-        drawn[_MISSES] = _Drawn(*(1 - one for one in drawn[_HITS]))
-    found = {}
+        drawn[_MISSES] = _Drawn(*(1 - shares for shares in drawn[_HITS]))
+    measured = {}
     for gap in gaps:
         means = [moments[name].means[None] for name in gap.measures]
         own = [drawn[name] for name in gap.measures]
         # Both say whether the same means differ, so a ratio has the verdict of the difference.
         tested = gap._replace(comparison=differences) if gap.is_ratio else gap
         chance = _by_chance(tested, means, own, groups.pairs, 1 - confidence)
-        found[gap.name] = _measured(gap, moments, own, groups, names, confidence, chance)
-    return found
+        measured[gap.name] = _measured(gap, moments, own, groups, names, confidence, chance)
+    return measured
 
 
 def _by_chance(
@@ -162,7 +162,9 @@ def _by_chance(
 ) -> _Chance:
     """Compare each pair with the most extreme pair of simulations of equal means."""
     values = gap.of_pairs(means, pairs)[0]
-    simulated = np.nan_to_num(gap.of_pairs([one.around_overall for one in drawn], pairs))
+    simulated = np.nan_to_num(
+        gap.of_pairs([moments_drawn.around_overall for moments_drawn in drawn], pairs)
+    )
     n_draws = len(simulated)
     spread = np.sqrt((simulated**2).mean(axis=0))
     unit = np.where(spread > 0, spread, 1.0)
@@ -175,19 +177,19 @@ def _by_chance(
 
 
 def _drawn(
-    one: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
+    moments: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
 ) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
-    overall = one.with_sums(map(groups.block_sums, one[:4]))
-    centre = one.smoothed_means
-    if one.is_share:
+    overall = moments.with_sums(map(groups.block_sums, moments[:4]))
+    centre = moments.smoothed_means
+    if moments.is_share:
         variances = centre * (1 - centre)
     else:  # of a single row none is known, which is not one of 0: that of all rows is taken
-        variances = np.where(np.isnan(one.variances), overall.variances, one.variances)
+        variances = np.where(np.isnan(moments.variances), overall.variances, moments.variances)
     return _Drawn(
         centre,
-        one.drawn(rng, n_draws, centre, variances),
-        one.drawn(rng, n_draws, overall.means, overall.variances),
+        moments.drawn(rng, n_draws, centre, variances),
+        moments.drawn(rng, n_draws, overall.means, overall.variances),
     )
 
 
@@ -206,12 +208,12 @@ def _measured(
     value = float(gap.worst(means, pairs)[0])
     of_gap = [moments[name] for name in gap.measures]
     low, high = _interval(gap, value, of_gap, own, pairs, confidence)
-    if all(one.is_share for one in of_gap):
+    if all(measure.is_share for measure in of_gap):
         unlike = np.ones((len(means), 1, 1))
         high = min(high, max(1.0, float(gap.comparison(unlike, 0 * unlike).max())))
     level = 1 - confidence
     low, high = _agreeing(gap, value, (low, high), np.stack(means)[:, 0], pairs, chance, level)
-    simulated = gap.worst([one.around_overall for one in own], pairs)
+    simulated = gap.worst([moments_drawn.around_overall for moments_drawn in own], pairs)
     simulated = simulated[np.isfinite(simulated)]
     mean = simulated.mean() if simulated.size else np.nan
     values = gap.of_pairs(means, pairs)[0]
@@ -271,11 +273,11 @@ def _agreeing(
     if (high < 1.0) if gap.is_ratio else (low > 0.0):
         return low, high
     tested = gap._replace(comparison=differences) if gap.is_ratio else gap
-    values = tested.of_pairs([one[None] for one in means], pairs)[0]
+    values = tested.of_pairs([measure_means[None] for measure_means in means], pairs)[0]
     surplus = np.where(chance.p_values <= level + _ROUNDING, values - chance.noise, -np.inf)
     if not gap.is_ratio:
         return min(float(np.nanmax(surplus)), value), high
-    sides = np.stack([means[:, one] for one in pairs])
+    sides = np.stack([means[:, sides_of_pair] for sides_of_pair in pairs])
     larger = np.concatenate(sides.max(axis=0))
     return low, max(float(np.nanmin(1 - surplus / larger)), value)
 
@@ -294,28 +296,30 @@ def _interval(
     is the error of the logarithm. How many of its standard deviations the intervals of all pairs
     must have to hold together is simulated.
     """
-    centres = [one.centre[None] for one in drawn]
-    errors = [one.around_centre - one.centre for one in drawn]
+    centres = [measure.centre[None] for measure in drawn]
+    errors = [measure.around_centre - measure.centre for measure in drawn]
     if gap.is_ratio:
         with np.errstate(invalid="ignore", divide="ignore"):
-            errors = [error / one.centre for error, one in zip(errors, drawn, strict=True)]
+            errors = [error / measure.centre for error, measure in zip(errors, drawn, strict=True)]
             at = -np.log(gap.of_pairs(centres, pairs)[0])
         of_pairs = Gap(gap.name, differences, gap.measures).of_pairs(errors, pairs)
     else:
         at = gap.of_pairs(centres, pairs)[0]
         of_pairs = gap.of_pairs(errors, pairs)
-    is_there = np.isfinite(at) & np.isfinite(of_pairs).all(axis=0)
-    if not is_there.any():
+    is_finite = np.isfinite(at) & np.isfinite(of_pairs).all(axis=0)
+    if not is_finite.any():
         return np.nan, np.nan
-    at, of_pairs = at[is_there], of_pairs[:, is_there]
+    at, of_pairs = at[is_finite], of_pairs[:, is_finite]
     spread = np.sqrt((of_pairs**2).mean(axis=0))
     scaled = of_pairs / np.where(spread > 0, spread, 1.0)
     n_errors = float(stats.norm.ppf(0.5 + confidence / 2))
     if at.size > 1:
         n_errors = max(n_errors, float(np.quantile(scaled.max(axis=1), confidence)))
-    if gap.comparison is not totals and all(one.is_share for one in moments):
-        of_measures = [_ends_of_shares(one, pairs, n_errors, gap.is_ratio) for one in moments]
-        lows, highs = (np.concatenate(ends)[is_there] for ends in zip(*of_measures, strict=True))
+    if gap.comparison is not totals and all(measure.is_share for measure in moments):
+        of_measures = [
+            _ends_of_shares(measure, pairs, n_errors, gap.is_ratio) for measure in moments
+        ]
+        lows, highs = (np.concatenate(ends)[is_finite] for ends in zip(*of_measures, strict=True))
         low, high = float(np.maximum(lows, 0.0).max()), float(highs.max())
     else:
         margin = n_errors * spread

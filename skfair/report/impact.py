@@ -52,8 +52,8 @@ def _check_measures(tally: Tally, preset: str) -> None:
             "as y_pred, or y_score with threshold."
         )
     of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
-    is_one_each = np.array_equal(of_all.weight, tally.n_rows)
-    if not (is_one_each and np.array_equal(of_all.squares, tally.n_rows)):
+    is_unweighted = np.array_equal(of_all.weight, tally.n_rows)
+    if not (is_unweighted and np.array_equal(of_all.squares, tally.n_rows)):
         raise ValueError(f"preset={preset!r} counts people. Leave out sample_weight.")
 
 
@@ -125,23 +125,25 @@ def _within_strata(
     joint = strata.codes[0] * shape[1] + view.codes
     of_cells = tally.moments["selection_rate"].total, tally.n_rows
     selected, n_rows = (
-        np.bincount(joint, one, shape[0] * shape[1]).reshape(shape) for one in of_cells
+        np.bincount(joint, weights, shape[0] * shape[1]).reshape(shape) for weights in of_cells
     )
-    found = [
+    tables = [
         mantel_haenszel(
-            Counts(selected[:, one], n_rows[:, one], selected[:, against], n_rows[:, against])
+            Counts(selected[:, place], n_rows[:, place], selected[:, against], n_rows[:, against])
         )
-        for one in places
+        for place in places
     ]
     return {
-        "strata_odds_ratio": [one.odds_ratio for one in found],
-        "strata_p_value": [one.p_value for one in found],
+        "strata_odds_ratio": [table.odds_ratio for table in tables],
+        "strata_p_value": [table.p_value for table in tables],
     }
 
 
 def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None) -> None:
     """Add mean scores or prices, and how many standard deviations they are from the reference."""
-    name = next((one for one in ("mean_score", "mean_prediction") if one in tally.moments), None)
+    name = next(
+        (measure for measure in ("mean_score", "mean_prediction") if measure in tally.moments), None
+    )
     if name is None:
         return
     cells = tally.moments[name]

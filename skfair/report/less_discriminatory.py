@@ -125,7 +125,7 @@ class Alternatives:
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
         what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
-        found = [
+        sentences = [
             f"The baseline is {base.candidate}: {what}, accuracy {100 * base.accuracy:.1f}%, on "
             f"{self.n_rows:,} rows."
         ]
@@ -135,11 +135,11 @@ class Alternatives:
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
             return [
-                *found,
+                *sentences,
                 f"{nobody} less disparity with an accuracy "
                 f"at most {100 * self.max_loss:g} points lower ({n_within} are within the loss).",
             ]
-        found.append(
+        sentences.append(
             f"{plural(len(rows) - 1, 'other candidate')}, of which {n_within} with an accuracy at "
             f"most {100 * self.max_loss:g} points lower; {best.candidate} has the smallest "
             f"disparity among these: {100 * best.disparity:.1f} points, accuracy "
@@ -153,16 +153,16 @@ class Alternatives:
             )
         ]
         verdict = "shown" if best.is_shown else "not shown"
-        found.append(
+        sentences.append(
             f"The disparity changes by {ends[0]}, the accuracy by {ends[1]}. That it is less, "
             f"within the loss, is {verdict} at {100 * self.confidence:g}% confidence."
         )
         if np.isfinite(best.certified):
-            found.append(
+            sentences.append(
                 f"In the population its disparity is at most {100 * best.certified:.1f} points "
                 f"({100 * self.confidence:g}% confidence, all candidates together)."
             )
-        return found
+        return sentences
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw disparity over accuracy, each candidate with its intervals.
@@ -211,7 +211,7 @@ class Alternatives:
     def _rendered(self, template: str) -> str:
         return render_template(
             template,
-            found=self,
+            result=self,
             rows=list(self.table.itertuples()),
             picture=_picture(self),
             has_certificate=bool(self.table["certified"].notna().any()),
@@ -323,7 +323,9 @@ def alternatives(
     ]
     groups = encode_groups(sensitive_features, n_samples=len(labels))
     people = count_people(
-        labels == positive, [one == positive for one in predictions], groups.codes[0]
+        labels == positive,
+        [labels_of_model == positive for labels_of_model in predictions],
+        groups.codes[0],
     )
     draws = resampled(people, metric, n_bootstrap, check_random_state(random_state))
     table = changes_table(names, people, metric, draws, before is not None, confidence, max_loss)
@@ -331,18 +333,18 @@ def alternatives(
         level = 1 - (1 - confidence) / len(models)
         table["certified"] = [
             disparity_upper_bound(
-                metric.removesuffix("_difference"), labels, one, confidence=level,
+                metric.removesuffix("_difference"), labels, predicted, confidence=level,
                 sensitive_features=sensitive_features, pos_label=positive,
             )
-            for one in predictions
+            for predicted in predictions
         ]  # fmt: skip
     baseline = int(table.attrs.pop("baseline"))
     within = table["disparity"].where(table["is_within_loss"])
     selected = int(np.nanargmin(within))
     if table["disparity"][selected] > table["disparity"][baseline] - DUST:
         selected = baseline
-    given = (metric, float(max_loss), confidence, len(labels), title)
-    return Alternatives(table, models, baseline, selected, *given)
+    results = (metric, float(max_loss), confidence, len(labels), title)
+    return Alternatives(table, models, baseline, selected, *results)
 
 
 def _read_candidates(
@@ -356,8 +358,14 @@ def _read_candidates(
                 "rows on which its candidates are fitted again."
             )
         params = candidates.cv_results_["params"]
-        names = [", ".join(f"{name}={value}" for name, value in one.items()) for one in params]
-        models = [clone(candidates.estimator).set_params(**_cloned(one)) for one in params]
+        names = [
+            ", ".join(f"{name}={value}" for name, value in values_of_model.items())
+            for values_of_model in params
+        ]
+        models = [
+            clone(candidates.estimator).set_params(**_cloned(values_of_model))
+            for values_of_model in params
+        ]
         return names, [model.fit(**training) for model in models]
     if training is not None:
         raise ValueError("training is for the candidates of a search; these are fitted already.")
@@ -390,7 +398,7 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
     return positive_class(model) if pos_label is None else pos_label
 
 
-def _drawn(found: Alternatives) -> list[dict[str, Any]]:
+def _drawn(result: Alternatives) -> list[dict[str, Any]]:
     """Return the candidates in points: changes of accuracy across, of the disparity up."""
     return [
         {
@@ -400,14 +408,14 @@ def _drawn(found: Alternatives) -> list[dict[str, Any]]:
             "x_ends": (100 * row.accuracy_change_low, 100 * row.accuracy_change_high),
             "y_ends": (100 * row.disparity_change_low, 100 * row.disparity_change_high),
         }
-        for row in list[Any](found.table.itertuples())
+        for row in list[Any](result.table.itertuples())
     ]
 
 
-def _picture(found: Alternatives) -> dict[str, Any]:
+def _picture(result: Alternatives) -> dict[str, Any]:
     """Return the coordinates of the picture of a page, 300 wide and 200 high."""
-    rows = _drawn(found)
-    limit = -100 * found.max_loss
+    rows = _drawn(result)
+    limit = -100 * result.max_loss
     across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
     up = [0.0, *(end for row in rows for end in row["y_ends"])]
     x_low, x_high = min(across), max(across) + DUST
@@ -428,9 +436,9 @@ def _picture(found: Alternatives) -> dict[str, Any]:
                 "x_ends": [x(end) for end in row["x_ends"]],
                 "y_ends": [y(end) for end in row["y_ends"]],
                 "kind": "baseline"
-                if k == found.baseline
+                if k == result.baseline
                 else "selected"
-                if k == found.selected
+                if k == result.selected
                 else "other",
             }
             for k, row in enumerate(rows)

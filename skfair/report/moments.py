@@ -80,7 +80,7 @@ class Moments(NamedTuple):
     def merged(self, codes: IntArray, n_cells: int) -> Moments:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
         return self.with_sums(
-            np.bincount(codes, one, n_cells).astype(np.float64) for one in self[:4]
+            np.bincount(codes, sums, n_cells).astype(np.float64) for sums in self[:4]
         )
 
     @property
@@ -141,15 +141,15 @@ class Moments(NamedTuple):
         Shares of rows without weights are binomial; all other means are taken for normal.
         Returns an array of shape (n_draws, n_cells) with NaN for cells without rows.
         """
-        is_there = (self.weight > 0) & np.isfinite(means)
+        has_mean = (self.weight > 0) & np.isfinite(means)
         draws = np.full((n_draws, self.weight.size), np.nan)
-        at, weight = means[is_there], self.weight[is_there]
+        at, weight = means[has_mean], self.weight[has_mean]
         if self.is_share and np.array_equal(self.weight, self.squares):
-            draws[:, is_there] = binomials(rng, n_draws, weight, np.clip(at, 0, 1)) / weight
+            draws[:, has_mean] = binomials(rng, n_draws, weight, np.clip(at, 0, 1)) / weight
             return draws
-        errors = np.sqrt(np.nan_to_num(variances[is_there]) * self.squares[is_there]) / weight
+        errors = np.sqrt(np.nan_to_num(variances[has_mean]) * self.squares[has_mean]) / weight
         normal = at + errors * rng.standard_normal((n_draws, at.size))
-        draws[:, is_there] = np.clip(normal, 0, 1) if self.is_share else normal
+        draws[:, has_mean] = np.clip(normal, 0, 1) if self.is_share else normal
         return draws
 
 

@@ -68,5 +68,5 @@ def _levels(unknown: Any) -> list[str]:
     """Return the names of one level, or of several."""
     if unknown is None:
         return []
-    is_one = isinstance(unknown, str) or not hasattr(unknown, "__iter__")
-    return [str(unknown)] if is_one else [str(level) for level in unknown]
+    is_single = isinstance(unknown, str) or not hasattr(unknown, "__iter__")
+    return [str(unknown)] if is_single else [str(level) for level in unknown]

@@ -139,7 +139,7 @@ def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
     rates = tables.rates[tables.rates["view"].isin(tables.attributes)]
     measures = set(rates["measure"])
     named = [measure_of(name, tables.task) for name in HEADLINES]
-    measure = next((one for one in (*named, *PICTURED) if one in measures), None)
+    measure = next((name for name in (*named, *PICTURED) if name in measures), None)
     if measure is None:
         return None
     if len(tables.attributes) > 1:
@@ -162,7 +162,7 @@ _STATUS = {
 
 def _impact(tables: AuditTables) -> list[dict[str, Any]]:
     """Return the tables of a preset, by view: their heads and their cells as text."""
-    found: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
     for view in dict.fromkeys(tables.impact["view"]) if len(tables.impact) else ():
         rows = tables.impact[tables.impact["view"] == view]
         columns = {
@@ -174,8 +174,8 @@ def _impact(tables: AuditTables) -> list[dict[str, Any]]:
             (row.group + _STATUS[row.status], row.n, [_impact_cell(row, name) for name in columns])
             for row in rows.itertuples()
         ]
-        found.append({"name": view, "heads": list(columns.values()), "rows": cells})
-    return found
+        blocks.append({"name": view, "heads": list(columns.values()), "rows": cells})
+    return blocks
 
 
 def _impact_cell(row: Any, name: str) -> str:
@@ -270,10 +270,10 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
     if not len(path):
         return None
     measures = list(dict.fromkeys(path["measure"]))
-    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    groups: dict[tuple[Any, ...], dict[str, float]] = {}
     named = path["limits"] if "limits" in path else path["limit"].map(number)
     for row in _rows(path.assign(name=named)):
-        found.setdefault((row.limit, row.name, row.view, row.group), {})[row.measure] = row.value
+        groups.setdefault((row.limit, row.name, row.view, row.group), {})[row.measure] = row.value
     rows = [
         {
             "limit": limit,
@@ -282,7 +282,7 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
             "group": group,
             "values": [values.get(m, np.nan) for m in measures],
         }
-        for (limit, name, view, group), values in found.items()
+        for (limit, name, view, group), values in groups.items()
     ]
     limits = list(dict.fromkeys(named))
     is_front = "relative_cost" in measures
@@ -294,5 +294,7 @@ def _glossary(tables: AuditTables) -> list[Any]:
     measures = [measure_words(name.partition("[")[0]) for name in tables.rates["measure"]]
     gaps = tables.gaps["metric"].tolist() if len(tables.gaps) else []
     metrics = [metric_words(name.partition("[")[0]) for name in gaps]
-    metrics = [one._replace(name=one.name.rpartition(" (")[0] + ", gap") for one in metrics]
+    metrics = [
+        metric._replace(name=metric.name.rpartition(" (")[0] + ", gap") for metric in metrics
+    ]
     return list(dict.fromkeys([*measures, *metrics]))

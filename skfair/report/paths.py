@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
-from skfair.report.reading import Given, TaskName, find_task, range_of_scores, read_rows
+from skfair.report.reading import RawRows, TaskName, find_task, range_of_scores, read_rows
 from skfair.report.tally import tally_rows
 from skfair.report.views import rates_table, views_of
 
@@ -54,11 +54,11 @@ def steps_of(
     """Return the rates of each group under each limit; changes are against the first model."""
     tables = []
     for limit, predicted in zip(np.asarray(limits).tolist(), predictions, strict=True):
-        given = Given(y, predicted, None, predictions[0], sample_weight)
-        found = find_task(given, task, pos_label)
-        rows = read_rows(given, found, None)
+        raw = RawRows(y, predicted, None, predictions[0], sample_weight)
+        read_task = find_task(raw, task, pos_label)
+        rows = read_rows(raw, read_task, None)
         tally = tally_rows(
-            rows, found, sensitive_features, None, range_of_scores(rows.score, rows.weights)
+            rows, read_task, sensitive_features, None, range_of_scores(rows.score, rows.weights)
         )
         table = rates_table(tally, views_of(tally), 0.95)
         plain = table["measure"].str.partition("[")[0]
@@ -69,14 +69,14 @@ def steps_of(
 
 def with_limits(steps: pd.DataFrame, path: FittedPath) -> pd.DataFrame:
     """Add in words what each step limits, if its models have a limit for each attribute."""
-    found = {}
+    sentence_of_step = {}
     for step, model in zip(np.asarray(path.max_disparities).tolist(), path.estimators, strict=True):
         asked = getattr(model, "max_disparity", None)
         if not isinstance(asked, Mapping):
             return steps
         words = [f"{name} {limit:.3g}" for name, limit in asked.items() if limit is not None]
-        found[step] = ", ".join(words)
-    return steps.assign(limits=steps["limit"].map(found))
+        sentence_of_step[step] = ", ".join(words)
+    return steps.assign(limits=steps["limit"].map(sentence_of_step))
 
 
 def named_clusters(front: FittedFront) -> list[Any]:
@@ -88,12 +88,12 @@ def named_clusters(front: FittedFront) -> list[Any]:
     n_clusters = int(np.max(front.labels_)) + 1
     digits = len(str(n_clusters - 1))
     names = np.array([f"cluster {k:0{digits}}" for k in range(n_clusters)])
-    found = []
+    named = []
     for labels in front.labels_:
         shared = np.zeros((n_clusters, n_clusters))
         np.add.at(shared, (labels, first), 1)
-        found.append(names[linear_sum_assignment(shared, maximize=True)[1]][labels])
-    return found
+        named.append(names[linear_sum_assignment(shared, maximize=True)[1]][labels])
+    return named
 
 
 def steps_of_front(

@@ -28,7 +28,7 @@ TaskName = Literal["auto", "binary", "classes", "numbers"]
 MOST_CLASSES = 30
 
 
-class Given(NamedTuple):
+class RawRows(NamedTuple):
     """The columns of an audit as the user passed them."""
 
     y_true: Any
@@ -39,63 +39,63 @@ class Given(NamedTuple):
 
     def named(self) -> dict[str, Any]:
         """Return the columns that were given."""
-        return {name: one for name, one in self._asdict().items() if one is not None}
+        return {name: values for name, values in self._asdict().items() if values is not None}
 
 
-def check_given(
-    given: Given,
+def check_raw_rows(
+    raw: RawRows,
     sensitive_features: ColumnsLike | None,
     conditional_on: ColumnsLike | None,
     threshold: float | None = None,
 ) -> int:
     """Raise unless there is something to audit; return the number of rows."""
-    if given.y_pred is None and given.y_score is None:
+    if raw.y_pred is None and raw.y_score is None:
         raise ValueError("audit needs y_pred, y_score or both; got neither.")
-    if given.y_true is None and given.y_pred is None and threshold is None:
+    if raw.y_true is None and raw.y_pred is None and threshold is None:
         raise ValueError(
             "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
             "are positive decisions."
         )
-    if is_lazy(*given, sensitive_features, conditional_on):
+    if is_lazy(*raw, sensitive_features, conditional_on):
         raise TypeError(
             "audit reads rows in memory, got a Dask collection. Pass collection.compute(), or "
             "audit a file of any size in blocks: python -m skfair audit FILE."
         )
     n_rows: int | None = None
-    for name, one in given.named().items():
-        if sparse.issparse(one) or not hasattr(one, "__len__"):
-            raise TypeError(f"{name} must be array-like with one value per row, got {one!r}.")
-        check_rows(len(one), name, n_rows)
-        n_rows = len(one)
+    for name, values in raw.named().items():
+        if sparse.issparse(values) or not hasattr(values, "__len__"):
+            raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
+        check_rows(len(values), name, n_rows)
+        n_rows = len(values)
     assert n_rows is not None
     return n_rows
 
 
-def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
+def find_task(raw: RawRows, name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     if name not in ("auto", "binary", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
     labels = {
-        argument: one
+        argument: values
         for argument in ("y_true", "y_pred", "before")
-        if (one := given.named().get(argument)) is not None
+        if (values := raw.named().get(argument)) is not None
     }
     if not labels and name != "numbers":
         return task_of_scores(name)
     reference = next(iter(labels.values()), None)
     if name == "numbers" or (name == "auto" and look_like_scores(reference)):
-        if given.y_pred is None:
+        if raw.y_pred is None:
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
         return Numbers()
-    for argument, one in labels.items():
-        if look_like_scores(one):
+    for argument, values in labels.items():
+        if look_like_scores(values):
             raise ValueError(
                 f"{argument} has fractions, which look like scores, but y_true has labels. Pass "
                 "scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5; if "
                 "numbers are predicted, pass task='numbers'."
             )
-    found = {argument: check_labels(one, argument) for argument, one in labels.items()}
-    return task_of(found, name, pos_label)
+    factorized = {argument: check_labels(values, argument) for argument, values in labels.items()}
+    return task_of(factorized, name, pos_label)
 
 
 def task_of_scores(name: TaskName) -> Task:
@@ -105,11 +105,11 @@ def task_of_scores(name: TaskName) -> Task:
     return Binary((0, 1), 1)
 
 
-def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
+def task_of(factorized: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task for labels of these levels."""
-    levels = {level: None for one in found.values() for level in one.levels}
-    for argument, one in found.items():
-        check_common(argument, one.levels, next(iter(found.values())).levels)
+    levels = {level: None for column in factorized.values() for level in column.levels}
+    for argument, column in factorized.items():
+        check_common(argument, column.levels, next(iter(factorized.values())).levels)
     is_two = len(levels) <= 2 or name == "binary"
     if name == "classes" or (name == "auto" and not is_two):
         if len(levels) > MOST_CLASSES:
@@ -124,15 +124,15 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
             f"task='binary' needs two labels, got {listed(levels)}. Compare them yourself: "
             "y == label."
         )
-    for argument, one in found.items():
-        positive_codes(one, argument, pos_label, list(levels))
+    for argument, column in factorized.items():
+        positive_codes(column, argument, pos_label, list(levels))
     classes = tuple(in_order([*levels, *([] if pos_label in levels else [pos_label])]))
     return Binary(classes, pos_label)
 
 
-def read_rows(given: Given, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
+def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
     """Return the columns as codes and numbers; some of the rows may have no weight at all."""
-    y_true, y_pred, y_score, before, sample_weight = given
+    y_true, y_pred, y_score, before, sample_weight = raw
     score = None if y_score is None else check_scores(y_score)
     true = None if y_true is None else task.codes(y_true, "y_true")
     predicted = None if y_pred is None else task.codes(y_pred, "y_pred")
@@ -141,7 +141,7 @@ def read_rows(given: Given, task: Task, threshold: float | None, *, are_all: boo
         if score is None or predicted is not None:
             raise ValueError("threshold turns y_score into decisions; pass y_score and no y_pred.")
         predicted = (score > threshold).astype(np.int64)
-    n_rows = next(len(one) for one in (true, predicted, score) if one is not None)
+    n_rows = next(len(values) for values in (true, predicted, score) if values is not None)
     if score is not None and true is not None:
         task.targets(true[:0])  # raises where a single score means nothing
     if score is None and predicted is not None and not task.classes:

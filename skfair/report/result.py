@@ -42,7 +42,7 @@ class AuditTables:
 
     def fields(self) -> dict[str, Any]:
         """Return all tables by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a gap of the present model: the worst over all views, or that of one view.
@@ -112,8 +112,8 @@ class AuditTables:
             As :meth:`schema` describes it.
         """
         return {"schema_version": SCHEMA_VERSION} | {
-            name: _records(one) if isinstance(one, pd.DataFrame) else one
-            for name, one in self.fields().items()
+            name: _records(value) if isinstance(value, pd.DataFrame) else value
+            for name, value in self.fields().items()
         }
 
     @classmethod
@@ -137,11 +137,11 @@ class AuditTables:
                 f"{SCHEMA_VERSION}. Read it with the release that wrote it."
             )
         kinds = cls.schema()["properties"]
-        found: dict[str, Any] = {one.name: plain[one.name] for one in fields(cls)}
-        for name, values in found.items():
+        values_by_field: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        for name, values in values_by_field.items():
             if kinds[name].get("x-table"):
-                found[name] = _table(values)
-        return cls(**found)
+                values_by_field[name] = _table(values)
+        return cls(**values_by_field)
 
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON text.
@@ -163,13 +163,13 @@ class AuditTables:
             A schema of draft 2020-12.
         """
         text = (files("skfair.report") / "schema.json").read_text(encoding="utf-8")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        schema: dict[str, Any] = json.loads(text)
+        return schema
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table with plain values."""
-    columns = {name: [_plain(one) for one in table[name].tolist()] for name in table.columns}
+    columns = {name: [_plain(value) for value in table[name].tolist()] for name in table.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -181,6 +181,6 @@ def _table(records: list[dict[str, Any]]) -> pd.DataFrame:
     """Return a table; None is NaN where a column holds numbers."""
     table = pd.DataFrame(records)
     for name in table.columns:
-        if table[name].map(lambda one: one is None or isinstance(one, float)).all():
+        if table[name].map(lambda value: value is None or isinstance(value, float)).all():
             table[name] = table[name].astype(float)
     return table

@@ -35,22 +35,22 @@ def reference_group(tally: Tally, view: View, reference: dict[str, str]) -> int 
     """Return the group of a view that has the reference level of each of its attributes."""
     if not set(view.attributes) <= set(reference):
         return None
-    is_there = np.ones(tally.n_rows.size, bool)
+    is_reference = np.ones(tally.n_rows.size, bool)
     for name in view.attributes:
-        is_there &= _has_level(tally, name, {reference[name]})
-    places = view.codes[is_there]
+        is_reference &= _has_level(tally, name, {reference[name]})
+    places = view.codes[is_reference]
     return int(places[0]) if places.size else None
 
 
 def unknown_groups(tally: Tally, view: View, unknown: frozenset[str]) -> BoolArray:
     """Return which groups of a view are unknown in one of its attributes."""
-    found = np.zeros(len(view.names), bool)
+    is_unknown = np.zeros(len(view.names), bool)
     for name in view.attributes:
-        found[view.codes[_has_level(tally, name, unknown)]] = True
-    return found
+        is_unknown[view.codes[_has_level(tally, name, unknown)]] = True
+    return is_unknown
 
 
 def _has_level(tally: Tally, name: str, levels: Collection[str]) -> BoolArray:
     """Return which cells have one of some levels of an attribute."""
-    is_one = np.array([str(level) in levels for level in tally.levels[name]], bool)
-    return is_one[tally.codes[:, list(tally.levels).index(name)]]
+    has_level = np.array([str(level) in levels for level in tally.levels[name]], bool)
+    return has_level[tally.codes[:, list(tally.levels).index(name)]]

@@ -78,42 +78,42 @@ def _by_chance(gap: Any) -> str:
 def findings_of(tables: AuditTables) -> list[str]:
     """Return what an audit found in detail, one sentence each."""
     gaps = tables.gaps
-    found = [*impact_sentences(tables), *signed_sentences(tables)]
+    sentences = [*impact_sentences(tables), *signed_sentences(tables)]
     if len(gaps):
         now = gaps[(gaps["model"] == "now") & ~gaps["is_conditional"]]
         known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
         known = known or list(dict.fromkeys(now["metric"]))[:N_HEADLINES]
         for view in dict.fromkeys(now["view"]):
             of_view = now[now["view"] == view]
-            is_told = of_view["metric"].isin(known)
+            is_named = of_view["metric"].isin(known)
             beyond = of_view["value"].where(of_view["is_beyond_chance"] & ~of_view["is_ratio"])
             if beyond.notna().any():  # the largest difference beyond chance, whichever it is
-                is_told |= of_view.index == beyond.idxmax()
-            rows = of_view[is_told]
-            found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
-    found += apart_sentences(tables.rates)
+                is_named |= of_view.index == beyond.idxmax()
+            rows = of_view[is_named]
+            sentences += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
+    sentences += apart_sentences(tables.rates)
     if tables.n_subgroups:
         n_beyond, n_searched = tables.n_beyond_chance, tables.n_subgroups
-        found.append(
+        sentences.append(
             f"{plural(n_searched, 'subgroup')} {'was' if n_searched == 1 else 'were'} compared "
             f"with the rest by each measure; {plural(n_beyond, 'comparison')} "
             f"{'is' if n_beyond == 1 else 'are'} beyond what the most extreme subgroup shows by "
             "chance."
         )
-    return found
+    return sentences
 
 
 def signed_sentences(tables: AuditTables) -> list[str]:
     """Say of each attribute which group is furthest from the reference group, and by how much."""
-    found = []
+    sentences = []
     for view in dict.fromkeys(tables.signed["view"]) if len(tables.signed) else ():
         rows = tables.signed[(tables.signed["view"] == view) & tables.signed["difference"].notna()]
         measures = dict.fromkeys(rows["measure"])
         first = next((name for name in (*SIGNED, *measures) if name in measures), None)
         own = rows.loc[rows["measure"] == first, "difference"].abs()
         furthest = rows.loc[own.index[own == own.max()][:1]]
-        found += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
-    return found
+        sentences += [_signed_sentence(row, tables.confidence) for row in furthest.itertuples()]
+    return sentences
 
 
 def _signed_sentence(row: Any, confidence: float) -> str:
@@ -131,16 +131,16 @@ def _signed_sentence(row: Any, confidence: float) -> str:
 
 def apart_sentences(rates: pd.DataFrame) -> list[str]:
     """Name the groups that are not compared, with their numbers of rows, and say why."""
-    found = []
+    sentences = []
     for view in dict.fromkeys(rates["view"]):
         own = rates[rates["view"] == view].drop_duplicates("group")
         for apart, why in (("small", "have few rows"), ("unknown", "are unknown")):
             rows = own[own["apart"] == apart]
             if len(rows):
-                found.append(f"{view}: not compared, because they {why}: {_named(rows)}.")
+                sentences.append(f"{view}: not compared, because they {why}: {_named(rows)}.")
         if own["apart"].ne("").any() and own["apart"].eq("").sum() < 2:
-            found.append(f"{view}: fewer than two groups are left, so nothing is compared.")
-    return found
+            sentences.append(f"{view}: fewer than two groups are left, so nothing is compared.")
+    return sentences
 
 
 def _named(rows: pd.DataFrame) -> str:
@@ -150,18 +150,18 @@ def _named(rows: pd.DataFrame) -> str:
 
 def impact_sentences(tables: AuditTables) -> list[str]:
     """Name the lowest ratio of each view by the rule of a preset, and who has none."""
-    found = []
+    sentences = []
     for view in dict.fromkeys(tables.impact["view"]) if len(tables.impact) else ():
         rows = tables.impact[tables.impact["view"] == view]
         if "impact_ratio" in rows and rows["impact_ratio"][rows["status"] == "compared"].any():
             ratios = rows["impact_ratio"].where(rows["status"] == "compared")
             lowest = next(rows.loc[[ratios.idxmin()]].itertuples())
             against = rows.set_index("group").loc[lowest.compared_with]
-            found.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
+            sentences.append(_impact_sentence(lowest, float(against["rate"]), tables.preset))
         small = rows[rows["status"] == "small"]
         if len(small):
-            found.append(f"{view}: no impact ratio for few people: {_named(small)}.")
-    return found
+            sentences.append(f"{view}: no impact ratio for few people: {_named(small)}.")
+    return sentences
 
 
 def _impact_sentence(row: Any, rate: float, preset: str) -> str:
@@ -184,24 +184,24 @@ def _impact_sentence(row: Any, rate: float, preset: str) -> str:
 def change_sentences(tables: AuditTables) -> list[str]:
     """Say what the change of the model cost, and who moved."""
     whole = tables.rates[tables.rates["view"] == ""].set_index("measure")
-    found = []
+    sentences = []
     for measure, what in _PRICES.items():
         if measure in whole.index:
             row = whole.loc[measure].to_dict()
             ends = f"{number(row['value_low'])} to {number(row['value_high'])}"
             change = number(row["value"])
-            found.append(f"Against the model before, {what} changed by {change} ({ends}).")
+            sentences.append(f"Against the model before, {what} changed by {change} ({ends}).")
     if "moved_up" in whole.index:
         up, down = (
             number(100 * value, 1) for value in whole["value"][["moved_up", "moved_down"]].tolist()
         )
-        found.append(f"{up}% of the rows moved up, {down}% down.")
-    return found
+        sentences.append(f"{up}% of the rows moved up, {down}% down.")
+    return sentences
 
 
 def levelled_down(tables: AuditTables) -> list[str]:
     """Name the attributes whose groups came closer while none is selected more often."""
-    found = []
+    views = []
     for view in tables.attributes:
         own = tables.rates[(tables.rates["view"] == view) & (tables.rates["apart"] == "")].pivot(
             index="group", columns="measure", values="value"
@@ -210,5 +210,5 @@ def levelled_down(tables: AuditTables) -> list[str]:
             continue
         now, then = own["selection_rate"], own["before:selection_rate"]
         if (now <= then).all() and np.ptp(now) < np.ptp(then):
-            found.append(view)
-    return found
+            views.append(view)
+    return views

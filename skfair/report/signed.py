@@ -47,8 +47,8 @@ def signed_table(
     table = pd.concat(tables, ignore_index=True)
     pairs = map(frozenset, zip(table["group"], table["reference"], strict=True))
     keys = zip(table["view"], table["measure"], pairs, strict=True)
-    found = [chance.get(key, (np.nan, np.nan)) for key in keys]
-    p_values, noise = np.reshape(found, (-1, 2)).T
+    by_chance = [chance.get(key, (np.nan, np.nan)) for key in keys]
+    p_values, noise = np.reshape(by_chance, (-1, 2)).T
     return _agreeing(table.assign(p_value=p_values), noise, 1 - options.confidence)
 
 
@@ -72,14 +72,14 @@ def _compared(
     tally: Tally, views: list[View], options: Options, reference: dict[str, str]
 ) -> list[tuple[View, int, list[int]]]:
     """Return the views that have a reference group, its place, and those of the other groups."""
-    found = []
+    compared = []
     for view in views:
         place = reference_group(tally, view, reference)
         apart = set_apart(tally, view, options)
         if place is not None and not apart[place]:
             others = [i for i, why in enumerate(apart) if not why and i != place]
-            found.append((view, place, others))
-    return found
+            compared.append((view, place, others))
+    return compared
 
 
 def _against(

@@ -25,7 +25,7 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArr
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name
 from skfair.report.moments import Moments
-from skfair.report.reading import Given, TaskName, check_given, find_task, read_rows
+from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
 from skfair.report.subgroups import MOST_SUBGROUPS, worst_first
 from skfair.report.tasks import Rows, Task
 from skfair.utils.validation import check_number, check_probability, check_rows
@@ -59,16 +59,16 @@ class _Table(NamedTuple):
     @property
     def n_cells(self) -> int:
         """How many combinations of levels there are."""
-        return int(np.prod([len(one.levels) for one in self.columns]))
+        return int(np.prod([len(column.levels) for column in self.columns]))
 
     @property
     def names(self) -> list[str]:
         """The names of the subgroups."""
-        places = np.unravel_index(self.kept, [len(one.levels) for one in self.columns])
-        names = tuple(one.name for one in self.columns)
+        places = np.unravel_index(self.kept, [len(column.levels) for column in self.columns])
+        names = tuple(column.name for column in self.columns)
         return [
             intersection_name(names, [c.levels[i] for c, i in zip(self.columns, row, strict=True)])
-            for row in zip(*(one.tolist() for one in places), strict=True)
+            for row in zip(*(levels.tolist() for levels in places), strict=True)
         ]
 
 
@@ -92,20 +92,24 @@ class _Kinds:
     ) -> None:
         self.tables, self.weights = tables, weights
         flags = []
-        for one in measures:
-            if one.values.dtype == np.bool_:
-                counted = np.ones(one.values.size, bool) if one.counted is None else one.counted
-                flags += [np.asarray(one.values, bool) & counted, counted]
+        for measure in measures:
+            if measure.values.dtype == np.bool_:
+                counted = (
+                    np.ones(measure.values.size, bool)
+                    if measure.counted is None
+                    else measure.counted
+                )
+                flags += [np.asarray(measure.values, bool) & counted, counted]
         self.place = {
-            one.name: 2 * i
-            for i, one in enumerate(m for m in measures if m.values.dtype == np.bool_)
+            measure.name: 2 * i
+            for i, measure in enumerate(m for m in measures if m.values.dtype == np.bool_)
         }
         n_rows = tables[0].codes.size
         bits = sum(
             (flag.astype(np.int64) << i for i, flag in enumerate(flags)), np.zeros(n_rows, int)
         )
         self.bits, self.kind = np.unique(bits, return_inverse=True)
-        self.counts = [self._counted(one) for one in tables] if flags else []
+        self.counts = [self._counted(table) for table in tables] if flags else []
         self.whole = self._summed(self.kind, self.bits.size)
 
     def _summed(self, codes: IntArray, n_cells: int) -> FloatArray:
@@ -138,11 +142,12 @@ class _Kinds:
             columns = measure.values, measure.counted
             whole = Moments.of_rows(*columns, np.zeros_like(self.kind), 1, self.weights)
             cells = (
-                (Moments.of_rows(*columns, one.codes, one.n_cells, self.weights), one.kept)
-                for one in self.tables
+                (Moments.of_rows(*columns, table.codes, table.n_cells, self.weights), table.kept)
+                for table in self.tables
             )
             parts = [
-                [sums[kept] for sums in one.counted_from(whole.origin)[:4]] for one, kept in cells
+                [sums[kept] for sums in moments.counted_from(whole.origin)[:4]]
+                for moments, kept in cells
             ]
         return whole, whole.with_sums(np.concatenate([part[i] for part in parts]) for i in range(4))
 
@@ -233,16 +238,18 @@ def find_subgroups(
     check_number(min_size, "min_size", low=1)
     check_number(n_bins, "n_bins", low=2, kind=Integral)
     check_number(n_simulations, "n_simulations", low=1, kind=Integral)
-    given = Given(y_true, y_pred, y_score, None, sample_weight)
-    n_rows = check_given(given, None, None, threshold)
-    check_aligned(**given.named())
-    found_task = find_task(given, task, pos_label)
-    rows = read_rows(given, found_task, threshold)
+    raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
+    n_rows = check_raw_rows(raw, None, None, threshold)
+    check_aligned(**raw.named())
+    read_task = find_task(raw, task, pos_label)
+    rows = read_rows(raw, read_task, threshold)
     tables = list(_tables(_read_columns(columns, n_rows, n_bins), depth, min_size, n_rows))
-    measures = list(_measures(rows, found_task))
+    measures = list(_measures(rows, read_task))
     rng = check_random_state(random_state)
     kinds = _Kinds(measures, rows.weights, tables)
-    parts = [_searched(tables, one, kinds, min_size, n_simulations, rng) for one in measures]
+    parts = [
+        _searched(tables, measure, kinds, min_size, n_simulations, rng) for measure in measures
+    ]
     sorted_parts = [worst_first(part, len(measures), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
 
@@ -301,7 +308,7 @@ def _tables(columns: list[_Column], depth: int, min_size: float, n_rows: int) ->
     n_subgroups = 0
     for size in range(1, min(depth, len(columns)) + 1):
         for chosen in combinations(columns, size):
-            shape = [len(one.levels) for one in chosen]
+            shape = [len(column.levels) for column in chosen]
             n_subgroups += int(np.prod(shape))
             if n_subgroups > MOST_SUBGROUPS:
                 raise ValueError(
@@ -309,8 +316,8 @@ def _tables(columns: list[_Column], depth: int, min_size: float, n_rows: int) ->
                     f"Pass depth={size - 1 or 1}, fewer columns, or fewer bins."
                 )
             codes = chosen[0].codes
-            for one in chosen[1:]:  # numpy's ravel_multi_index takes four times as long
-                codes = codes * len(one.levels) + one.codes
+            for column in chosen[1:]:  # numpy's ravel_multi_index takes four times as long
+                codes = codes * len(column.levels) + column.codes
             counts = np.bincount(codes, minlength=int(np.prod(shape)))
             is_large = (counts >= min_size) & (n_rows - counts >= min_size)
             yield _Table(list(chosen), codes, np.flatnonzero(is_large))
@@ -340,12 +347,12 @@ def _searched(
     if is_sampled and whole.is_share:
         judged = np.fmin(extreme, _exact_scale(inside, outside, float(whole.means[0])))
     n_beaten = n_simulations - np.searchsorted(largest, judged - _ROUNDING)
-    n_rows = np.concatenate([np.bincount(one.codes)[one.kept] for one in tables])
-    found = pd.DataFrame(
+    n_rows = np.concatenate([np.bincount(table.codes)[table.kept] for table in tables])
+    subgroups = pd.DataFrame(
         {
             "measure": measure.name,
-            "subgroup": [name for one in tables for name in one.names],
-            "depth": [len(one.columns) for one in tables for _ in one.kept],
+            "subgroup": [name for table in tables for name in table.names],
+            "depth": [len(table.columns) for table in tables for _ in table.kept],
             "n": n_rows,
             "value": inside.means,
             "rest": outside.means,
@@ -354,7 +361,7 @@ def _searched(
             "p_value": (1 + n_beaten) / (1 + n_simulations),
         }
     )
-    return found[is_kept]
+    return subgroups[is_kept]
 
 
 def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:

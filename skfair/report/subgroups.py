@@ -57,16 +57,16 @@ def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:
         for attributes in combinations(range(len(tally.sensitive)), size):
             levels = [tally.levels[tally.sensitive[a]] for a in attributes]
             own = [tally.codes[:, a] for a in attributes]
-            codes, found = number_tuples(own, np.array([len(one) for one in levels]))
-            n_rows = np.bincount(codes, tally.n_rows, len(found))
+            codes, rows = number_tuples(own, np.array([len(names) for names in levels]))
+            n_rows = np.bincount(codes, tally.n_rows, len(rows))
             kept = np.flatnonzero((n_rows >= min_size) & (total - n_rows >= min_size))
             named = tuple(tally.sensitive[a] for a in attributes)
-            for row in found[kept]:
-                of_row = [one[i] for one, i in zip(levels, row, strict=True)]
+            for row in rows[kept]:
+                of_row = [names[i] for names, i in zip(levels, row, strict=True)]
                 names.append(intersection_name(named, of_row))
             depths += [size] * kept.size
             ones = np.ones(codes.size)
-            shape = (len(found), codes.size)
+            shape = (len(rows), codes.size)
             owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), shape)
             parts.append(owners[kept])
         if len(names) > MOST_SUBGROUPS:
@@ -113,9 +113,9 @@ def _searched(
 ) -> pd.DataFrame:
     """Measure each subgroup and everybody else, and how extreme the difference is."""
     whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
-    inside = moments.with_sums(candidates.cells @ one for one in moments[:4])
+    inside = moments.with_sums(candidates.cells @ sums for sums in moments[:4])
     outside = moments.with_sums(
-        every - one for every, one in zip(whole[:4], inside[:4], strict=True)
+        every - inside_sums for every, inside_sums in zip(whole[:4], inside[:4], strict=True)
     )
     min_size, n_simulations = options.min_size, options.n_simulations
     kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
@@ -158,7 +158,7 @@ def _largest_by_chance(
     every = np.ones(moments.weight.size)
     weight = (cells @ moments.weight)[:, None]
     at_once = max(1, min(n_simulations, 4_000_000 // scale.size))
-    found: list[FloatArray] = []
+    largest: list[FloatArray] = []
     for start in range(0, n_simulations, at_once):
         n_draws = min(at_once, n_simulations - start)
         means = moments.drawn(rng, n_draws, every * whole.means[0], every * whole.variances[0])
@@ -171,5 +171,5 @@ def _largest_by_chance(
         inside = cells @ totals.T  # (n_subgroups, n_draws)
         apart = np.abs(inside / weight - (overall - inside) / (whole.weight[0] - weight))
         with np.errstate(invalid="ignore", divide="ignore"):
-            found.append(np.nan_to_num((apart / scale[:, None]).max(axis=0) / np.sqrt(variances)))
-    return np.concatenate(found)
+            largest.append(np.nan_to_num((apart / scale[:, None]).max(axis=0) / np.sqrt(variances)))
+    return np.concatenate(largest)

@@ -36,7 +36,7 @@ class ScoreBins(NamedTuple):
         """Add up cells into larger ones."""
         ones = np.ones(codes.size)
         owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), (n_cells, codes.size))
-        return ScoreBins(self.edges, *(owners @ one for one in self[1:]))
+        return ScoreBins(self.edges, *(owners @ sums for sums in self[1:]))
 
 
 class Tally(NamedTuple):
@@ -67,8 +67,8 @@ class Tally(NamedTuple):
     def only(self, is_kept: BoolArray) -> Tally:
         """Return the sums of some of the cells; without scores."""
         moments = {
-            name: one.with_sums(sums[is_kept] for sums in one[:4])
-            for name, one in self.moments.items()
+            name: moments.with_sums(sums[is_kept] for sums in moments[:4])
+            for name, moments in self.moments.items()
         }
         codes, n_rows = self.codes[is_kept], self.n_rows[is_kept]
         return self._replace(codes=codes, n_rows=n_rows, moments=moments, scores=None)
@@ -84,7 +84,7 @@ def tally_rows(
     like: object = None,
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
-    n_samples = next(len(one) for one in rows if one is not None)
+    n_samples = next(len(values) for values in rows if values is not None)
     sensitive, levels, codes = _attributes(sensitive_features, n_samples, like)
     control: list[str] = []
     if conditional_on is not None:
@@ -95,9 +95,9 @@ def tally_rows(
         raise ValueError(
             f"The attributes {', '.join(names)} must have different names. Rename one."
         )
-    shape = np.array([len(one) for one in levels])
-    cells, found = number_tuples(codes, shape)
-    n_cells = len(found)
+    shape = np.array([len(names) for names in levels])
+    cells, combinations = number_tuples(codes, shape)
+    n_cells = len(combinations)
     moments = {
         name: Moments.of_rows(values, counted, cells, n_cells, rows.weights)
         for name, values, counted in task.values(rows)
@@ -108,7 +108,7 @@ def tally_rows(
         scores = _bin_scores(rows.score, targets, rows.weights, cells, n_cells, score_range)
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
     by_name = dict(zip(names, levels, strict=True))
-    return Tally(sensitive, control, by_name, found, n_rows, moments, scores)
+    return Tally(sensitive, control, by_name, combinations, n_rows, moments, scores)
 
 
 def _attributes(
@@ -127,40 +127,40 @@ def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None =
     first = tallies[0]
     levels = {name: _union(name, tallies, order or {}) for name in first.levels}
     recoded = []
-    for one in tallies:
+    for tally in tallies:
         columns = []
-        for j, (name, own) in enumerate(one.levels.items()):
+        for j, (name, own) in enumerate(tally.levels.items()):
             place = {level: i for i, level in enumerate(levels[name])}
-            columns.append(np.array([place[level] for level in own])[one.codes[:, j]])
+            columns.append(np.array([place[level] for level in own])[tally.codes[:, j]])
         recoded.append(np.stack(columns, axis=1))
     every = np.concatenate(recoded)
-    shape = np.array([len(one) for one in levels.values()])
-    cells, found = number_tuples(list(every.T), shape)
-    n_cells = len(found)
+    shape = np.array([len(names) for names in levels.values()])
+    cells, combinations = number_tuples(list(every.T), shape)
+    n_cells = len(combinations)
     moments = {
-        name: added([one.moments[name] for one in tallies]).merged(cells, n_cells)
+        name: added([tally.moments[name] for tally in tallies]).merged(cells, n_cells)
         for name in first.moments
     }
     scores = None
     if first.scores is not None:
-        bins = [one.scores for one in tallies if one.scores is not None]
+        bins = [tally.scores for tally in tallies if tally.scores is not None]
         scores = ScoreBins(
             first.scores.edges,
-            sparse.csr_array(sparse.vstack([one.weight for one in bins])),
-            sparse.csr_array(sparse.vstack([one.target for one in bins])),
-            sparse.csr_array(sparse.vstack([one.score for one in bins])),
+            sparse.csr_array(sparse.vstack([of_block.weight for of_block in bins])),
+            sparse.csr_array(sparse.vstack([of_block.target for of_block in bins])),
+            sparse.csr_array(sparse.vstack([of_block.score for of_block in bins])),
         ).merged(cells, n_cells)
-    of_blocks = np.concatenate([one.n_rows for one in tallies])
+    of_blocks = np.concatenate([tally.n_rows for tally in tallies])
     n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
-    return Tally(first.sensitive, first.control, levels, found, n_rows, moments, scores)
+    return Tally(first.sensitive, first.control, levels, combinations, n_rows, moments, scores)
 
 
 def _union(name: str, tallies: Sequence[Tally], order: dict[str, list[Any]]) -> list[Any]:
     """Return the levels of an attribute in all tables."""
-    found = {level: None for one in tallies for level in one.levels[name]}
+    seen = {level: None for tally in tallies for level in tally.levels[name]}
     if name in order:
-        return [level for level in order[name] if level in found]
-    return in_order(list(found))
+        return [level for level in order[name] if level in seen]
+    return in_order(list(seen))
 
 
 def _bin_scores(

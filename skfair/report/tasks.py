@@ -211,7 +211,7 @@ class Numbers(Task):
         """Compare means of predictions, residuals and errors."""
         names = ("mean_prediction", "mean_residual", "mean_absolute_error")
         known = {
-            f"{one}_difference": Gap(f"{one}_difference", differences, (one,)) for one in names
+            f"{rate}_difference": Gap(f"{rate}_difference", differences, (rate,)) for rate in names
         }
         wanted = list(known) if metrics is None else metrics
         return _chosen(known, wanted, measures, metrics is not None)
@@ -225,15 +225,15 @@ class Numbers(Task):
 
 def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntArray:
     """Return the number of the class of each row, whatever the type of the labels."""
-    found = check_labels(labels, name)
+    factorized = check_labels(labels, name)
     numbers = {label: i for i, label in enumerate(classes)}
-    unknown = [level for level in found.levels if level not in numbers]
+    unknown = [level for level in factorized.levels if level not in numbers]
     if unknown:
         raise ValueError(
             f"{name} has labels that are no class: {listed(unknown)}. The classes are "
             f"{listed(classes)}."
         )
-    return np.array([numbers[level] for level in found.levels], np.int64)[found.codes]
+    return np.array([numbers[level] for level in factorized.levels], np.int64)[factorized.codes]
 
 
 def look_like_scores(values: Any) -> bool:

@@ -223,15 +223,16 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
 def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
     """Return as many verdicts as there is room for, the clearest ones, and name the others."""
     if len(verdicts) <= room:
-        return [one.text for one in verdicts]
+        return [verdict.text for verdict in verdicts]
     order = sorted(
-        verdicts, key=lambda one: (not one.is_beyond_chance, np.nan_to_num(one.p_value, nan=2.0))
+        verdicts,
+        key=lambda verdict: (not verdict.is_beyond_chance, np.nan_to_num(verdict.p_value, nan=2.0)),
     )
     shown, rest = order[: room - 1], order[room - 1 :]
-    names = listed_in([one.view for one in rest])
-    n_beyond = sum(one.is_beyond_chance for one in rest)
+    names = listed_in([verdict.view for verdict in rest])
+    n_beyond = sum(verdict.is_beyond_chance for verdict in rest)
     text = f"Also compared: {names}; {n_beyond or 'none'} of them with a difference beyond chance."
-    return [one.text for one in verdicts if one in shown] + [text]
+    return [verdict.text for verdict in verdicts if verdict in shown] + [text]
 
 
 def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
@@ -245,7 +246,9 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     if not sizes:
         return
     gap = list(rows.itertuples())[int(np.argmax(sizes))]
-    in_sentences = {(one.view, one.metric) for one in verdicts if one.is_beyond_chance}
+    in_sentences = {
+        (verdict.view, verdict.metric) for verdict in verdicts if verdict.is_beyond_chance
+    }
     if (gap.view, gap.metric) not in in_sentences:
         yield f"Largest difference beyond chance: {_sentence(tables, gap, of_all=True).text}"
 
@@ -260,12 +263,12 @@ def _size(tables: AuditTables, gap: Any) -> float:
 
 def _changes(tables: AuditTables) -> Iterator[str]:
     """Say in one line what the change of the model cost, who moved, and who lost by it."""
-    found = change_sentences(tables)
+    sentences = change_sentences(tables)
     levelled = levelled_down(tables)
     if levelled:
-        found.append(f"Groups of {listed_in(levelled)} came closer by levelling down.")
-    if found:
-        yield " ".join(found)
+        sentences.append(f"Groups of {listed_in(levelled)} came closer by levelling down.")
+    if sentences:
+        yield " ".join(sentences)
 
 
 def _apart(tables: AuditTables) -> Iterator[str]:

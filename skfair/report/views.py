@@ -82,9 +82,9 @@ def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> 
         for is_conditional in [False, True] if tally.control else [False]:
             groups = _groups_of(cells, view, is_conditional=is_conditional)
             for model, prefix in (("now", ""), ("before", BEFORE)):
-                found = _gaps_of(cells, gaps, groups, prefix, options)
+                read_records = _gaps_of(cells, gaps, groups, prefix, options)
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                for record in found:
+                for record in read_records:
                     of_pairs = record.pop("of_pairs")
                     records.append({**where, **record})
                     if model == "now" and not is_conditional and record["metric"] in measure_of:
@@ -163,5 +163,5 @@ def score_report(tally: Tally, views: list[View], task: Task, confidence: float)
             rates.append(
                 pd.DataFrame({**columns, **errors, "value_low": np.nan, "value_high": np.nan})
             )
-    frames = (pd.concat(one, ignore_index=True) for one in (calibration, densities, rates))
+    frames = (pd.concat(tables, ignore_index=True) for tables in (calibration, densities, rates))
     return ScoreReport(*frames)
