@@ -349,8 +349,8 @@ def _tables(
     Groups without weight are left out; clusters without weight too unless ``n_clusters`` is given.
     The other parameters are only checked.
     """
-    given = {"intersectional": intersectional, "n_clusters": n_clusters, **parameters}
-    validate_parameter_constraints(_CONSTRAINTS, given, caller_name=function)
+    options = {"intersectional": intersectional, "n_clusters": n_clusters, **parameters}
+    validate_parameter_constraints(_CONSTRAINTS, options, caller_name=function)
     codes, n_levels = check_clusters(labels, n_clusters)
     groups = encode_groups(
         sensitive_features, n_samples=codes.size, intersectional=intersectional, like=labels

@@ -109,7 +109,7 @@ class ComparedGroups:
             others = present[~is_reference[present]] if place.size else present[:0]
             cells.append(others)
             places.append(np.repeat(place, others.size))
-        if self.strata is not None and not sum(one.size for one in cells):
+        if self.strata is not None and not sum(of_stratum.size for of_stratum in cells):
             raise ValueError(
                 f"No stratum of control_features has rows of reference={reference!r} and of "
                 "another group, so there is nothing to compare. Use coarser control features."
@@ -207,14 +207,18 @@ def _within_strata(
 ) -> ComparedGroups:
     """Split groups into cells, one for each stratum in which a group has rows."""
     numbers = strata.codes * groups.n_groups
-    found = [factorize(numbers + codes) for codes in groups.codes]
-    offsets = np.cumsum([0, *(len(one.levels) for one in found)])
-    stratum, group = np.divmod(np.concatenate([one.levels for one in found]), groups.n_groups)
+    factorized = [factorize(numbers + codes) for codes in groups.codes]
+    offsets = np.cumsum([0, *(len(attribute.levels) for attribute in factorized)])
+    stratum, group = np.divmod(
+        np.concatenate([attribute.levels for attribute in factorized]), groups.n_groups
+    )
     names = tuple(
         f"{groups.names[g]} (stratum {strata.names[s]})"
         for s, g in zip(stratum.tolist(), group.tolist(), strict=True)
     )
-    codes = np.stack([one.codes + start for one, start in zip(found, offsets[:-1], strict=True)])
+    codes = np.stack(
+        [attribute.codes + start for attribute, start in zip(factorized, offsets[:-1], strict=True)]
+    )
     people = groups.people if row_counts is None else row_counts
     counts = sum(np.bincount(of_rows, people, group.size) for of_rows in codes)
     if groups.people is not None:  # there is one attribute, and strata have whole numbers of rows

@@ -240,19 +240,19 @@ def _lazy_cost(
     numbers are added, as in memory.
     """
     rows = align(X=X, labels=labels, sample_weight=sample_weight)
-    found = rows.collect(_cost_of_block, centers)
-    found = [one for one in found if one.levels]
-    if not found:
+    of_blocks = rows.collect(_cost_of_block, centers)
+    of_blocks = [block for block in of_blocks if block.levels]
+    if not of_blocks:
         raise ValueError("labels is empty.")
-    masses = np.concatenate([one.masses for one in found])
+    masses = np.concatenate([block.masses for block in of_blocks])
     if not masses.any():
         raise ValueError("sample_weight is zero for every row.")
-    total = sum(one.cost for one in found)
+    total = sum(block.cost for block in of_blocks)
     if centers is None:
         numbers: dict[Any, int] = {}
-        names = [name for one in found for name in one.levels]
+        names = [name for block in of_blocks for name in block.levels]
         codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
-        parts = np.concatenate([one.centers for one in found])
+        parts = np.concatenate([block.centers for block in of_blocks])
         shape = (len(numbers), masses.size)
         members = sparse.csc_array((masses, codes, np.arange(masses.size + 1)), shape=shape)
         of_clusters = np.bincount(codes, masses)
@@ -262,15 +262,15 @@ def _lazy_cost(
     return float(total / masses.sum()) if mean else float(total)
 
 
-def _cost_of_block(block: dict[str, Any], given: MatrixLike | None) -> _Clusters:
+def _cost_of_block(block: dict[str, Any], given_centers: MatrixLike | None) -> _Clusters:
     """Sum the weighted squared distances of the rows of a block."""
     if not len(block["labels"]):
         return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
     X = check_array(block["X"], accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     n_samples, n_features = X.shape
-    centers = _check_centers(given, n_features)
-    found = check_labels(block["labels"], "labels", n_samples)
-    codes, n_clusters = found.codes, len(found.levels)
+    centers = _check_centers(given_centers, n_features)
+    factorized = check_labels(block["labels"], "labels", n_samples)
+    codes, n_clusters = factorized.codes, len(factorized.levels)
     if centers is not None:
         codes, n_clusters = check_clusters(block["labels"], len(centers), n_samples)
     weights = check_weights(block.get("sample_weight"), n_samples, are_all=False)
@@ -286,7 +286,7 @@ def _cost_of_block(block: dict[str, Any], given: MatrixLike | None) -> _Clusters
         cost = _sparse_cost(_canonical(X), codes, weights, centers, n_clusters)
     else:
         cost = _dense_cost(X, codes, weights, centers, n_clusters)
-    return _Clusters(found.levels, masses, centers, cost)
+    return _Clusters(factorized.levels, masses, centers, cost)
 
 
 def _canonical(matrix: Any) -> Any:

@@ -191,17 +191,17 @@ def disparity_test(
     check_number(limit, "max_disparity", 0)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
-    found = _evidence(request, sample, method, reference, interval)
-    p_values = found.p_values(_before_shift(request, float(limit), shift))
+    evidence = _evidence(request, sample, method, reference, interval)
+    p_values = evidence.p_values(_before_shift(request, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
-    table = {**found.columns, "disparity": found.measured, "p_value": p_values}
+    table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
     return DisparityTest(
-        float(found.measured.max(initial=0.0)),
+        float(evidence.measured.max(initial=0.0)),
         p_value,
         p_value <= 1 - confidence,
         float(limit),
         float(confidence),
-        found.method,
+        evidence.method,
         pd.DataFrame(table),
     )
 
@@ -248,11 +248,11 @@ def disparity_upper_bound(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
     request = requested_metric(metric, comparison)
-    found = _evidence(request, sample, method, reference, interval)
+    evidence = _evidence(request, sample, method, reference, interval)
     _before_shift(request, 1.0, shift)
 
     def p_value(limit: float) -> float:
-        return float(found.p_values(limit).max(initial=0.0))
+        return float(evidence.p_values(limit).max(initial=0.0))
 
     most = 1.0
     if request.name == "mean_score_difference":  # in units of the score, and of any size
@@ -382,8 +382,8 @@ def sample_size(
     parts = _numbers(shares, "shares")
     if parts.size < 2 or (parts <= 0).any():
         raise ValueError(f"shares must be positive numbers, one of each group, got {shares!r}.")
-    given = np.full(parts.size, float(rates)) if isinstance(rates, Real) else rates
-    chances = _numbers(given, "rates")
+    listed_rates = np.full(parts.size, float(rates)) if isinstance(rates, Real) else rates
+    chances = _numbers(listed_rates, "rates")
     if chances.size != parts.size or (chances < 0).any() or (chances > 1).any():
         raise ValueError(
             f"rates must be numbers from 0 to 1, one of each of {parts.size} groups, got {rates!r}."
@@ -416,8 +416,8 @@ def needed_rows(
     limits = np.full(first.size, limit)
     edge = edge_rates(hits[0], rows[0], hits[1], rows[1], limits, ratio)
 
-    def variance(one: FloatArray, other: FloatArray) -> FloatArray:
-        return np.asarray(factor**2 * one * (1 - one) / rows[0] + other * (1 - other) / rows[1])
+    def variance(rate: FloatArray, other: FloatArray) -> FloatArray:
+        return np.asarray(factor**2 * rate * (1 - rate) / rows[0] + other * (1 - other) / rows[1])
 
     own, on_edge = variance(rates[first], rates[second]), variance(*edge)
     # Counts are whole numbers: a careful test loses about half a person of each group.
@@ -438,11 +438,11 @@ def needed_rows(
 
 
 def _numbers(values: Sequence[float] | Mapping[Any, float] | Any, name: str) -> FloatArray:
-    given = list(values.values()) if isinstance(values, Mapping) else values
+    listed = list(values.values()) if isinstance(values, Mapping) else values
     try:
-        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        numbers = np.atleast_1d(np.asarray(listed, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, one of each group, got {values!r}.") from error
-    if found.ndim != 1 or not np.isfinite(found).all():
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be numbers, one of each group, got {values!r}.")
-    return found
+    return numbers

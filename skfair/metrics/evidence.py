@@ -85,10 +85,10 @@ def evidence_of_labels(
         )
     pairs = None if is_overall else groups.pairs_with(reference)
     sides = [
-        _against_rest(groups, one) if pairs is None else _between_groups(pairs, one)
-        for one in counts
+        _against_rest(groups, of_rate) if pairs is None else _between_groups(pairs, of_rate)
+        for of_rate in counts
     ]
-    k1, n1, k0, n0, share = np.concatenate([one.numbers for one in sides], axis=1)
+    k1, n1, k0, n0, share = np.concatenate([side.numbers for side in sides], axis=1)
     if method == "auto":
         is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
@@ -102,9 +102,9 @@ def evidence_of_labels(
         larger = np.maximum(r1, r0)
         measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
     columns = {
-        "rate": [one.rate for one in sides for _ in one.first],
-        "first": [name for one in sides for name in one.first],
-        "second": [name for one in sides for name in one.second],
+        "rate": [side.rate for side in sides for _ in side.first],
+        "first": [name for side in sides for name in side.first],
+        "second": [name for side in sides for name in side.second],
         "n_first": n1,
         "n_second": n0,
         "rate_first": r1,
@@ -114,28 +114,28 @@ def evidence_of_labels(
     def p_values(limit: float) -> FloatArray:
         if limit <= 0:  # every difference is as large as that
             return np.ones(k1.size)
-        found = np.zeros(k1.size)
+        p = np.zeros(k1.size)
         for factor in np.unique(share[share > limit]):  # others cannot be so far apart
             at = share == factor
-            found[at] = both_ways(test, k1[at], n1[at], k0[at], n0[at], limit / factor)
-        return found
+            p[at] = both_ways(test, k1[at], n1[at], k0[at], n0[at], limit / factor)
+        return p
 
     return Evidence(columns, measured, p_values, method)
 
 
 def _caps(groups: ComparedGroups, counts: Sequence[_Counts]) -> Evidence:
     """Return the evidence on the largest rate of a group."""
-    [one] = counts
+    [of_rate] = counts
     cells = groups.present
     columns = {
-        "rate": [one.rate] * cells.size,
-        "first": [one.names[i] for i in cells.tolist()],
+        "rate": [of_rate.rate] * cells.size,
+        "first": [of_rate.names[i] for i in cells.tolist()],
         "second": ["limit"] * cells.size,
-        "n_first": one.sizes[cells],
-        "rate_first": one.rates[cells],
+        "n_first": of_rate.sizes[cells],
+        "rate_first": of_rate.rates[cells],
     }
-    k, n = one.successes[cells], one.sizes[cells]
-    return Evidence(columns, one.rates[cells], lambda limit: largest_rate(k, n, limit), "exact")
+    k, n = of_rate.successes[cells], of_rate.sizes[cells]
+    return Evidence(columns, of_rate.rates[cells], lambda limit: largest_rate(k, n, limit), "exact")
 
 
 class _Sides(NamedTuple):
@@ -189,7 +189,7 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
     groups = mass.groups
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = groups.present if spec.kind == "largest" else groups.compared
-    found = []
+    counts = []
     for rate in spec.rates:
         rates = mass.rate(rate, "raise", of_cells)
         above, below = (np.array(RATES[rate][part]) for part in (0, 1))
@@ -199,16 +199,16 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
             for table in (mass, squares)
         ]
         sizes = effective_size(*sums)
-        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[0]))
-    return groups, found
+        counts.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[0]))
+    return groups, counts
 
 
 def _in_memory(
     sample: Sample, spec: LabelSpec
 ) -> tuple[Sample, FloatArray | None, FloatArray | None]:
     """Return rows in memory, and what stands behind each: weight and squared weight."""
-    given = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.sample_weight)
-    if is_lazy(*given, sample.control_features):
+    arguments = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.sample_weight)
+    if is_lazy(*arguments, sample.control_features):
         rows = LazyRows(
             {"y_true": sample.y_true if spec.uses_y_true else None, "y_pred": sample.y_pred},
             sensitive_features=sample.sensitive_features,

@@ -65,8 +65,8 @@ class _Area(NamedTuple):
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     """Return the comparisons of a metric of scores."""
-    given = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.control_features)
-    if is_lazy(*given):
+    arguments = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.control_features)
+    if is_lazy(*arguments):
         raise TypeError(
             f"The test of {name} reads single scores, and these are in Dask collections. compute() "
             "them, or test rates of labels, of which sums are enough."
@@ -88,12 +88,12 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     if name in _DISTRIBUTIONS:
         intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
         at = np.zeros(1) if name in _DECISIONS else None
-        found = [_curves(members[i][0], members[j][0], intervals, (i, j), at) for i, j in pairs]
-        measured = np.array([one.largest for one in found])
+        curves = [_curves(members[i][0], members[j][0], intervals, (i, j), at) for i, j in pairs]
+        measured = np.array([curve.largest for curve in curves])
         return Evidence(
             columns,
             measured,
-            lambda limit: np.array([one.p_value(limit) for one in found]),
+            lambda limit: np.array([curve.p_value(limit) for curve in curves]),
             "melded",
         )
     if name in _AREAS:
@@ -102,11 +102,11 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     return _of_means(columns, [_means(members[i], members[j]) for i, j in pairs])
 
 
-def _of_means(columns: dict[str, Any], found: list[_Means]) -> Evidence:
+def _of_means(columns: dict[str, Any], means: list[_Means]) -> Evidence:
     """Return the evidence on differences of means."""
-    value, variance, freedom = np.array([one[:3] for one in found]).reshape(-1, 3).T
+    value, variance, freedom = np.array([pair[:3] for pair in means]).reshape(-1, 3).T
     error = np.sqrt(np.maximum(variance, 1e-300))
-    drawn = np.array([one.drawn for one in found]).reshape(-1, 2, 3)
+    drawn = np.array([pair.drawn for pair in means]).reshape(-1, 2, 3)
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
@@ -137,7 +137,7 @@ def _members(
     rows: ScoredRows, positive: IntArray | None, name: str
 ) -> list[tuple[FloatArray, ...]]:
     """Return the scores of each cell: all of them, or of its negatives and of its positives."""
-    found = []
+    members = []
     codes, offsets = rows.groups.cells.codes, rows.groups.cells.offsets
     for attribute, start, stop in zip(codes, offsets[:-1], offsets[1:], strict=True):
         for cell in range(start, stop):
@@ -152,8 +152,8 @@ def _members(
                     f"{' and class' if positive is not None else ''}; group "
                     f"{rows.groups.cells.names[cell]!r} has fewer."
                 )
-            found.append(parts)
-    return found
+            members.append(parts)
+    return members
 
 
 def _area(winners: FloatArray, losers: FloatArray) -> _Area:
@@ -249,11 +249,11 @@ class _Curves(NamedTuple):
     @property
     def largest(self) -> float:
         """The largest difference that was measured."""
-        one, other = (
+        first, other = (
             self.intervals.share(above / size, cell)
             for above, size, cell in zip(self.above, self.sizes, self.cells, strict=True)
         )
-        return float(np.abs(one - other).max())
+        return float(np.abs(first - other).max())
 
     def p_value(self, limit: float) -> float:
         """Return the largest p-value of a threshold, either group being the higher one."""
@@ -262,11 +262,11 @@ class _Curves(NamedTuple):
         first, second = (self.intervals.bounds[cell] for cell in self.cells)
         is_same = np.array_equal(first, second)
         of_side = self._of_rates if is_same else self._of_shares
-        return max(of_side(one, other, limit) for one, other in ((0, 1), (1, 0)))
+        return max(of_side(higher, other, limit) for higher, other in ((0, 1), (1, 0)))
 
-    def _of_rates(self, one: int, other: int, limit: float) -> float:
+    def _of_rates(self, higher: int, other: int, limit: float) -> float:
         """Return the largest p-value of a threshold, of the same interval for both groups."""
-        (k1, n1), (k0, n0) = ((self.above[side], self.sizes[side]) for side in (one, other))
+        (k1, n1), (k0, n0) = ((self.above[side], self.sizes[side]) for side in (higher, other))
         bounds, cell = self.intervals.bounds[self.cells[0]], self.cells[0]
         gap, ends = limit * float(self.intervals.lengths[cell]), []
         if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
@@ -282,26 +282,26 @@ class _Curves(NamedTuple):
             z = (k - n * rank) / np.sqrt(n * max(rank * (1 - rank), 1e-12))
             rough = np.minimum(rough, stats.norm.logcdf(z) - np.log(_OF_END))
         kept = np.argsort(-rough, kind="stable")[:_N_THRESHOLDS]
-        found = melded(k1[kept], n1, k0[kept], n0, gap, False) / level
+        p = melded(k1[kept], n1, k0[kept], n0, gap, False) / level
         for k, n, rank in ends:
-            found = np.minimum(found, largest_rate(k[kept], n, rank) / _OF_END)
-        return min(1.0, float(found.max()))
+            p = np.minimum(p, largest_rate(k[kept], n, rank) / _OF_END)
+        return min(1.0, float(p.max()))
 
-    def _of_shares(self, one: int, other: int, limit: float) -> float:
+    def _of_shares(self, higher: int, other: int, limit: float) -> float:
         """Return the largest p-value of a threshold, of intervals that differ.
 
         What is melded is at least the product of the p-values of both true rates, and that of two
         uniform numbers is at most p with probability p (1 - log p).
         """
-        p = float(self._melded(one, other, limit, self._worst(one, other)).max())
+        p = float(self._melded(higher, other, limit, self._worst(higher, other)).max())
         return p * (1 - np.log(p)) if p > 0 else 0.0
 
-    def _worst(self, one: int, other: int) -> IntArray:
+    def _worst(self, higher: int, other: int) -> IntArray:
         """Return the thresholds where shares may differ most, if rates are some errors off."""
         kept = []
         for n_errors in _ERRORS:
             ends = []
-            for side, sign in ((one, 1.0), (other, -1.0)):
+            for side, sign in ((higher, 1.0), (other, -1.0)):
                 n = self.sizes[side]
                 rate = self.above[side] / n
                 error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
@@ -310,13 +310,13 @@ class _Curves(NamedTuple):
             kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:_N_OF_ERRORS])
         return np.unique(np.concatenate(kept))
 
-    def _melded(self, one: int, other: int, limit: float, kept: IntArray) -> FloatArray:
+    def _melded(self, higher: int, other: int, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
-        k, n = self.above[one][kept], self.sizes[one]
+        k, n = self.above[higher][kept], self.sizes[higher]
         a, b = k + 1, np.maximum(n - k, 1)
         low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
-        p = np.where(k < n, 0.0, self._below(np.ones(1), one, other, limit, kept)[:, 0])
-        for start, stop in pairwise(self._kinks(one, other, limit)):
+        p = np.where(k < n, 0.0, self._below(np.ones(1), higher, other, limit, kept)[:, 0])
+        for start, stop in pairwise(self._kinks(higher, other, limit)):
             first, last = np.clip(start, low, high), np.clip(stop, low, high)
             x = first[:, None] + (last - first)[:, None] * 0.5 * (_U + 1)
             density = np.exp(
@@ -324,27 +324,27 @@ class _Curves(NamedTuple):
                 + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
                 - special.betaln(a, b)[:, None]
             )
-            below = self._below(x, one, other, limit, kept)
+            below = self._below(x, higher, other, limit, kept)
             p += np.where(k < n, (density * below) @ _WEIGHTS * 0.5 * (last - first), 0.0)
         return np.clip(p, 0.0, 1.0)
 
     def _below(
-        self, rank: FloatArray, one: int, other: int, limit: float, kept: IntArray
+        self, rank: FloatArray, higher: int, other: int, limit: float, kept: IntArray
     ) -> FloatArray:
         """Return P(share of L <= share of a rank - limit)."""
-        wanted = self.intervals.share(rank, self.cells[one]) - limit
+        wanted = self.intervals.share(rank, self.cells[higher]) - limit
         most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
         k0, n0 = self.above[other][kept, None], self.sizes[other]
         below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, most), 1.0)
         return np.where(wanted >= 0, below, 0.0)
 
-    def _kinks(self, one: int, other: int, limit: float) -> FloatArray:
+    def _kinks(self, higher: int, other: int, limit: float) -> FloatArray:
         """Return the ranks from the first that counts to 1 between which all curves are smooth.
 
         A sum over nodes on both sides of a jump has an error as large as the jump times a node's
         weight.
         """
-        own, cell = self.intervals.bounds[self.cells[one]].ravel(), self.cells[one]
+        own, cell = self.intervals.bounds[self.cells[higher]].ravel(), self.cells[higher]
         ends = self.intervals.bounds[self.cells[other]].ravel()
         shares = limit + self.intervals.share(ends, self.cells[other])
         shares = shares[shares <= 1]
@@ -365,11 +365,11 @@ def _curves(
     """Count the rows of two groups above thresholds; None for every one."""
     if thresholds is None:
         thresholds = np.unique(np.concatenate([first, second]))
-    one, other = (
+    first_above, other = (
         np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
         for side in (first, second)
     )
-    return _Curves((one, other), (first.size, second.size), intervals, cells)
+    return _Curves((first_above, other), (first.size, second.size), intervals, cells)
 
 
 def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:

@@ -124,10 +124,12 @@ class GroupMetric:
         if is_alone:
             present = values[groups.present]
             return float(present.min() if self.compare == "smallest" else present.max())
-        one, other = groups.sides(values, overall, reference)
+        values_of_group, other = groups.sides(values, overall, reference)
         if self.compare == "difference":
-            return aggregate(differences(one, other, reference), agg)
-        quotients = np.where(one == other, 1.0, ratios(one, other, reference))
+            return aggregate(differences(values_of_group, other, reference), agg)
+        quotients = np.where(
+            values_of_group == other, 1.0, ratios(values_of_group, other, reference)
+        )
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
     def _values(
@@ -135,7 +137,7 @@ class GroupMetric:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the metric of each cell, and of all rows that it is compared with."""
         of_cells = groups.rows_of_cells()
-        values = np.array([value_of(self.metric, rows, rows.y_pred, one) for one in of_cells])
+        values = np.array([value_of(self.metric, rows, rows.y_pred, cell) for cell in of_cells])
         overall = np.full(values.size, np.nan)
         if not is_group(reference) and reference == "overall":
             for start, stop in pairwise(groups.blocks.tolist()):

@@ -35,7 +35,7 @@ class ListedCells:
         """List the rows of each cell, and of each stratum."""
         strata = self._groups.stratum_of[self._groups.cells.codes[0]]
         rows = self._groups.rows_of_cells()
-        rows += [np.flatnonzero(strata == one) for one in range(strata.max() + 1)]
+        rows += [np.flatnonzero(strata == stratum) for stratum in range(strata.max() + 1)]
         return [rows[i] for i in self._order]
 
     def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
@@ -68,15 +68,18 @@ def with_differences(
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)
     columns, limits = columns.copy(), limits.copy()
-    for name in [one for one in columns if one != "n"]:
+    for name in [column for column in columns if column != "n"]:
         values, added = columns[name], f"{name}_difference"
         parts = {added: values[rows] - values[places]}
         if f"{name}_low" in limits:
             ends = limits[f"{name}_low"], limits[f"{name}_high"]
             both = np.arange(values.size)
             both[rows] = places
-            found = difference_interval(values, *ends, both)
-            parts |= {f"{added}_low": found[0][rows], f"{added}_high": found[1][rows]}
+            ends_of_difference = difference_interval(values, *ends, both)
+            parts |= {
+                f"{added}_low": ends_of_difference[0][rows],
+                f"{added}_high": ends_of_difference[1][rows],
+            }
         for key, own in parts.items():
             whole = np.full(values.size, np.nan)
             whole[rows] = own

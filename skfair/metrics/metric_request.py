@@ -45,7 +45,9 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     if has_test and request.spec is not None and request.spec.kind == "total":
         has_test = len(request.spec.rates) == 1
     if not has_test and request.name not in SCORE_METRICS:
-        rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
+        rules = [
+            metric.removesuffix("_difference") for metric in LABEL_METRICS if "_diff" in metric
+        ]
         rules.remove("treatment_equality")
         known = [*rules, *SCORE_METRICS, *LARGEST_RATES]
         hint = did_you_mean(metric, known)

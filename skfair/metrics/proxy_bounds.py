@@ -177,8 +177,8 @@ def disparity_bounds(
         for drawn in (np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(n_bootstrap))
     ]
     names = [(rate, table.names[i], table.names[j]) for rate in rates for i, j in pairs]
-    found = pd.DataFrame(names, columns=["rate", "first", "second"])
-    return found.join(_described(sample, draws, 0.5 * (1 - confidence), known is not None))
+    of_pairs = pd.DataFrame(names, columns=["rate", "first", "second"])
+    return of_pairs.join(_described(sample, draws, 0.5 * (1 - confidence), known is not None))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,9 @@ class _Rows(NamedTuple):
             corrected = np.maximum(weighted + lacking, 0.0)
             own, chances = weights[part], members
         cells = self.cells if self.known is None else self.cells[self.known >= 0]
-        of_groups = np.stack([np.bincount(cells, own * one, n_cells) for one in chances.T], axis=1)
+        of_groups = np.stack(
+            [np.bincount(cells, own * of_group, n_cells) for of_group in chances.T], axis=1
+        )
         totals = of_groups.sum(axis=1, keepdims=True)
         shares = np.divide(
             of_groups, totals, out=np.full_like(of_groups, 1 / n_groups), where=totals > 0
@@ -227,8 +229,8 @@ class _Rows(NamedTuple):
         self, weights: FloatArray, chances: FloatArray, rows: IntArray | slice = slice(None)
     ) -> FloatArray:
         """Return the outcomes of each group."""
-        found = [np.bincount(self.outcomes[rows], weights * one, 4) for one in chances.T]
-        return np.stack(found).reshape(-1, 2, 2).astype(np.float64)
+        tables = [np.bincount(self.outcomes[rows], weights * of_group, 4) for of_group in chances.T]
+        return np.stack(tables).reshape(-1, 2, 2).astype(np.float64)
 
 
 class _Differences(NamedTuple):
@@ -287,10 +289,10 @@ def _described(
     import pandas as pd
 
     weighted, lower, upper, corrected = sample
-    low = 2 * lower - np.quantile([one.lower for one in draws], 1 - tail, axis=0)
-    high = 2 * upper - np.quantile([one.upper for one in draws], tail, axis=0)
+    low = 2 * lower - np.quantile([draw.lower for draw in draws], 1 - tail, axis=0)
+    high = 2 * upper - np.quantile([draw.upper for draw in draws], tail, axis=0)
     low, high = np.clip(np.minimum(low, lower), -1, 1), np.clip(np.maximum(high, upper), -1, 1)
-    found = {
+    columns = {
         "weighted": weighted,
         "lower": lower,
         "upper": upper,
@@ -299,9 +301,9 @@ def _described(
         "width": high - low,
     }
     if has_known:
-        ends = np.nanquantile([one.corrected for one in draws], [tail, 1 - tail], axis=0)
-        found |= {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
-    return pd.DataFrame(found)
+        ends = np.nanquantile([draw.corrected for draw in draws], [tail, 1 - tail], axis=0)
+        columns |= {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
+    return pd.DataFrame(columns)
 
 
 def _rates_of(metric: Any) -> tuple[str, ...]:
@@ -367,21 +369,21 @@ def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbab
 
 def _known(known_groups: Any, table: GroupProbabilities) -> IntArray:
     """Return the number of the true group of each row, -1 where it is not known."""
-    found = factorize(np.asarray(known_groups, dtype=object))
-    check_length(table, found.codes.size)
-    unknown = [str(level) for level in found.levels if str(level) not in table.names]
+    factorized = factorize(np.asarray(known_groups, dtype=object))
+    check_length(table, factorized.codes.size)
+    unknown = [str(level) for level in factorized.levels if str(level) not in table.names]
     if unknown:
         raise ValueError(
             f"known_groups has {listed(unknown)}, but the groups are {listed(table.names)}."
         )
-    n_known = int((found.codes >= 0).sum())
+    n_known = int((factorized.codes >= 0).sum())
     if n_known < ROWS_OF_CELL:
         raise ValueError(
             f"known_groups has the group of {n_known} rows, but shares of groups need "
             f"{ROWS_OF_CELL} rows or more. Leave it out, and say the accuracy of the guess."
         )
-    places = np.array([table.names.index(str(level)) for level in found.levels] + [-1])
-    return places[found.codes]
+    places = np.array([table.names.index(str(level)) for level in factorized.levels] + [-1])
+    return places[factorized.codes]
 
 
 def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> IntArray:
@@ -389,10 +391,10 @@ def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> I
     is_known = np.ones(len(table), bool) if known is None else known >= 0
     if proxies is not None:
         columns = read_columns(proxies, PROXIES, len(table))
-        found = [factorize(values) for _, values in columns]
-        for (name, _), one in zip(columns, found, strict=True):
-            check_missing(one, name or "proxies", PROXIES)
-        codes = np.unique([one.codes for one in found], axis=1, return_inverse=True)[1]
+        factorized = [factorize(values) for _, values in columns]
+        for (name, _), proxy in zip(columns, factorized, strict=True):
+            check_missing(proxy, name or "proxies", PROXIES)
+        codes = np.unique([proxy.codes for proxy in factorized], axis=1, return_inverse=True)[1]
         return _merged(codes.ravel(), is_known)
     kinds = np.unique(table.values.round(9), axis=0, return_inverse=True)[1].ravel()
     if kinds.max() < MOST_CELLS:

@@ -65,7 +65,7 @@ class Report(pd.DataFrame):
 def _has_interval(name: object, names: list[Any]) -> bool:
     """Whether a column is the only one of its name and has both ends of an interval."""
     columns = [name, f"{name}_low", f"{name}_high"]
-    return isinstance(name, str) and all(names.count(one) == 1 for one in columns)
+    return isinstance(name, str) and all(names.count(column) == 1 for column in columns)
 
 
 def _column_text(values: pd.Series, digits: int) -> list[str]:

@@ -283,15 +283,15 @@ def fairness_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
     options = _ReportOptions(pos_label, reference, agg, n_bootstrap, rng)
-    found: dict[str, _Measured] = {}
+    measured: dict[str, _Measured] = {}
     if rows.y_pred is not None:
-        found |= _measure_labels(rows, options)
+        measured |= _measure_labels(rows, options)
     if rows.y_score is not None:
-        found |= _measure_scores(rows, options)
-    report = pd.DataFrame({"value": {name: one.value for name, one in found.items()}})
+        measured |= _measure_scores(rows, options)
+    report = pd.DataFrame({"value": {name: metric.value for name, metric in measured.items()}})
     if n_bootstrap:
-        ends = [quantiles(one.draws, (1 - confidence) / 2) for one in found.values()]
-        report["standard_error"] = [spread(one.draws) for one in found.values()]
+        ends = [quantiles(metric.draws, (1 - confidence) / 2) for metric in measured.values()]
+        report["standard_error"] = [spread(metric.draws) for metric in measured.values()]
         report["value_low"] = [float(low) for low, _ in ends]
         report["value_high"] = [float(high) for _, high in ends]
     return Report(report)
@@ -324,26 +324,26 @@ def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Me
         table._replace(counts=draw)
         for draw in resampled_tables(effective, options.n_bootstrap, options.rng)
     ]
-    found = {}
+    measured = {}
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
             values = [
                 compare(
-                    one, name, agg=options.agg, reference=options.reference, zero_division=np.nan
+                    rates, name, agg=options.agg, reference=options.reference, zero_division=np.nan
                 )
-                for one in [table, *tables]
+                for rates in [table, *tables]
             ]
             drawn = np.array(values[1:])
-            found[name] = _Measured(
+            measured[name] = _Measured(
                 values[0], np.full_like(drawn, np.nan) if np.isnan(values[0]) else drawn
             )
-    return found
+    return measured
 
 
 def _measure_scores(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
     """Compute the metrics of scores; each resample takes a pass over the rows."""
     scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
-    given = {
+    arguments = {
         "sensitive_features": scored.groups,
         "sample_weight": scored.weights,
         "agg": options.agg,
@@ -353,7 +353,10 @@ def _measure_scores(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Me
         positive = check_positive(rows.y_true, "y_true", options.pos_label, scored.scores.size)
     measured = {
         metric.__name__: metric(
-            positive, scored.scores, **given, **({"zero_division": np.nan} if needs_y_true else {})
+            positive,
+            scored.scores,
+            **arguments,
+            **({"zero_division": np.nan} if needs_y_true else {}),
         )
         for metric, needs_y_true in SCORE_METRICS.items()
         if positive is not None or not needs_y_true
@@ -425,5 +428,5 @@ def _report_rows(
         row_counts=few.counts,
     )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
-    found = (compared, None, few.weights, intersectional)
-    return _ReportRows(true, predicted, scores, found, few.squares, few.counts)
+    read_groups = (compared, None, few.weights, intersectional)
+    return _ReportRows(true, predicted, scores, read_groups, few.squares, few.counts)

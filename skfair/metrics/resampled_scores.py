@@ -77,33 +77,35 @@ class SortedRows:
     def gaps(self, weights: FloatArray, agg: Agg) -> list[float]:
         """Return all metrics, O(n G) for G groups; NaN where a group has no rows with a weight."""
         own = weights[self._order]
-        found, totals = zip(*(self._of(one, own) for one in self._attributes), strict=True)
-        n_metrics = found[0].shape[0]
+        of_attributes, totals = zip(
+            *(self._of(attribute, own) for attribute in self._attributes), strict=True
+        )
+        n_metrics = of_attributes[0].shape[0]
         # Groups of a further attribute may be in none of the rows of a resample.
         if not np.concatenate(totals)[self._compared].all():
             return [np.nan] * n_metrics
-        return [aggregate(values, agg) for values in np.concatenate(found, axis=1)]
+        return [aggregate(values, agg) for values in np.concatenate(of_attributes, axis=1)]
 
-    def _of(self, one: _Attribute, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _of(self, attribute: _Attribute, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the metrics of each pair, (n_metrics, n_pairs), and the weight of each group."""
         from skfair._kernels.score_gaps import score_gaps
 
-        n, n_pairs = one.n_groups, one.first.size
-        by_class = np.bincount(2 * one.codes + self._positive, weights, 2 * n).reshape(n, 2)
+        n, n_pairs = attribute.n_groups, attribute.first.size
+        by_class = np.bincount(2 * attribute.codes + self._positive, weights, 2 * n).reshape(n, 2)
         totals = np.column_stack([by_class.sum(axis=1), by_class[:, 1], by_class[:, 0]])
         mass = 1 / np.where(totals > 0, totals, np.inf)
         above, tied, last = np.zeros((n, 3)), np.zeros((n, 3)), np.full(n_pairs, self._scores[0])
         gaps, wins = np.zeros((n_pairs, 2)), np.zeros((n_pairs + n, 3))
-        rows = self._scores, one.codes, self._positive, weights, mass
-        partners = one.starts, one.partner, one.pair, one.is_second
+        rows = self._scores, attribute.codes, self._positive, weights, mass
+        partners = attribute.starts, attribute.partner, attribute.pair, attribute.is_second
         score_gaps(*rows, *partners, above, tied, last, gaps, wins)
         wins[n_pairs:][(totals == 0).any(axis=1)] = np.nan
         within, wins = wins[n_pairs:, 1], wins[:n_pairs]
-        found = [*gaps.T, np.abs(wins[:, 0] - 0.5)]
+        metrics = [*gaps.T, np.abs(wins[:, 0] - 0.5)]
         if self._has_classes:
-            intra = np.abs(within[one.first] - within[one.second])
-            found += [np.where(np.isnan(intra), np.nan, np.abs(wins[:, 1] - wins[:, 2])), intra]
-        return np.array(found), totals[:, 0]
+            intra = np.abs(within[attribute.first] - within[attribute.second])
+            metrics += [np.where(np.isnan(intra), np.nan, np.abs(wins[:, 1] - wins[:, 2])), intra]
+        return np.array(metrics), totals[:, 0]
 
 
 def resampled_gaps(
@@ -117,15 +119,15 @@ def resampled_gaps(
     """Return the metrics of resamples, (n_bootstrap, n_metrics); threads share them."""
     own_rows, draws = SortedRows(rows, positive), _resampled_weights(rows, n_bootstrap, rng, counts)
     n_threads = allowed_threads() if rows.scores.size >= BLOCK else 1
-    found: list[list[float]] = []
+    of_draws: list[list[float]] = []
     while some := list(islice(draws, n_threads)):  # not all are held at once
 
         def measured(i: int, _: int, some: list[FloatArray] = some) -> list[float]:
             return own_rows.gaps(some[i], agg)
 
-        found += over_blocks(measured, len(some), 1)
+        of_draws += over_blocks(measured, len(some), 1)
     n_metrics = sum(positive is not None or not needs for needs in SCORE_METRICS.values())
-    return np.array(found).reshape(n_bootstrap, n_metrics)
+    return np.array(of_draws).reshape(n_bootstrap, n_metrics)
 
 
 def _resampled_weights(

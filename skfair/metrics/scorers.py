@@ -102,15 +102,15 @@ class FairnessScorer(_BaseScorer):
             _check_arguments(metric, parameters, kwargs)
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
-        for param, given in self._columns.items():
+        for param, set_columns in self._columns.items():
             for_model = param != "query_id" and not self._compares_groups
             is_taken = param in parameters or param == "sensitive_features" or for_model
-            if given is not None and not is_taken:
+            if set_columns is not None and not is_taken:
                 raise ValueError(
-                    f"{_OPTIONS[param]}={given!r} needs a metric that takes {param}; "
+                    f"{_OPTIONS[param]}={set_columns!r} needs a metric that takes {param}; "
                     f"{metric!r} does not."
                 )
-            if given is None and param not in kwargs and is_taken:
+            if set_columns is None and param not in kwargs and is_taken:
                 self._metadata_request.score.add_request(param=param, alias=True)
         self._metadata_request.score.add_request(param="sample_weight", alias=None)
 
@@ -175,8 +175,8 @@ class FairnessScorer(_BaseScorer):
     ) -> float:
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
-        given = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
-        groups = given["sensitive_features"]
+        attributes = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
+        groups = attributes["sensitive_features"]
         if groups is None and self._needs_groups:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
@@ -188,9 +188,9 @@ class FairnessScorer(_BaseScorer):
         method = response_method_of(estimator, wanted)
         pos_label = self._pos_label(estimator)
         taken = {
-            param: given[param]
+            param: attributes[param]
             for param in ("sensitive_features", "control_features")
-            if given[param] is not None and takes_groups(estimator, method, param)
+            if attributes[param] is not None and takes_groups(estimator, method, param)
         }
         if is_lazy(X):
             response = _lazy_response(estimator, X, method, taken, pos_label)
@@ -205,7 +205,7 @@ class FairnessScorer(_BaseScorer):
         arguments = [{"X": X, "y_true": y_true}.get(name, response) for name in self._inputs]
         kwargs |= {
             param: values
-            for param, values in given.items()
+            for param, values in attributes.items()
             if values is not None and (self._compares_groups or param == "query_id")
         }
         if not self._compares_groups:  # not a metric of ours: it reads rows in memory only
@@ -216,10 +216,10 @@ class FairnessScorer(_BaseScorer):
 
     def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
         """Return what is passed of an attribute, or found in columns of X, or None."""
-        given, columns = kwargs.pop(param, None), self._columns[param]
+        values, columns = kwargs.pop(param, None), self._columns[param]
         if columns is None:
-            return given
-        if given is not None:
+            return values
+        if values is not None:
             raise ValueError(
                 f"The scorer got {param} and reads {_OPTIONS[param]} of X as well. Use one of the "
                 "two."

@@ -66,9 +66,11 @@ def scored_rows(
 ) -> ScoredRows:
     """Check scores, groups, strata and weights together; errors speak of scores by ``name``."""
     scores = check_scores(y_score, name)
-    given = (sensitive_features, control_features, sample_weight, intersectional)
+    arguments = (sensitive_features, control_features, sample_weight, intersectional)
     like = like if hasattr(like, "index") else y_score
-    groups, weights = checked_rows(*given, n_samples=scores.size, like=like, predictions=y_score)
+    groups, weights = checked_rows(
+        *arguments, n_samples=scores.size, like=like, predictions=y_score
+    )
     if weights is not None and groups.strata is None:
         groups.cells.check_nonempty(sample_weight=weights)
     return ScoredRows(scores, groups, weights)
@@ -278,9 +280,11 @@ def _pairwise_gap(
             return by_class.win_rates(by_class.mass, 2 * of + 1, 2 * over, tie_value)
 
         within = None if across else wins(every, every)
-        one, other = (wins(i, j), wins(j, i)) if within is None else (within[i], within[j])
-        lacks_one = np.any(np.isnan(totals[start:stop]), axis=1)
-        gaps.append(np.where(lacks_one[i] | lacks_one[j], np.nan, np.abs(one - other)))
+        wins_of_first, other = (
+            (wins(i, j), wins(j, i)) if within is None else (within[i], within[j])
+        )
+        is_empty = np.any(np.isnan(totals[start:stop]), axis=1)
+        gaps.append(np.where(is_empty[i] | is_empty[j], np.nan, np.abs(wins_of_first - other)))
     return aggregate(np.concatenate(gaps), agg)
 
 

@@ -196,8 +196,8 @@ def fisher_tests(counts: Counts) -> tuple[FloatArray, FloatArray]:
 
     Tables that are at most as probable as the one that was seen are as extreme.
     """
-    found = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
-    exact, mid = found.reshape(-1, 2).T
+    p_values = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
+    exact, mid = p_values.reshape(-1, 2).T
     return exact, mid
 
 
@@ -232,10 +232,10 @@ def mantel_haenszel(strata: Counts) -> Stratified:
 
     The statistic has a continuity correction of one half. NaN if no stratum compares anything.
     """
-    k1, n1, k0, n0 = (one.astype(np.float64) for one in strata)
+    k1, n1, k0, n0 = (counts_of_group.astype(np.float64) for counts_of_group in strata)
     total, chosen = n1 + n0, k1 + k0
     counts = (n1 > 0) & (n0 > 0) & (chosen > 0) & (chosen < total)
-    k1, n1, k0, n0, total, chosen = (one[counts] for one in (k1, n1, k0, n0, total, chosen))
+    k1, n1, k0, n0, total, chosen = (numbers[counts] for numbers in (k1, n1, k0, n0, total, chosen))
     if not total.size:
         return Stratified(np.nan, np.nan)
     variance = (n1 * n0 * chosen * (total - chosen) / (total**2 * (total - 1))).sum()
@@ -276,17 +276,19 @@ def _checked_counts(
     selected: ColumnLike, n_rows: ColumnLike, names: tuple[str, str]
 ) -> tuple[IntArray, IntArray]:
     """Return counts as whole numbers; raise where more were selected than there are."""
-    found = []
-    for one, name in zip((selected, n_rows), names, strict=True):
+    counts = []
+    for values, name in zip((selected, n_rows), names, strict=True):
         try:
-            numbers = np.atleast_1d(np.asarray(one)).astype(np.float64)
+            numbers = np.atleast_1d(np.asarray(values)).astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must hold numbers of people, got {one!r}.") from error
+            raise TypeError(f"{name} must hold numbers of people, got {values!r}.") from error
         is_whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
         if numbers.ndim != 1 or not numbers.size or not is_whole or numbers.max() > 1e9:
-            raise ValueError(f"{name} must hold one whole number of people per group, got {one!r}.")
-        found.append(numbers.astype(np.int64))
-    chosen, sizes = found
+            raise ValueError(
+                f"{name} must hold one whole number of people per group, got {values!r}."
+            )
+        counts.append(numbers.astype(np.int64))
+    chosen, sizes = counts
     if chosen.shape != sizes.shape:
         raise ValueError(
             f"{names[0]} has {chosen.size} groups, but {names[1]} has {sizes.size}. Pass one "

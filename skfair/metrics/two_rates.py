@@ -96,10 +96,10 @@ def melded(
         over_first = np.ones_like(over_first)
     adds_up = is_smooth if quick else np.zeros_like(is_smooth)
     for is_first, is_sum in itertools.product((True, False), repeat=2):
-        one = (over_first == is_first) & (adds_up == is_sum)
-        if one.any():
-            at = rest[one]
-            first, second = [tuple(part[one] for part in pair) for pair in (upper, lower)]
+        is_chosen = (over_first == is_first) & (adds_up == is_sum)
+        if is_chosen.any():
+            at = rest[is_chosen]
+            first, second = [tuple(part[is_chosen] for part in pair) for pair in (upper, lower)]
             parts = first, second, limits[at][:, None]
             p[at] = _integral(*parts, ratio, is_first, is_sum, tail, *nodes)
     return np.clip(p, 0.0, 1.0)
@@ -118,11 +118,11 @@ def _along(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
     """Return Beta distribution functions at points in order: the first, and what each adds."""
     step = np.diff(x, axis=1)
     between = x[:, :-1, None] + step[:, :, None] * _BETWEEN
-    found = np.empty_like(x)
-    found[:, :1] = special.betainc(a, b, x[:, :1])
+    heights = np.empty_like(x)
+    heights[:, :1] = special.betainc(a, b, x[:, :1])
     grown = (_density(a[:, :, None], b[:, :, None], between) @ _FACTORS) * step
-    found[:, 1:] = found[:, :1] + np.cumsum(grown, axis=1)
-    return found
+    heights[:, 1:] = heights[:, :1] + np.cumsum(grown, axis=1)
+    return heights
 
 
 def _integral(
@@ -342,15 +342,15 @@ def rest_of_block(
 
     others, everybody = of_others(weight), total(weight)
     safe = np.where(others > 0, others, 1.0)
-    found = np.minimum(of_others(weight * rate) / safe, 1.0)
+    chances = np.minimum(of_others(weight * rate) / safe, 1.0)
     parts = weight**2 / np.where(size > 0, size, 1.0)
     squares = of_others(parts)
     kish = np.where(squares > 0, others**2 / np.where(squares > 0, squares, 1.0), 0.0)
-    spread, variance = found * (1 - found), of_others(parts * rate * (1 - rate)) / safe**2
+    spread, variance = chances * (1 - chances), of_others(parts * rate * (1 - rate)) / safe**2
     is_spread = (spread > 1e-12) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
     sizes = np.where(linear < kish * (1 - 1e-9), linear, kish)  # whole numbers stay whole
-    return Rest(found, sizes, others / np.where(everybody > 0, everybody, 1.0))
+    return Rest(chances, sizes, others / np.where(everybody > 0, everybody, 1.0))
 
 
 def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float = 1.0) -> float:
@@ -368,11 +368,13 @@ def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float 
     if at_most > 0:
         return most
     ends = {0.0: 6.0, most: at_most}
-    found = brentq(lambda limit: ends.get(limit) or height(limit), 0.0, most, xtol=tol)
-    return min(float(found) + tol, most)  # on the side that is shown
+    root = brentq(lambda limit: ends.get(limit) or height(limit), 0.0, most, xtol=tol)
+    return min(float(root) + tol, most)  # on the side that is shown
 
 
 def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
     """Return arrays of floats of one shape."""
-    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, np.float64)) for one in values))
+    arrays = np.broadcast_arrays(
+        *(np.atleast_1d(np.asarray(value, np.float64)) for value in values)
+    )
     return cast("tuple[FloatArray, ...]", tuple(arrays))
