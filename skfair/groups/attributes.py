@@ -49,20 +49,20 @@ MAX_LEVELS = 1000
 _MOST_NAMES = 10
 
 
-def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
+def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = None) -> Columns:
     """Split what was given into (name or None, 1-d values) pairs, one value per row."""
     argument = role.argument
-    if hasattr(given, "spread"):  # GroupProbabilities, which are read by columns themselves
+    if hasattr(table, "spread"):  # GroupProbabilities, which are read by columns themselves
         raise TypeError(
-            f"{given!r} cannot be {argument} here, where each row must have one group. Metrics, "
+            f"{table!r} cannot be {argument} here, where each row must have one group. Metrics, "
             "scorers, group_report, fairness_report, noise_floor, constrained models and "
             "group-blind fair decisions read probabilities; disparity_bounds says what they leave "
             "open."
         )
-    if isinstance(given, np.ndarray | list | tuple):
-        columns: Columns = [(None, values) for values in _array_columns(given, argument)]
+    if isinstance(table, np.ndarray | list | tuple):
+        columns: Columns = [(None, values) for values in _array_columns(table, argument)]
     else:
-        columns = _table_columns(given, argument)
+        columns = _table_columns(table, argument)
     if not columns or len(columns[0][1]) == 0:
         raise ValueError(f"{argument} is empty. Pass one value per row of X.")
     n_rows = len(columns[0][1])
@@ -71,47 +71,47 @@ def read_columns(given: Any, role: Role = SENSITIVE, n_samples: int | None = Non
     if n_samples is not None and n_rows != n_samples:
         raise ValueError(
             f"{argument} has {n_rows} rows but the other data have {n_samples}. Pass one value per "
-            f"row.{_hint_on_names(given, role)}"
+            f"row.{_hint_on_names(table, role)}"
         )
     return columns
 
 
-def _hint_on_names(given: object, role: Role) -> str:
+def _hint_on_names(table: object, role: Role) -> str:
     """Say where the names of columns go, if a few texts stand where values are expected."""
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
+    if not isinstance(table, list | tuple) or not all(isinstance(name, str) for name in table):
         return ""
-    if len(given) > _MOST_NAMES:
+    if len(table) > _MOST_NAMES:
         return ""
-    parameter = f"sensitive={given!r}" if role is SENSITIVE else f"control_columns={given!r}"
-    return f" If {listed(given)} are names of columns of X, set {parameter} of the estimator."
+    parameter = f"sensitive={table!r}" if role is SENSITIVE else f"control_columns={table!r}"
+    return f" If {listed(table)} are names of columns of X, set {parameter} of the estimator."
 
 
-def _table_columns(given: Any, argument: str) -> Columns:
+def _table_columns(table: Any, argument: str) -> Columns:
     """Split a table, a dict or a Series into columns with their names."""
-    if sparse.issparse(given):
+    if sparse.issparse(table):
         raise TypeError(
             f"{argument} is a sparse matrix. Pass a dense 1-d array, or one column per attribute."
         )
-    refuse_lazy_frame(given, argument)
-    given = columns_of_table(given)
+    refuse_lazy_frame(table, argument)
+    table = columns_of_table(table)
     columns: Columns
-    if isinstance(given, Mapping):
-        columns = [(str(name), _one_column(v, argument)) for name, v in given.items()]
+    if isinstance(table, Mapping):
+        columns = [(str(name), _one_column(v, argument)) for name, v in table.items()]
         for name, values in columns:
             if getattr(values, "ndim", 1) != 1:
                 raise ValueError(
                     f"The column {name!r} of {argument} must be 1-dimensional, got the "
                     f"shape {values.shape}."
                 )
-    elif hasattr(given, "columns"):  # pandas, polars and friends
-        columns = [(str(name), _one_column(given[name], argument)) for name in given.columns]
+    elif hasattr(table, "columns"):  # pandas, polars and friends
+        columns = [(str(name), _one_column(table[name], argument)) for name in table.columns]
         if any(getattr(values, "ndim", 1) != 1 for _, values in columns):
             raise ValueError(f"{argument} has two columns of the same name. Rename one.")
-    elif hasattr(given, "name") and hasattr(given, "dtype"):  # Series
-        name = None if given.name is None else str(given.name)
-        columns = [(name, _one_column(given, argument))]
+    elif hasattr(table, "name") and hasattr(table, "dtype"):  # Series
+        name = None if table.name is None else str(table.name)
+        columns = [(name, _one_column(table, argument))]
     else:
-        columns = [(None, values) for values in _array_columns(given, argument)]
+        columns = [(None, values) for values in _array_columns(table, argument)]
     check_text((name for name, _ in columns), f"The name of a column of {argument},")
     return columns
 
@@ -159,25 +159,26 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     return [np.ascontiguousarray(array[:, j]) for j in range(array.shape[1])]
 
 
-def check_missing(found: Factorized, name: str, role: Role = SENSITIVE) -> None:
+def check_missing(factorized: Factorized, name: str, role: Role = SENSITIVE) -> None:
     """Raise if an attribute has missing values, and say how many."""
-    n_missing = int(np.count_nonzero(found.codes < 0))
+    n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing:
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{found.codes.size} rows. Drop these rows, impute them, or make 'unknown' a group of "
-            "its own with .fillna('unknown')."
+            f"{factorized.codes.size} rows. Drop these rows, impute them, or make 'unknown' a "
+            "group of its own with .fillna('unknown')."
         )
 
 
-def check_levels(found: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
+def check_levels(factorized: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
     """Raise if an attribute has missing values, looks continuous or like an identifier."""
-    if found.codes.min(initial=0) < 0:
-        check_missing(found, name, role)
+    if factorized.codes.min(initial=0) < 0:
+        check_missing(factorized, name, role)
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
-    n_levels = len(found.levels)
+    n_levels = len(factorized.levels)
     is_numeric = kind in "iufcmM" or (  # a list, or a column of objects
-        isinstance(values, np.ndarray) and all(isinstance(level, Number) for level in found.levels)
+        isinstance(values, np.ndarray)
+        and all(isinstance(level, Number) for level in factorized.levels)
     )
     if n_levels > MAX_NUMERIC_LEVELS and is_numeric:
         raise ValueError(
@@ -191,8 +192,8 @@ def check_levels(found: Factorized, name: str, values: object, role: Role = SENS
             f"{role.attribute} {name!r} has {n_levels} levels (at most {MAX_LEVELS} are read "
             "as groups), which looks like an identifier. Merge levels into groups."
         )
-    if any(isinstance(level, str) for level in found.levels):
-        warn_spelling(found.levels, name, role)
+    if any(isinstance(level, str) for level in factorized.levels):
+        warn_spelling(factorized.levels, name, role)
 
 
 def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -> None:
@@ -211,26 +212,26 @@ def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -
         )
 
 
-def take_rows(given: Any, rows: IntArray) -> Any:
+def take_rows(table: Any, rows: IntArray) -> Any:
     """Return some rows of attributes, in the form that they were passed in."""
-    if isinstance(given, Mapping):
-        return {name: take_rows(column, rows) for name, column in given.items()}
-    if hasattr(given, "_from_sequence"):  # an array of pandas
-        given = np.asarray(given, dtype=object)
-    return _safe_indexing(given, rows)
+    if isinstance(table, Mapping):
+        return {name: take_rows(column, rows) for name, column in table.items()}
+    if hasattr(table, "_from_sequence"):  # an array of pandas
+        table = np.asarray(table, dtype=object)
+    return _safe_indexing(table, rows)
 
 
-def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None:
+def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None:
     """Raise if both objects have a pandas index with equal labels in different order.
 
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
     can only be a mistake, and a silent one: every row would get somebody else's value.
     """
-    for column in given.values() if isinstance(given, Mapping) else ():
+    for column in table.values() if isinstance(table, Mapping) else ():
         check_alignment(column, like, role)
-    refuse_lazy_frame(given, role.argument)
+    refuse_lazy_frame(table, role.argument)
     refuse_lazy_frame(like, "The data beside it")
-    index, other = getattr(given, "index", None), getattr(like, "index", None)
+    index, other = getattr(table, "index", None), getattr(like, "index", None)
     if index is None or other is None or callable(index) or callable(other):
         return
     if len(index) != len(other) or index.equals(other) or index.dtype != other.dtype:
@@ -247,7 +248,12 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
 def check_aligned(**columns: object) -> object:
     """Return the first column with an index; raise if another one has its labels in other order."""
     like = next(
-        (one for one in columns.values() if hasattr(getattr(one, "index", 0), "equals")), None
+        (
+            like_column
+            for like_column in columns.values()
+            if hasattr(getattr(like_column, "index", 0), "equals")
+        ),
+        None,
     )
     for name, column in columns.items():
         check_alignment(column, like, Role(name, name, _VALUES.get(name, "value")))

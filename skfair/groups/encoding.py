@@ -249,22 +249,27 @@ def encode_groups(
     names = tuple(
         number if name is None else name for number, (name, _) in zip(unnamed, columns, strict=True)
     )
-    found = [factorize(values) for _, values in columns]
-    for name, (_, values), one in zip(names, columns, found, strict=True):
-        check_levels(one, name, values, role)
-    if len(found) > 1 and intersectional:
-        return _encode_intersections(names, found, role)
-    sizes = [len(one.levels) for one in found]
+    factorized = [factorize(values) for _, values in columns]
+    for name, (_, values), attribute in zip(names, columns, factorized, strict=True):
+        check_levels(attribute, name, values, role)
+    if len(factorized) > 1 and intersectional:
+        return _encode_intersections(names, factorized, role)
+    sizes = [len(attribute.levels) for attribute in factorized]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     codes = np.ascontiguousarray(
-        np.stack([one.codes + start for one, start in zip(found, offsets[:-1], strict=True)])
-        if len(found) > 1
-        else found[0].codes[None, :]
+        np.stack(
+            [
+                attribute.codes + start
+                for attribute, start in zip(factorized, offsets[:-1], strict=True)
+            ]
+        )
+        if len(factorized) > 1
+        else factorized[0].codes[None, :]
     )
-    levels = tuple(one.levels for one in found)
+    levels = tuple(attribute.levels for attribute in factorized)
     group_names = _group_names(names, levels)
     counts = np.concatenate(
-        [np.bincount(one.codes, minlength=len(one.levels)) for one in found]
+        [np.bincount(attribute.codes, minlength=len(attribute.levels)) for attribute in factorized]
     ).astype(np.int64)
     known = GroupLevels(names, levels, None, group_names, offsets, role.argument)
     return GroupEncoding(codes, known, counts)
@@ -277,12 +282,12 @@ def one_group(n_samples: int) -> GroupEncoding:
 
 
 def _encode_intersections(
-    names: tuple[str, ...], found: list[Factorized], role: Role
+    names: tuple[str, ...], factorized: list[Factorized], role: Role
 ) -> GroupEncoding:
     """Cross the attributes; only intersections that occur become groups."""
-    levels = tuple(one.levels for one in found)
+    levels = tuple(attribute.levels for attribute in factorized)
     codes, combinations = number_tuples(
-        [one.codes for one in found], np.array([len(column) for column in levels])
+        [attribute.codes for attribute in factorized], np.array([len(column) for column in levels])
     )
     group_names = tuple(
         intersection_name(names, [column[i] for column, i in zip(levels, row, strict=True)])

@@ -27,14 +27,14 @@ class Intervals:
 
     def __init__(self, interval: IntervalLike, levels: GroupLevels) -> None:
         if isinstance(interval, Mapping):
-            given = {levels.number(key): value for key, value in interval.items()}
-            missing = [name for g, name in enumerate(levels.names) if g not in given]
+            by_group = {levels.number(key): value for key, value in interval.items()}
+            missing = [name for g, name in enumerate(levels.names) if g not in by_group]
             if missing:
                 raise ValueError(
                     f"interval has no entry for group {missing[0]!r}. Give one interval per group, "
                     "or one for all."
                 )
-            self.bounds = [check_interval(given[g]) for g in range(levels.n_groups)]
+            self.bounds = [check_interval(by_group[g]) for g in range(levels.n_groups)]
         else:
             self.bounds = [check_interval(interval)] * levels.n_groups
         self.lengths = np.array([np.diff(pairs).sum() for pairs in self.bounds])

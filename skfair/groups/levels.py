@@ -122,9 +122,9 @@ class GroupLevels:
             columns = self._in_order(columns)
         codes = np.empty((len(columns), len(columns[0][1])), np.int64)
         for a, (name, values) in enumerate(columns):
-            found = factorize(values)
-            check_missing(found, self.attributes[a] if name is None else name, role)
-            codes[a] = self._known_levels(found, a, allow_unseen)[found.codes]
+            factorized = factorize(values)
+            check_missing(factorized, self.attributes[a] if name is None else name, role)
+            codes[a] = self._known_levels(factorized, a, allow_unseen)[factorized.codes]
         if self.combinations is None:
             return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
         is_known = codes.min(axis=0, initial=0) >= 0
@@ -132,11 +132,11 @@ class GroupLevels:
         numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen)
         return numbers
 
-    def _named(self, given: set[str | None]) -> bool:
+    def _named(self, names: set[str | None]) -> bool:
         """Whether columns are matched by name: they have names, and attributes had them at fit."""
         number = self.role.argument.removesuffix("s")
         were_numbered = all(name == f"{number}_{i}" for i, name in enumerate(self.attributes))
-        return None not in given and (not were_numbered or given == set(self.attributes))
+        return None not in names and (not were_numbered or names == set(self.attributes))
 
     def _in_order(self, columns: Columns) -> Columns:
         """Put named columns into the order of fit; a renamed single column is accepted."""
@@ -152,11 +152,11 @@ class GroupLevels:
         return [(name, by_name[name]) for name in self.attributes]
 
     def _known_levels(
-        self, found: Factorized, attribute: int, allow_unseen: bool = False
+        self, factorized: Factorized, attribute: int, allow_unseen: bool = False
     ) -> IntArray:
         """Map the levels of new rows to those seen at fit."""
         position = {level: i for i, level in enumerate(self.levels[attribute])}
-        unseen = [level for level in found.levels if level not in position]
+        unseen = [level for level in factorized.levels if level not in position]
         if unseen and not allow_unseen:
             raise ValueError(
                 f"{self.role.attribute} {self.attributes[attribute]!r} has "
@@ -164,7 +164,7 @@ class GroupLevels:
                 f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
                 "every group, or map new levels to a known one."
             )
-        return np.array([position.get(level, -1) for level in found.levels], dtype=np.int64)
+        return np.array([position.get(level, -1) for level in factorized.levels], dtype=np.int64)
 
     def _known_combinations(self, codes: IntArray, allow_unseen: bool = False) -> IntArray:
         """Map rows of level codes to the intersections seen at fit."""

@@ -103,12 +103,12 @@ class GroupProbabilities:
         """Return some rows, as indexing of arrays does."""
         if isinstance(rows, tuple):  # as scikit-learn asks for rows: (rows, ...)
             rows = rows[0] if len(rows) == 2 and rows[1] is Ellipsis else rows
-        found = GroupProbabilities.__new__(GroupProbabilities)
-        found.names, found.values = self.names, self.values[rows]
-        if found.values.ndim != 2 or found.values.shape[1] != len(self.names):
+        taken = GroupProbabilities.__new__(GroupProbabilities)
+        taken.names, taken.values = self.names, self.values[rows]
+        if taken.values.ndim != 2 or taken.values.shape[1] != len(self.names):
             raise IndexError(f"GroupProbabilities are indexed by rows, got {rows!r}.")
-        found.index = None if self.index is None or callable(self.index) else self.index[rows]
-        return found
+        taken.index = None if self.index is None or callable(self.index) else self.index[rows]
+        return taken
 
     def spread(self) -> SpreadRows:
         """Return the rows once for each group that they may belong to.
@@ -205,7 +205,7 @@ def read_probabilities(
 
 def whole_numbers(sizes: FloatArray) -> IntArray:
     """Round sizes of groups so that their sum stays what it is, rounded."""
-    found = np.floor(sizes + 1e-9).astype(np.int64)
-    left = round(float(sizes.sum())) - int(found.sum())
-    found[np.argsort(found - sizes, kind="stable")[:left]] += 1
-    return found
+    rounded = np.floor(sizes + 1e-9).astype(np.int64)
+    left = round(float(sizes.sum())) - int(rounded.sum())
+    rounded[np.argsort(rounded - sizes, kind="stable")[:left]] += 1
+    return rounded

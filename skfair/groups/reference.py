@@ -18,28 +18,28 @@ def reference_groups(reference: Any, groups: GroupLevels) -> BoolArray:
     ``reference`` is a group (of crossed attributes its name or the tuple of its levels), or a dict
     of the level of each attribute.
     """
-    found = np.zeros(groups.n_groups, bool)
+    is_reference = np.zeros(groups.n_groups, bool)
     is_crossed = groups.combinations is not None
     if is_crossed and not isinstance(reference, Mapping):
-        found[groups.number(reference)] = True
-        return found
+        is_reference[groups.number(reference)] = True
+        return is_reference
     levels = dict(zip(groups.attributes, groups.levels, strict=True))
     chosen = read_reference(reference, levels)
     if groups.combinations is None:
         for start, name in zip(groups.offsets[:-1].tolist(), levels, strict=True):
             if name in chosen:
-                found[start + list(map(str, levels[name])).index(chosen[name])] = True
-        return found
+                is_reference[start + list(map(str, levels[name])).index(chosen[name])] = True
+        return is_reference
     if set(chosen) != set(levels):
         raise ValueError(
             f"reference={reference!r} must have a level of each of {listed(list(levels))}, because "
             "their intersections are compared. Or pass intersectional=False."
         )
-    wanted = [list(map(str, of_one)).index(chosen[name]) for name, of_one in levels.items()]
-    found[:] = (groups.combinations == wanted).all(axis=1)
-    if not found.any():
+    wanted = [list(map(str, own_levels)).index(chosen[name]) for name, own_levels in levels.items()]
+    is_reference[:] = (groups.combinations == wanted).all(axis=1)
+    if not is_reference.any():
         raise ValueError(f"reference={reference!r} is an intersection without rows.")
-    return found
+    return is_reference
 
 
 def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str, str]:
@@ -49,17 +49,17 @@ def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str,
     """
     if reference is None:
         return {}
-    known = {name: list(map(str, of_one)) for name, of_one in levels.items()}
+    known = {name: list(map(str, own_levels)) for name, own_levels in levels.items()}
     if isinstance(reference, Mapping):
-        found = {str(name): str(level) for name, level in reference.items()}
-        for name, level in found.items():
+        chosen = {str(name): str(level) for name, level in reference.items()}
+        for name, level in chosen.items():
             if level not in known.get(name, ()):
                 raise ValueError(
                     f"reference has {name!r}: {level!r}, but the attributes and their groups are "
                     f"{_described(known)}."
                 )
-        return found
-    having = [name for name, of_one in known.items() if str(reference) in of_one]
+        return chosen
+    having = [name for name, own_levels in known.items() if str(reference) in own_levels]
     if len(having) != 1:
         what = "several attributes have" if having else "no attribute has"
         raise ValueError(
@@ -71,4 +71,4 @@ def read_reference(reference: Any, levels: Mapping[str, list[Any]]) -> dict[str,
 
 
 def _described(known: Mapping[str, list[str]]) -> str:
-    return "; ".join(f"{name}: {listed(of_one)}" for name, of_one in known.items())
+    return "; ".join(f"{name}: {listed(own_levels)}" for name, own_levels in known.items())

@@ -68,9 +68,9 @@ class Sensitive:
 SensitiveLike: TypeAlias = ColumnNames | Sensitive | None
 
 
-def read_sensitive(given: SensitiveLike) -> Sensitive:
+def read_sensitive(sensitive: SensitiveLike) -> Sensitive:
     """Return what was given as an object."""
-    return given if isinstance(given, Sensitive) else Sensitive(given)
+    return sensitive if isinstance(sensitive, Sensitive) else Sensitive(sensitive)
 
 
 def sensitive_of(estimator: object) -> Sensitive:

@@ -27,5 +27,5 @@ def read_strata(
     >>> read_strata(["sales", "law", "law"])
     Strata(codes=array([1, 0, 0]), names=('law', 'sales'))
     """
-    found = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
-    return Strata(found.codes[0], found.names)
+    encoding = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
+    return Strata(encoding.codes[0], encoding.names)

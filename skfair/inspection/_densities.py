@@ -102,7 +102,7 @@ def draw_outline(
     kind: Literal["density", "hist"],
     place: Place,
     label: str,
-    given: dict[str, Any],
+    overrides: dict[str, Any],
 ) -> Any:
     """Draw the outline of a group; scores that are all equal are a vertical line."""
     from matplotlib.lines import Line2D
@@ -112,7 +112,7 @@ def draw_outline(
     style, is_steps = look(place.number), kind == "hist" and heights.size > 0
     options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
     options |= {"label": label, "linewidth": 1.5 if heights.size else 3}
-    options = with_options(StepPatch if is_steps else Line2D, options, given)
+    options = with_options(StepPatch if is_steps else Line2D, options, overrides)
     if is_steps:
         return ax.stairs(place.base + place.scale * heights, x, baseline=place.base, **options)
     if not heights.size:

@@ -79,5 +79,5 @@ def check_same_length(what: str, **columns: Sized) -> None:
             raise TypeError(f"{name} must have one entry per {what}, got {values!r}.")
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"Every {what} needs one entry in each argument; {found}.")
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"Every {what} needs one entry in each argument; {counts}.")

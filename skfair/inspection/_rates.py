@@ -43,14 +43,14 @@ def draw_bars(
     height: float,
     style: Look,
     options: dict[str, Any],
-    given: dict[str, Any],
+    overrides: dict[str, Any],
 ) -> tuple[Any, Artist]:
     """Draw the bars of a rate; the second artist stands for the series."""
     from matplotlib.patches import Rectangle
 
     options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
     options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
-    artist = ax.barh(rows, values, **with_options(Rectangle, options, given))
+    artist = ax.barh(rows, values, **with_options(Rectangle, options, overrides))
     return artist, artist.patches[0]
 
 
@@ -61,7 +61,7 @@ def draw_points(
     model: int,
     style: Look,
     options: dict[str, Any],
-    given: dict[str, Any],
+    overrides: dict[str, Any],
 ) -> tuple[Any, Artist]:
     """Draw the points of a rate with their intervals; the second artist stands for the series."""
     from matplotlib.lines import Line2D
@@ -69,7 +69,7 @@ def draw_points(
     fill = _FILLS[model % len(_FILLS)]
     options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
     options |= {"capsize": 3, "markerfacecoloralt": "white"}
-    artist = ax.errorbar(values, rows, **with_options(Line2D, options, given))
+    artist = ax.errorbar(values, rows, **with_options(Line2D, options, overrides))
     return artist, artist.lines[0]
 
 

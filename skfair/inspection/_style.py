@@ -115,21 +115,21 @@ def axes_for(display: object, ax: Axes | None, figsize: tuple[float, float] | No
     return ax
 
 
-def with_options(kind: type[Artist], defaults: dict[str, Any], given: dict[str, Any]) -> Any:
+def with_options(kind: type[Artist], defaults: dict[str, Any], overrides: dict[str, Any]) -> Any:
     """Let the user's options replace the defaults, also under their short names (``lw``)."""
     from matplotlib.cbook import normalize_kwargs
 
-    return {**normalize_kwargs(defaults, kind), **normalize_kwargs(given, kind)}
+    return {**normalize_kwargs(defaults, kind), **normalize_kwargs(overrides, kind)}
 
 
 def draw_line(
-    ax: Axes, x: ArrayLike, y: ArrayLike, style: Look, given: dict[str, Any], **options: Any
+    ax: Axes, x: ArrayLike, y: ArrayLike, style: Look, overrides: dict[str, Any], **options: Any
 ) -> Line2D:
     """Draw a line in the look of a series and count it as one; the user's options go before."""
     from matplotlib.lines import Line2D
 
     options = {"color": style.color, "linestyle": style.linestyle, **options}
-    (line,) = ax.plot(x, y, **with_options(Line2D, options, given))
+    (line,) = ax.plot(x, y, **with_options(Line2D, options, overrides))
     as_series(line)
     return line
 
@@ -196,7 +196,7 @@ def legend_beside(
     if options["ncols"] > 1:
         options["fontsize"] = "small"
     if widen:
-        width = _SAMPLE + LETTER * longest_line(str(one.get_label()) for one in entries)
+        width = _SAMPLE + LETTER * longest_line(str(entry.get_label()) for entry in entries)
         figure: Any = ax.figure
         figure.set_figwidth(figure.get_figwidth() + options["ncols"] * width)
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)

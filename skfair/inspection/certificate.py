@@ -144,7 +144,7 @@ class CertificateDisplay(Display):
 def _limit(estimator: Any) -> float | None:
     """Return the limit of all constraints; None if there are several."""
     rules = estimator.constraint
-    own = [getattr(one, "own_limit", None) for one in np.ravel(np.array(rules, dtype=object))]
+    own = [getattr(rule, "own_limit", None) for rule in np.ravel(np.array(rules, dtype=object))]
     limits = [estimator.max_disparity if limit is None else limit for limit in own]
-    is_one = isinstance(limits[0], int | float) and all(one == limits[0] for one in limits)
-    return float(limits[0]) if is_one else None
+    is_single = isinstance(limits[0], int | float) and all(limit == limits[0] for limit in limits)
+    return float(limits[0]) if is_single else None

@@ -111,11 +111,11 @@ class ClusterCompositionDisplay(Display):
             ("sizes", (n_clusters,)),
             ("attribute_of_group", (n_groups,)),
         ):
-            found = getattr(self, name).shape
-            if found != wanted:
+            shape = getattr(self, name).shape
+            if shape != wanted:
                 raise ValueError(
                     f"{name} must have the shape {wanted} for {n_groups} groups and {n_clusters} "
-                    f"clusters, got {found}."
+                    f"clusters, got {shape}."
                 )
 
     @classmethod
@@ -241,7 +241,7 @@ class ClusterCompositionDisplay(Display):
         return min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0)), beside
 
     def _draw_attribute(
-        self, ax: Axes, attribute: int, n_attributes: int, given: dict[str, Any]
+        self, ax: Axes, attribute: int, n_attributes: int, overrides: dict[str, Any]
     ) -> None:
         """Draw the bars of the groups of one attribute, stacked upon each other."""
         from matplotlib.patches import Rectangle
@@ -254,7 +254,7 @@ class ClusterCompositionDisplay(Display):
             style, label = look(g), plain(self.group_names[g])
             options: dict[str, Any] = {"width": width, "color": style.color, "label": label}
             options |= {"hatch": style.hatch, "edgecolor": "white"}
-            options = with_options(Rectangle, options, given)
+            options = with_options(Rectangle, options, overrides)
             bars = ax.bar(x, self.shares[g], bottom=below, **options)
             as_series(bars.patches[0])
             self.bars_.append(bars)

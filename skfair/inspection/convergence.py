@@ -82,8 +82,8 @@ class ConvergenceDisplay(Display):
                 "history_ of a fitted estimator."
             )
         self.history: dict[str, FloatArray] = {}
-        for column, given in history.items():
-            self.history[str(column)] = check_numbers(given, f"The column {column!r} of history")
+        for column, numbers in history.items():
+            self.history[str(column)] = check_numbers(numbers, f"The column {column!r} of history")
         for column, values in self.history.items():
             if values.ndim != 1 or not values.size:
                 raise ValueError(

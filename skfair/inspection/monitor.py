@@ -147,7 +147,7 @@ class MonitorDisplay:
         if alarm is not None:
             # Not every batch is kept; one after the last that is stands at the end.
             last = len(batches) - 1
-            at = next((i for i, one in enumerate(batches) if one >= alarm.batch), last)
+            at = next((i for i, number in enumerate(batches) if number >= alarm.batch), last)
         display = cls(
             disparities=[point[1] for point in points],
             standard_errors=[point[2] for point in points],
@@ -155,7 +155,7 @@ class MonitorDisplay:
             min_ratio=limit if is_ratio else None,
             reference=_name_of(monitor.reference, wanted or ""),
             alarm_at=at,
-            batches=batches if all(isinstance(one, Real) for one in batches) else None,
+            batches=batches if all(isinstance(number, Real) for number in batches) else None,
             attribute=wanted or None,
         )
         return display.plot(ax=ax)

@@ -124,12 +124,12 @@ class GroupScoreDisplay(Display):
             None if weights is None else [check_numbers(values, "weights") for values in weights]
         )
         self.interval = pairs_of_groups(interval)
-        given = {"weights": self.weights, "interval": self.interval}
+        settings = {"weights": self.weights, "interval": self.interval}
         check_same_length(
             "group",
             scores=self.scores,
             group_names=self.group_names,
-            **{key: values for key, values in given.items() if values is not None},
+            **{key: values for key, values in settings.items() if values is not None},
         )
         empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
         if empty:

@@ -32,7 +32,7 @@ def named_groups(groups: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tu
 
 def check_keys(keys: Sequence[tuple[str, str]]) -> None:
     """Raise unless attributes and names are those of groups, each once and not too many."""
-    check_text((one for key in keys for one in key), "The name")
+    check_text((text for key in keys for text in key), "The name")
     if len(set(keys)) < len(keys):
         raise ValueError(f"A group is named twice: {listed([name for _, name in keys])}.")
     if len(keys) > MAX_LEVELS:
@@ -47,33 +47,37 @@ def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: A
     names, attribute = listed([name for _, name in newcomers]), newcomers[0][0]
     hint = f"{{{attribute!r}: [...], ...}}" if attribute else "[...]"
     if n_known:
-        found = f"{names}, which the monitor did not know. They are compared from this batch on."
+        kinds = f"{names}, which the monitor did not know. They are compared from this batch on."
     elif len(newcomers) == 1:
-        found = f"{names} only. Nothing is compared until another group comes."
+        kinds = f"{names} only. Nothing is compared until another group comes."
     else:
         return
     warn_user(
-        f"Batch {number!r} has rows of {found} Groups that are expected can be named when the "
+        f"Batch {number!r} has rows of {kinds} Groups that are expected can be named when the "
         f"monitor is made: DisparityMonitor(groups={hint})."
     )
 
 
-def is_empty(*given: Any) -> bool:
+def is_empty(*arguments: Any) -> bool:
     """Whether no argument has a row."""
-    columns = [c for one in given for c in (one.values() if isinstance(one, Mapping) else [one])]
+    columns = [
+        c
+        for values in arguments
+        for c in (values.values() if isinstance(values, Mapping) else [values])
+    ]
     is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
     return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
 
 
 def names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, list[str]]:
     """Return the name of the group of each row, by attribute."""
-    found = {}
+    by_attribute = {}
     for k, (name, values) in enumerate(read_columns(sensitive_features)):
         column = "sensitive_features" if name is None else f"sensitive_features[{name!r}]"
         codes, levels = check_labels(values, column, n_rows)
         names = [str(level) for level in levels]
-        found[f"sensitive_feature_{k}" if name is None else name] = [names[c] for c in codes]
-    return found
+        by_attribute[f"sensitive_feature_{k}" if name is None else name] = [names[c] for c in codes]
+    return by_attribute
 
 
 def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:

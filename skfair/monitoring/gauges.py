@@ -59,18 +59,18 @@ class Gauges(ABC):
     @property
     def rates_(self) -> dict[str, dict[str, float]]:
         """Each rate of each group, over all rows."""
-        found = {}
+        rates = {}
         for rate in self._spec.rates:
             hits, rows = self._sums(self._counts, rate) if self._names else (np.empty(0),) * 2
             values = np.where(rows > 0, hits / np.where(rows > 0, rows, 1), np.nan).tolist()
-            found[rate] = dict(zip(self._names, values, strict=True))
-        return found
+            rates[rate] = dict(zip(self._names, values, strict=True))
+        return rates
 
     @property
     def impact_ratios_(self) -> dict[str, dict[str, float]]:
         """Each rate of each group over that of the reference group, or else the highest one."""
         wanted = self._reference_names
-        found: dict[str, dict[str, float]] = {rate: {} for rate in self._spec.rates}
+        ratios: dict[str, dict[str, float]] = {rate: {} for rate in self._spec.rates}
         for rate, values in self.rates_.items():
             for attribute in dict.fromkeys(self._attributes):
                 own = {
@@ -80,10 +80,10 @@ class Gauges(ABC):
                 }
                 highest = np.nanmax([*own.values(), -np.inf])
                 base = own.get(wanted.get(attribute, ""), highest)
-                found[rate] |= {
+                ratios[rate] |= {
                     name: value / base if base > 0 else np.nan for name, value in own.items()
                 }
-        return found
+        return ratios
 
     @property
     def _limit(self) -> Limit:

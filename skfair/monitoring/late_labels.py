@@ -61,14 +61,16 @@ class LateLabels(StoredMonitor):
         groups = names_of_rows(sensitive_features, n_rows)
         if isinstance(self._limit, Mapping):
             limits_of_attributes(self._limit, encode_groups(groups, intersectional=False))
-        known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
+        known = [
+            row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self._pending
+        ]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
         # Rows of the same kind share one object: a million that wait take the room of their ids.
         kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self._kinds()}
-        for one, label, *row in zip(*columns, *groups.values(), strict=True):
+        for row_id, label, *row in zip(*columns, *groups.values(), strict=True):
             own = tuple(zip(groups, row, strict=True))
-            self._pending[one] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
+            self._pending[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
         return self
 
     def _kinds(self) -> list[tuple[Any, dict[str, str]]]:
@@ -109,7 +111,9 @@ class LateLabels(StoredMonitor):
                 "labels of each kind in a batch of its own."
             )
         groups = {a: np.array([own[a] for _, own in rows]) for a in attributes}
-        alarm = self.update(y_true, np.array([one for one, _ in rows]), groups, batch=batch)
+        alarm = self.update(
+            y_true, np.array([predicted for predicted, _ in rows]), groups, batch=batch
+        )
         for name in names:
             del self._pending[name]
         return alarm

@@ -193,11 +193,11 @@ class DisparityMonitor(LateLabels):
 
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
-        found = "no alarm" if self.alarm_ is None else f"alarm at batch {self.alarm_.batch}"
+        alarm = "no alarm" if self.alarm_ is None else f"alarm at batch {self.alarm_.batch}"
         limit = (
             f"{self.max_disparity!r}" if self.min_ratio is None else f"min_ratio={self.min_ratio}"
         )
-        return f"DisparityMonitor({self.constraint!r}, {limit}): {read}, {found}"
+        return f"DisparityMonitor({self.constraint!r}, {limit}): {read}, {alarm}"
 
     def update(
         self,
@@ -275,19 +275,19 @@ class DisparityMonitor(LateLabels):
                 "Only monitors with the same settings can be merged: "
                 f"{self._settings()} and {other._settings()}."
             )
-        both = [one for one in self._pending if one in other._pending]
+        both = [row_id for row_id in self._pending if row_id in other._pending]
         if both:
             raise ValueError(f"Both wait for labels of ids {listed(both)}. Add them first.")
         made = DisparityMonitor(**self._settings())
         made._pending = {**other._pending, **self._pending}
         keys = list(dict.fromkeys([*self._keys, *other._keys]))
         if not keys:  # neither has read a row
-            longer = max(self, other, key=lambda one: one.n_batches_)
+            longer = max(self, other, key=lambda monitor: monitor.n_batches_)
             made._first, made.n_batches_ = dict(longer._first), longer.n_batches_
             made._last_id = longer._last_id
             return made
         made._begin(keys)
-        taken = [made._taken_over(one) for one in (self, other)]
+        taken = [made._taken_over(monitor) for monitor in (self, other)]
         pairs = [(taken[0][0], self._first), (taken[1][0], other._first)]
         made._first, parts = aligned(*pairs)
         made._windows = parts[0].merged(parts[1])
@@ -376,10 +376,10 @@ class DisparityMonitor(LateLabels):
         limits = self._limits_by_attribute
         if (self.n_batches_ - 1) % self._stride == 0:
             points = {a: self._recent(a) for a in limits}
-            self.history_ += [(number, *one, self.evidence_, a) for a, one in points.items()]
+            self.history_ += [(number, *point, self.evidence_, a) for a, point in points.items()]
         if len(self.history_) > _MOST_POINTS * len(limits):
             kept = range(0, len(self.history_), 2 * len(limits))
-            self.history_ = [one for k in kept for one in self.history_[k : k + len(limits)]]
+            self.history_ = [row for k in kept for row in self.history_[k : k + len(limits)]]
             self._stride *= 2
         self._forget()
 
@@ -394,7 +394,7 @@ class DisparityMonitor(LateLabels):
 
 def _first_events(events: list[NewGroup]) -> list[NewGroup]:
     """Return the first event of each group, in order."""
-    found: dict[tuple[str, str], NewGroup] = {}
-    for event in sorted(events, key=lambda one: one.batch):
-        found.setdefault(event[1:], event)
-    return list(found.values())
+    first_events: dict[tuple[str, str], NewGroup] = {}
+    for event in sorted(events, key=lambda new_group: new_group.batch):
+        first_events.setdefault(event[1:], event)
+    return list(first_events.values())

@@ -37,7 +37,7 @@ class ComparedPairs(Gauges):
         # group is the second one of its pairs.
         order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
         order = np.concatenate([order[~is_reference[order]], order[is_reference[order]]])
-        i, j = (order[one] for one in np.triu_indices(order.size, 1))
+        i, j = (order[places] for places in np.triu_indices(order.size, 1))
         attributes = np.array(self._attributes)
         is_compared = (attributes[i] == attributes[j]) & np.isfinite(limits[i])
         is_compared &= is_reference[j] | ~has_reference[i]

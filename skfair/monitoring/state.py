@@ -108,7 +108,7 @@ class StoredMonitor(ComparedPairs):
         text : str
             What :meth:`from_json` reads: everything, also predictions that wait for their labels.
         """
-        if any(isinstance(one, tuple) for one in self._pending):
+        if any(isinstance(row_id, tuple) for row_id in self._pending):
             raise ValueError("ids that are tuples cannot be stored as JSON. Use text or numbers.")
         state = {
             "settings": self._settings(),
@@ -271,11 +271,13 @@ class StoredMonitor(ComparedPairs):
         limit = self._limit
         is_known = groups.keys() == limit.keys() if isinstance(limit, Mapping) else bool(groups)
         kind = (label, dict(groups))
-        for one in ids:
-            kind_of(one, "The id of a prediction that waits")
-            if one in self._pending or not is_known:
-                raise ValueError(f"The prediction of id {one!r} is twice, or has other attributes.")
-            self._pending[one] = kind
+        for row_id in ids:
+            kind_of(row_id, "The id of a prediction that waits")
+            if row_id in self._pending or not is_known:
+                raise ValueError(
+                    f"The prediction of id {row_id!r} is twice, or has other attributes."
+                )
+            self._pending[row_id] = kind
 
     def _restore_new_groups(self, events: list[Any]) -> None:
         """Take over when groups came that were not expected."""
@@ -288,8 +290,8 @@ class StoredMonitor(ComparedPairs):
     def _pending_by_kind(self) -> list[list[Any]]:
         """Return the ids that wait by prediction and groups, which are written once for all."""
         kinds: dict[int, list[Any]] = {}
-        for one, kind in self._pending.items():
-            kinds.setdefault(id(kind), [*kind, []])[2].append(one)
+        for row_id, kind in self._pending.items():
+            kinds.setdefault(id(kind), [*kind, []])[2].append(row_id)
         return list(kinds.values())
 
     def _settings(self) -> dict[str, Any]:
@@ -311,8 +313,8 @@ def _read(text: str) -> Any:
     try:
         plain = json.loads(text, parse_int=float)
         is_whole = plain["check_sum"] == _check_sum(plain["state"])
-        found = json.loads(text, object_hook=_with_times)
-        version, state = found["version"], found["state"]
+        document = json.loads(text, object_hook=_with_times)
+        version, state = document["version"], document["state"]
     except _FAILURES as error:
         raise ValueError(
             f"This is not the text of a monitor ({error!r:.60}). Pass what to_json returned."
@@ -340,27 +342,27 @@ def _point(
 ) -> tuple[Any, float, float, float, str]:
     """Return a point of the history; None was NaN."""
     kind_of(batch, "The batch of the history")
-    given = [0.0 if one is None else one for one in (disparity, error)]
-    checked_numbers([*given, evidence], "history", (3,))
-    numbers = [np.nan if one is None else float(one) for one in (disparity, error)]
+    values = [0.0 if value is None else value for value in (disparity, error)]
+    checked_numbers([*values, evidence], "history", (3,))
+    numbers = [np.nan if value is None else float(value) for value in (disparity, error)]
     _texts([attribute], 1)
     return batch, numbers[0], numbers[1], float(evidence), attribute
 
 
-def _texts(given: list[Any], n: int) -> tuple[Any, ...]:
+def _texts(texts: list[Any], n: int) -> tuple[Any, ...]:
     """Return so many texts; raise for anything else."""
-    if len(given) != n or not all(isinstance(one, str) for one in given):
-        raise ValueError(f"Expected {n} texts, got {given!r:.100}.")
-    check_text(given, "The name")
-    return tuple(given)
+    if len(texts) != n or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"Expected {n} texts, got {texts!r:.100}.")
+    check_text(texts, "The name")
+    return tuple(texts)
 
 
-def _with_times(found: dict[str, Any]) -> Any:
+def _with_times(document: dict[str, Any]) -> Any:
     """Return an object of JSON, or the time that is written as one."""
     for name, kind in _TIMES.items():
-        if found.keys() == {name}:
-            return kind.fromisoformat(found[name])
-    return found
+        if document.keys() == {name}:
+            return kind.fromisoformat(document[name])
+    return document
 
 
 def _plain(value: Any) -> Any:

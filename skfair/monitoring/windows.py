@@ -177,8 +177,8 @@ class Windows:
 
         The shape is (2, n_starts, n_pairs). Each pair may have its limit.
         """
-        limit, size = (one[pairs] for one in self._limits_and_sizes(limits))
-        weighted, weight, information = (one[:, pairs] for one in self.compared())
+        limit, size = (values[pairs] for values in self._limits_and_sizes(limits))
+        weighted, weight, information = (sums[:, pairs] for sums in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
         if self.is_ratio:
             leaning = np.ones_like(leaning)
@@ -194,17 +194,21 @@ class Windows:
     def log_kept(self, limits: float | FloatArray) -> FloatArray:
         """Return the log of the evidence that each pair keeps its limit, since its first rows."""
         limit, size = self._limits_and_sizes(limits)
-        weighted, weight, information = (one[0] for one in self.compared())
-        found = [
+        weighted, weight, information = (sums[0] for sums in self.compared())
+        log_bets = [
             log_evidence(limit * weight - sign * weighted, information, size)
             for sign in ((1.0,) if self.is_ratio else (1.0, -1.0))
         ]
-        return np.asarray(np.min(found, axis=0))
+        return np.asarray(np.min(log_bets, axis=0))
 
     def _limits_and_sizes(self, limits: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the limit of D of each pair, and what excess most is bet on."""
-        given = np.broadcast_to(np.asarray(limits, np.float64), self.n_pairs)
-        return (np.zeros_like(given), given * (1 - given)) if self.is_ratio else (given, given)
+        of_pairs = np.broadcast_to(np.asarray(limits, np.float64), self.n_pairs)
+        return (
+            (np.zeros_like(of_pairs), of_pairs * (1 - of_pairs))
+            if self.is_ratio
+            else (of_pairs, of_pairs)
+        )
 
     def log_total(self, limits: float | FloatArray) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
@@ -212,12 +216,12 @@ class Windows:
         # What a start has to bet is shared by the pairs of its time: later ones add nothing to it.
         n_watched = self.watched.sum(axis=1, keepdims=True)
         both = np.where(self.watched, both - np.log(np.maximum(n_watched, 1)), -np.inf)
-        place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
+        place = [int(index) for index in np.unravel_index(int(both.argmax()), both.shape)]
         return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
         """Return the difference since a start, or its change, and its standard error."""
-        weighted, weight, information = (float(one[start, pair]) for one in self.compared())
+        weighted, weight, information = (float(sums[start, pair]) for sums in self.compared())
         if weight <= 0:
             return np.nan, np.nan
         return weighted / weight, np.sqrt(information) / weight
@@ -249,12 +253,12 @@ class Windows:
         made.leaning = np.zeros((starts.size, self.n_pairs))
         made.watched = np.zeros((starts.size, self.n_pairs), bool)
         of_each = np.zeros((starts.size, 1))
-        for one in (self, other):
-            at = np.searchsorted(starts, one.starts)
-            made.sums[at] += one.sums
-            made.before[at] += one.before
-            made.leaning[at] += one.leaning
-            made.watched[at] |= one.watched
+        for windows in (self, other):
+            at = np.searchsorted(starts, windows.starts)
+            made.sums[at] += windows.sums
+            made.before[at] += windows.before
+            made.leaning[at] += windows.leaning
+            made.watched[at] |= windows.watched
             of_each[at] += 1
         made.leaning /= of_each
         made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
@@ -285,19 +289,19 @@ class Windows:
 
     @classmethod
     def from_dict(
-        cls, given: dict[str, Any], empty: Windows, n_rows: int, n_batches: int
+        cls, state: dict[str, Any], empty: Windows, n_rows: int, n_batches: int
     ) -> Windows:
         """Return what was stored of so many rows; raise for what no monitor can have seen."""
-        made, n_starts = replace(empty), len(given["starts"])
+        made, n_starts = replace(empty), len(state["starts"])
         ranges = _ranges(n_rows, n_batches)
         for name in _ARRAYS:
             old = getattr(made, name)
             is_whole = name in ("waiting", "known")
             shape = old.shape if is_whole else (n_starts, *old.shape[1:])
-            found = checked_numbers(given[name], name, shape, *ranges[name])
-            if old.dtype.kind in "bi" and (found % 1).any():
+            numbers = checked_numbers(state[name], name, shape, *ranges[name])
+            if old.dtype.kind in "bi" and (numbers % 1).any():
                 raise ValueError(f"{name} must be integers.")
-            setattr(made, name, found.astype(old.dtype))
+            setattr(made, name, numbers.astype(old.dtype))
         if (np.diff(made.starts) < 1).any() or n_starts > made.horizon + 1:
             raise ValueError("starts are not the numbers of batches, in order.")
         for name in ("waiting", "known"):
@@ -313,19 +317,19 @@ class Windows:
 
 
 def checked_numbers(
-    given: Any, name: str, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
+    values: Any, name: str, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
 ) -> FloatArray:
     """Return lists of numbers as an array; raise for another shape and for odd numbers."""
-    found: NDArray[Any] = np.asarray(given)
-    if not found.size and 0 in shape:
-        found = np.empty(shape)
-    if found.shape != shape or found.dtype.kind not in "biuf":
+    array: NDArray[Any] = np.asarray(values)
+    if not array.size and 0 in shape:
+        array = np.empty(shape)
+    if array.shape != shape or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must be numbers of shape {shape}, got {found.dtype} of shape {found.shape}."
+            f"{name} must be numbers of shape {shape}, got {array.dtype} of shape {array.shape}."
         )
-    if not np.isfinite(found).all() or (found < low).any() or (found > high).any():
+    if not np.isfinite(array).all() or (array < low).any() or (array > high).any():
         raise ValueError(f"{name} has numbers that are not finite, or not in [{low}, {high}].")
-    return found.astype(np.float64)
+    return array.astype(np.float64)
 
 
 def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
@@ -367,7 +371,7 @@ def aligned(
     Each window comes with these ids. Batches that one of them has not seen have nothing in it.
     Returned are the ids by number, and the windows.
     """
-    known = [[first[start] for start in one.starts.tolist()] for one, first in watched]
+    known = [[first[start] for start in windows.starts.tolist()] for windows, first in watched]
     together: dict[int, Any] = {}
     for _, first in watched:
         together = {**first, **together}
@@ -382,21 +386,21 @@ def aligned(
         ) from error
     most = watched[0][0].horizon + 1
     if is_same and names == list(together.values()) and len(names) <= most:
-        return together, [one for one, _ in watched]
+        return together, [windows for windows, _ in watched]
     every, n_batches = set(names), 0
-    for (one, _), own in zip(watched, known, strict=True):
+    for (windows, _), own in zip(watched, known, strict=True):
         if not own:
             continue
         # What came since a start between the first and the next that is kept is not known.
-        is_gap = len(own) > 1 and one.starts[1] > 1
+        is_gap = len(own) > 1 and windows.starts[1] > 1
         gap = {name for name in every if is_gap and own[0] < name < own[1]}
         names = [name for name in names if name not in gap]
-        n_batches = max(n_batches, int(one.starts[-1]) + 1 + len(every - gap - set(own)))
+        n_batches = max(n_batches, int(windows.starts[-1]) + 1 + len(every - gap - set(own)))
     names = names[:1] + names[1:][-watched[0][0].horizon :]
     numbers = np.arange(n_batches - len(names), n_batches)
     numbers[0] = 0
     parts = [
-        one.since(numbers, np.array([bisect_left(own, name) for name in names], np.int64))
-        for (one, _), own in zip(watched, known, strict=True)
+        windows.since(numbers, np.array([bisect_left(own, name) for name in names], np.int64))
+        for (windows, _), own in zip(watched, known, strict=True)
     ]
     return dict(zip(numbers.tolist(), names, strict=True)), parts

@@ -139,11 +139,11 @@ def _described(thing: Any, section: str = "Parameters") -> dict[str, str]:
 
 def _by_name(body: str) -> dict[str, str]:
     """Return the paragraphs of a section by the names that they describe."""
-    found = {}
+    paragraphs = {}
     for paragraph in filter(None, re.split(r"\n(?=\S)", body)):
         for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
-            found[name.lstrip("*")] = paragraph
-    return found
+            paragraphs[name.lstrip("*")] = paragraph
+    return paragraphs
 
 
 def _all_described(things: Iterable[Any], section: str = "Parameters") -> dict[str, str]:

@@ -47,9 +47,9 @@ def factorize(values: Any) -> Factorized:
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biu" and values.size:
-            found = _factorize_integers(values)
-            if found is not None:
-                return found
+            factorized = _factorize_integers(values)
+            if factorized is not None:
+                return factorized
         if values.dtype.kind in "US":
             return _factorize_fixed_width(values)
     try:
@@ -62,9 +62,9 @@ def factorize(values: Any) -> Factorized:
     return _sorted_levels(codes, list(uniques))
 
 
-def _factorize_integers(given: NDArray[Any]) -> Factorized | None:
+def _factorize_integers(array: NDArray[Any]) -> Factorized | None:
     """Encode integers by a table of the values that occur; None if their range is not small."""
-    values = given.view(np.uint8) if given.dtype.kind == "b" else given
+    values = array.view(np.uint8) if array.dtype.kind == "b" else array
     ends = over_blocks(lambda i, j: (values[i:j].min(), values[i:j].max()), values.size)
     lowest, highest = int(min(low for low, _ in ends)), int(max(high for _, high in ends))
     width = highest - lowest + 1
@@ -83,7 +83,7 @@ def _factorize_integers(given: NDArray[Any]) -> Factorized | None:
     if present.size < occurs.size:
         codes = looked_up(np.cumsum(occurs) - 1, codes)
     levels = [int(level) + lowest for level in present]
-    return Factorized(codes, list(map(bool, levels)) if given.dtype.kind == "b" else levels)
+    return Factorized(codes, list(map(bool, levels)) if array.dtype.kind == "b" else levels)
 
 
 def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
@@ -120,9 +120,9 @@ def first_rows(codes: IntArray) -> IntArray:
     step = max(BLOCK, 4 * first.size)
     for start in range(0, codes.size, step):  # mostly all are in the first ones
         own = codes[start : start + step]
-        found = np.full(first.size, -1)
-        found[own[::-1]] = np.arange(start, start + own.size)[::-1]  # the last assignment wins
-        first = np.where(first < 0, found, first)
+        in_block = np.full(first.size, -1)
+        in_block[own[::-1]] = np.arange(start, start + own.size)[::-1]  # the last assignment wins
+        first = np.where(first < 0, in_block, first)
         if first.min() >= 0:
             break
     return first

@@ -17,20 +17,20 @@ _FOLDERS = ("site-packages", "dist-packages")
 
 def namesakes() -> dict[str, str]:
     """Return the versions of the other distributions that install a package called skfair."""
-    found = {}
+    versions = {}
     for entry in _distributions():
         name, _, version = entry.partition("-")
         name = name.lower().replace("_", "-").replace(".", "-")
         if name in _NAMESAKES:
-            found[name] = version.partition("-")[0] or "of an unknown version"
-    return found
+            versions[name] = version.partition("-")[0] or "of an unknown version"
+    return versions
 
 
 def warn_of_namesakes() -> None:
     """Warn, as if from the line that imports skfair, if another distribution installs it too."""
-    found = namesakes()
-    if found:
-        others = " ".join(found)
+    versions = namesakes()
+    if versions:
+        others = " ".join(versions)
         warn_user(
             f"Besides skfair-suite, {others} is installed, which is another project whose package "
             "is called skfair too, so files of both may be mixed. Run pip uninstall "

@@ -54,7 +54,7 @@ def weights_of_classes(
     if sample_weight is None or not isinstance(class_weight, str):
         return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
     # scikit-learn < 1.7 has no sample_weight here.
-    mass = np.array([sample_weight[y == one].sum() for one in classes])
+    mass = np.array([sample_weight[y == label].sum() for label in classes])
     return np.asarray(mass.sum() / (classes.size * mass))
 
 

@@ -70,14 +70,14 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
 
 def layers(estimator: object) -> list[Any]:
     """List an estimator and what it wraps, from the outside to the inside."""
-    found = [estimator]
+    estimators = [estimator]
     while True:
-        inner = getattr(found[-1], "best_estimator_", None)
-        if inner is None and isinstance(found[-1], Pipeline):
-            inner = found[-1].steps[-1][1]
+        inner = getattr(estimators[-1], "best_estimator_", None)
+        if inner is None and isinstance(estimators[-1], Pipeline):
+            inner = estimators[-1].steps[-1][1]
         if inner is None:
-            return found
-        found.append(inner)
+            return estimators
+        estimators.append(inner)
 
 
 def positive_class(estimator: object) -> Any:
@@ -103,10 +103,10 @@ def get_response(
     """Return labels, or 1-d scores that are larger for the positive class, for X."""
     estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
-    given = {"sensitive_features": sensitive_features, "control_features": control_features}
+    columns = {"sensitive_features": sensitive_features, "control_features": control_features}
     extra = {
         param: values
-        for param, values in given.items()
+        for param, values in columns.items()
         if values is not None and takes_groups(estimator, method, param)
     }
     response = getattr(estimator, method)(X, **extra)
@@ -143,7 +143,7 @@ class GroupsInHand:
             return value
 
         @wraps(value)  # scorers read the name of the method
-        def with_groups(X: MatrixLike, **_given: Any) -> Any:
+        def with_groups(X: MatrixLike, **_groups: Any) -> Any:
             return value(X, sensitive_features=self._groups)
 
         return with_groups

@@ -29,7 +29,7 @@ def fit_arguments(
     # Weights of the rows; handed on unless the estimator does not take or want them
     sample_weight: ColumnLike | None,
     # What else was passed to the fit of the meta-estimator, for the estimator inside
-    given: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     # What the meta-estimator reads itself, and hands on only if it is requested
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -37,17 +37,19 @@ def fit_arguments(
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     takes_weights = bool(weights) and has_fit_parameter(inside, "sample_weight")
     if not get_config()["enable_metadata_routing"]:
-        return {**(weights if takes_weights else {}), **given}
+        return {**(weights if takes_weights else {}), **metadata}
     asked = {k: value for k, value in {**(others or {}), **weights}.items() if value is not None}
     request = get_routing_for_object(inside)
     router = MetadataRouter(owner=owner)
     router.add(inside=inside, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-    router.validate_metadata(params=given, method="fit")
-    wanted = request.consumes("fit", [*asked, *given])
-    routed = {name: value for name, value in {**asked, **given}.items() if name in wanted}
-    found = dict(router.route_params(caller="fit", params={**routed, **given})["inside"]["fit"])
+    router.validate_metadata(params=metadata, method="fit")
+    wanted = request.consumes("fit", [*asked, *metadata])
+    routed = {name: value for name, value in {**asked, **metadata}.items() if name in wanted}
+    fit_params = dict(
+        router.route_params(caller="fit", params={**routed, **metadata})["inside"]["fit"]
+    )
     # Weights that nothing was said of are handed on, as without routing.
     is_refused = getattr(request, "fit", None) is not None and (
         request.fit.requests.get("sample_weight") is not None
     )
-    return {**(weights if takes_weights and not is_refused else {}), **found}
+    return {**(weights if takes_weights and not is_refused else {}), **fit_params}

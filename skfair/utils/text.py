@@ -32,7 +32,7 @@ def plural(n: int, noun: str) -> str:
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return ``" Did you mean 'x'?"`` with the most similar of the known names, or nothing."""
-    names = {str(one).lower(): str(one) for one in known}
+    names = {str(name).lower(): str(name) for name in known}
     near = get_close_matches(str(name).lower(), names, 1)
     return f" Did you mean {names[near[0]]!r}?" if near else ""
 
@@ -55,18 +55,19 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 
 def check_text(values: Iterable[Any], what: str) -> None:
     """Raise if a text has half of a surrogate pair, which no file, page or screen can show."""
-    for one in values:
+    for value in values:
         try:
-            if isinstance(one, str) and not one.isascii():
-                one.encode()
+            if isinstance(value, str) and not value.isascii():
+                value.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"{what} {one!a} is no valid text: {error.object[error.start]!a} is half of a "
+                f"{what} {value!a} is no valid text: {error.object[error.start]!a} is half of a "
                 "character. Read the data with the encoding in which they were written."
             ) from error

@@ -51,11 +51,11 @@ _errors: contextvars.ContextVar[list[BaseException]] = contextvars.ContextVar("e
 
 def _controller() -> ThreadpoolController:
     """Return what sets the threads of the libraries that are loaded."""
-    return _found("sklearn.utils._openmp_helpers" in sys.modules)
+    return _controller_of("sklearn.utils._openmp_helpers" in sys.modules)
 
 
 @functools.cache
-def _found(has_openmp: bool) -> ThreadpoolController:
+def _controller_of(has_openmp: bool) -> ThreadpoolController:
     """Find the libraries, once, and again with those of scikit-learn: it takes milliseconds."""
     return ThreadpoolController()
 
@@ -75,14 +75,14 @@ def allowed_threads() -> int:
     """
     if threading.current_thread() is not threading.main_thread():
         return 1
-    given = _allowed.get()
-    if given is not None:  # whoever set it has asked joblib: to ask takes 0.02 ms
-        return given
+    n_threads = _allowed.get()
+    if n_threads is not None:  # whoever set it has asked joblib: to ask takes 0.02 ms
+        return n_threads
     if joblib.parallel.get_active_backend()[0].nesting_level:
         return 1
     named = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OMP", "NUMBA"))
     limits = [int(number) for number in named if number.isdecimal()]
-    limits += [_BLAS.given(library) for library in _controller().lib_controllers]
+    limits += [_BLAS.n_threads(library) for library in _controller().lib_controllers]
     return max(1, min([_n_processors(), *limits]))
 
 
@@ -218,7 +218,7 @@ class _BlasLimit:
                 after_in_child=self._stay_alone,
             )
 
-    def given(self, library: Any) -> int:
+    def n_threads(self, library: Any) -> int:
         """Return the threads that a library may use when nobody limits it here."""
         known = self._before.get(library.filepath)
         return int(library.num_threads if known is None else known[1])
@@ -250,7 +250,9 @@ class _BlasLimit:
     def _stay_alone(self) -> None:
         """Forget holders that are threads of the parent process."""
         me = threading.get_ident()
-        self._holders = {one: thread for one, thread in self._holders.items() if thread == me}
+        self._holders = {
+            library: thread for library, thread in self._holders.items() if thread == me
+        }
         if not self._holders:
             self._restore()
         self._lock.release()
@@ -274,7 +276,11 @@ class _Scope:
         self._others: list[tuple[Any, int]] = []
         if of is None:
             libraries = _controller().lib_controllers
-            self._others = [(one, one.num_threads) for one in libraries if one.user_api != "blas"]
+            self._others = [
+                (library, library.num_threads)
+                for library in libraries
+                if library.user_api != "blas"
+            ]
 
     def enter(self) -> None:
         """Limit libraries, and get threads that help."""
@@ -359,7 +365,7 @@ def _made_by_threads(
     helpers = _helpers.get()
     assert helpers is not None  # of the scope
     try:
-        helpers.ask([partial(one.run, help_out) for one in contexts])
+        helpers.ask([partial(context.run, help_out) for context in contexts])
         own.run(work)
         wait()
     except BaseException as error:  # an interrupt between two blocks: the others end theirs

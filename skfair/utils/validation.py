@@ -45,13 +45,13 @@ def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factor
     """Encode class or cluster labels; missing labels and wrong lengths raise."""
     array = one_dimensional(values, name)
     check_rows(len(array), name, n_samples)
-    found = factorize(array)
-    n_missing = int(np.count_nonzero(found.codes < 0))
+    factorized = factorize(array)
+    n_missing = int(np.count_nonzero(factorized.codes < 0))
     if n_missing:
         raise ValueError(
             f"{name} has {plural(n_missing, 'missing value')} in {len(array)} rows. Drop them."
         )
-    return found
+    return factorized
 
 
 def check_clusters(
@@ -72,13 +72,13 @@ def check_clusters(
     return np.array(levels, dtype=np.int64)[codes], n_clusters
 
 
-class AskedFor(int):
+class RequestedLabel(int):
     """A ``pos_label`` of 1 that somebody has passed, where the default is something else."""
 
 
 def asked_for(pos_label: ClassLabel) -> ClassLabel:
     """Mark the label 1 as one that was passed; others need no mark."""
-    return AskedFor(1) if isinstance(pos_label, Real) and pos_label == 1 else pos_label
+    return RequestedLabel(1) if isinstance(pos_label, Real) and pos_label == 1 else pos_label
 
 
 def check_positive(
@@ -89,7 +89,7 @@ def check_positive(
 
 
 def positive_codes(
-    found: Factorized, name: str, pos_label: ClassLabel, other_levels: Sequence[Any] = ()
+    factorized: Factorized, name: str, pos_label: ClassLabel, other_levels: Sequence[Any] = ()
 ) -> IntArray:
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
@@ -98,14 +98,16 @@ def positive_codes(
     ``pos_label``, or a 1 that was surely passed, must occur here or among ``other_levels`` (those
     of the true labels, when predictions are read); a constant sample may lack it.
     """
-    codes, levels = found
+    codes, levels = factorized
     if pos_label not in levels:
         _check_no_scores(name, levels)
         check_common(name, levels, other_levels if pos_label != 1 else ())
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
-        is_clear = is_clear or (isinstance(pos_label, AskedFor) and 1 in [*levels, *other_levels])
+        is_clear = is_clear or (
+            isinstance(pos_label, RequestedLabel) and 1 in [*levels, *other_levels]
+        )
     else:
         known = [*levels, *other_levels]
         is_constant = len(set(known)) == 1 and type(known[0]) is type(pos_label)
@@ -127,7 +129,7 @@ def positive_codes(
 
 def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
     """Raise if no label is among those that it is compared with; a single one may be another."""
-    kinds = {isinstance(one, str) for one in (*levels, *other_levels)}
+    kinds = {isinstance(level, str) for level in (*levels, *other_levels)}
     is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
     if levels and other_levels and set(levels).isdisjoint(other_levels) and not is_constant:
         raise ValueError(
@@ -138,7 +140,7 @@ def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) 
 
 def _check_no_scores(name: str, levels: Sequence[Any]) -> None:
     """Raise for numbers that are no labels."""
-    between = [one for one in levels if isinstance(one, float) and one % 1]
+    between = [level for level in levels if isinstance(level, float) and level % 1]
     if len(levels) > 2 and between:
         raise ValueError(
             f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "

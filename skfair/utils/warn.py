@@ -116,10 +116,10 @@ def _stack(frame: FrameType | None) -> list[CodeType]:
 
     ``warnings.warn`` does not count these either.
     """
-    found = []
+    codes = []
     while frame is not None:
         name = frame.f_code.co_filename
         if not ("importlib" in name and "_bootstrap" in name):
-            found.append(frame.f_code)
+            codes.append(frame.f_code)
         frame = frame.f_back
-    return found
+    return codes
