@@ -264,7 +264,7 @@ class IterativeSolver(Solver, Generic[P]):
         max_iter = self.default_max_iter if max_iter is None else max_iter
         begin = np.array(theta0, dtype=np.float64)
         start = begin.copy()
-        given = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
+        lam0 = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         history, step = History(), None
         status: Status = "max_iter"
         # Solvers ask for the start first. Asked here it costs no pass of its own, and the last pass
@@ -280,7 +280,7 @@ class IterativeSolver(Solver, Generic[P]):
         for step in self.steps(
             cast(P, problem),
             start,
-            given,
+            lam0,
             tol=tol,
             max_iter=max_iter,
             rng=check_random_state(random_state),
@@ -298,7 +298,7 @@ class IterativeSolver(Solver, Generic[P]):
                 break
         if step is None:  # no iteration was asked for
             zeros = np.zeros(problem.n_constraints)
-            return SolverResult(begin, zeros if given is None else given, 0, status, {})
+            return SolverResult(begin, zeros if lam0 is None else lam0, 0, status, {})
         at, multipliers = step.at, step.multipliers
         if step.answer is not None:
             at, multipliers = step.answer()
@@ -310,7 +310,7 @@ class IterativeSolver(Solver, Generic[P]):
         is_lower = at.objective <= first_objective + margin  # false for nan
         if before <= tol and not is_lower and not problem.violation(at) < before:
             at = problem.evaluate(begin)
-            multipliers = np.zeros(problem.n_constraints) if given is None else given
+            multipliers = np.zeros(problem.n_constraints) if lam0 is None else lam0
             status = "max_iter" if status == "converged" else status
         return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
 

@@ -96,12 +96,14 @@ class Search:
             return None
         self._n_solved += 1
         ends: Any = np.stack([np.zeros_like(programme.most), programme.most], axis=1)
-        found: Any = linprog(programme.cost, A_ub=programme.left, b_ub=programme.right, bounds=ends)
-        if found.status != 0 or found.fun + programme.offset >= self._enough:
+        solution: Any = linprog(
+            programme.cost, A_ub=programme.left, b_ub=programme.right, bounds=ends
+        )
+        if solution.status != 0 or solution.fun + programme.offset >= self._enough:
             return None
-        self._least = min(self._least, self._attempt(found.x))
-        bound = float(found.fun) + programme.offset
-        return _Node(bound, self._n_solved, found.x, found.lower.marginals, programme)
+        self._least = min(self._least, self._attempt(solution.x))
+        bound = float(solution.fun) + programme.offset
+        return _Node(bound, self._n_solved, solution.x, solution.lower.marginals, programme)
 
     def _next(self, waiting: list[_Node]) -> _Node | None:
         """Take the best of the branches that were left, if it may still be cheaper."""

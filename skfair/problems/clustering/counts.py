@@ -68,9 +68,9 @@ class Rules(NamedTuple):
         """
         missed = -(counts @ self.matrix.T + self.slack)
         if self.min_balances is None:
-            given = _ALMOST_ONE * largest_weight
+            slack = _ALMOST_ONE * largest_weight
             is_row = missed > (1 - _ALMOST_ONE) / 2 * largest_weight
-            return float((missed[is_row] + given).sum())
+            return float((missed[is_row] + slack).sum())
         asks_for_row = (self.slack < 0) & (self.matrix >= 0).all(axis=1)
         row = np.where(asks_for_row, np.minimum(-self.slack, largest_weight), largest_weight)
         return float(missed[missed >= row * _ALMOST_ONE].sum())

@@ -43,8 +43,8 @@ class NearTies:
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
             counts = rows.no_counts()
             near = np.empty(costs.shape[0], np.int64)
-            given = costs, price, cells[part], weights[part], reach
-            n_near, paid = tell_apart(*given, self.labels[part], near, counts)
+            arguments = costs, price, cells[part], weights[part], reach
+            n_near, paid = tell_apart(*arguments, self.labels[part], near, counts)
             return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
 
         numbers, costs, counts, paid = zip(*table.each(of_block), strict=True)

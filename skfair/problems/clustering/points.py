@@ -179,10 +179,10 @@ class RepresentationProblem(CostedRows):
         from skfair._kernels.prices import scaled_rows
 
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
-        given, own = self.X[rows], self.X.dtype
-        part = self.room("scaled", given.shape, dtype, is_new=not isinstance(rows, slice))
+        block, own = self.X[rows], self.X.dtype
+        part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
-        scaled_rows(given, self.units.mean.astype(own), own.type(1 / unit), part)
+        scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
         return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:

@@ -54,8 +54,8 @@ class SparsePoints(RepresentationProblem):
         """Return the squared lengths of scaled rows."""
         part = self.X[rows].astype(np.float64) / self.units.scale
         mean = self.units.mean / self.units.scale
-        found = row_norms(part, squared=True) - 2 * (part @ mean) + mean @ mean
-        return np.asarray(np.maximum(found, 0.0))
+        squares = row_norms(part, squared=True) - 2 * (part @ mean) + mean @ mean
+        return np.asarray(np.maximum(squares, 0.0))
 
     def own_lengths(self) -> FloatArray:
         """Return the squared lengths of all scaled rows, which are kept."""

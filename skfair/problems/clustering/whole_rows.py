@@ -60,7 +60,7 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
     rules = problem.rules._replace(slack=problem.rules.slack / unit)
     for allowance in (0.0, _LESS_THAN_ONE):
         loosened = rules._replace(slack=rules.slack + allowance)
-        nearest = _NearestCounts(loosened, np.rint(counts / unit)).found()
+        nearest = _NearestCounts(loosened, np.rint(counts / unit)).nearest()
         if nearest is not None or not problem.rules.violation_beyond(
             counts, problem.largest_weight
         ):
@@ -83,7 +83,7 @@ class _NearestCounts:
         self._best: FloatArray | None = None
         self._distance = np.inf
 
-    def found(self) -> IntArray | None:
+    def nearest(self) -> IntArray | None:
         """Return the nearest counts that were found, if any."""
         most = 1 + _RULES_TIMES_PROGRAMMES // (1 + self._rules.slack.size)
         search = Search(self._attempt, np.inf, _NEARLY_NEAREST, min(most, _MAX_PROGRAMMES))
@@ -178,8 +178,10 @@ def _steps(rules: FloatArray, totals: FloatArray) -> FloatArray:
 def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
     """Return the fractions of small numbers that are closest to a ratio."""
     longest = int(min(most[1], _LONGEST_STEP))
-    found = {Fraction(ratio).limit_denominator(below) for below in range(1, longest + 1)}
-    return {one.as_integer_ratio() for one in found if 0 < one.numerator <= most[0]}
+    fractions = {Fraction(ratio).limit_denominator(below) for below in range(1, longest + 1)}
+    return {
+        fraction.as_integer_ratio() for fraction in fractions if 0 < fraction.numerator <= most[0]
+    }
 
 
 def _with_rules(rules: Rules, counts: FloatArray, steps: FloatArray) -> FloatArray | None:

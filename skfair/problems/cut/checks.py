@@ -86,19 +86,19 @@ def check_dense(
         return read_rows(rows, start, random, place, *results), backward
 
     with np.errstate(over="ignore", invalid="ignore"):
-        found = over_blocks(of_rows, n, _ROWS)
+        of_blocks = over_blocks(of_rows, n, _ROWS)
         if not np.isfinite(sums).all() and not np.isfinite(weights).all():
             which = "NaN" if np.isnan(weights).any() else "infinity"
             raise ValueError(
                 f"The affinity has entries that are NaN or infinite: it contains {which}."
             )
-        if any(is_negative for is_negative, _ in found):
+        if any(is_negative for is_negative, _ in of_blocks):
             raise _negative(float(weights.min()))
         # No weight is above its row's sum.
         least, most = _range(read.dtype)
         if not least * len(sums) <= sums.max() <= most:
             _check_range(float(weights.max()), read.dtype)
-        apart = np.abs(forward - sum(backward for _, backward in found)).max()
+        apart = np.abs(forward - sum(backward for _, backward in of_blocks)).max()
         if not apart <= _ROUNDING * sums.max():
             largest = max(over_blocks(partial(_asymmetry, read), n, _ROWS))
             _check_symmetry(largest, float(weights.max()))

@@ -94,6 +94,6 @@ class _CellSampler:
         last = first + sizes - 1
         below = np.where(first > 0, self._running[first - 1], 0.0)
         marks = below[:, None] + marks * (self._running[last] - below)[:, None]
-        found = np.searchsorted(self._running, marks.ravel(), side="right")
-        found = np.clip(found, np.repeat(first, per_cell), np.repeat(last, per_cell))
-        return np.asarray(self._order[found])
+        drawn = np.searchsorted(self._running, marks.ravel(), side="right")
+        drawn = np.clip(drawn, np.repeat(first, per_cell), np.repeat(last, per_cell))
+        return np.asarray(self._order[drawn])

@@ -150,7 +150,7 @@ class PartitionedERM(RuledProblem):
         self, training: Training, table: KindTable, fit_intercept: bool
     ) -> LinearScore:
         """Return the model without rows, in units of all rows."""
-        origin = next(found for found in self.rows.collect(_origin) if found is not None)
+        origin = next(of_block for of_block in self.rows.collect(_origin) if of_block is not None)
         first, second = self.rows.total(_moments, origin, table)
         units = Units.of_sums(origin, first, second, centered=fit_intercept)
         nothing = np.empty((0, training.n_features), training.dtype)
@@ -309,7 +309,7 @@ def _moments(
 def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float) -> Any:
     """Return the loss, its gradient, cell means and their gradients, as sums over the block."""
     p = task.model.n_parameters
-    found: Any = (
+    sums: Any = (
         0.0,
         np.zeros(p),
         [np.zeros(n) for n in task.n_cells],
@@ -327,8 +327,8 @@ def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float
             gradients.append(
                 piece.model.pullback_cells(rule.cells, slope * rule.row_weights, n_cells)
             )
-        found = add([found, (mean_loss, gradient, means, gradients)])
-    return found
+        sums = add([sums, (mean_loss, gradient, means, gradients)])
+    return sums
 
 
 def _gram(
@@ -356,7 +356,7 @@ def _gram(
 
 def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
     """Return strict cell means and the weights of right and of positive rows."""
-    found: Any = ([np.zeros(n) for n in task.n_cells], 0.0, 0.0)
+    sums: Any = ([np.zeros(n) for n in task.n_cells], 0.0, 0.0)
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
         is_positive = values > 0
@@ -365,5 +365,5 @@ def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
             for rule, n_cells in zip(piece.rules, task.n_cells, strict=True)
         ]
         right = float(piece.loss_weights @ (is_positive == (piece.targets > 0)))
-        found = add([found, (means, right, float(piece.loss_weights @ is_positive))])
-    return found
+        sums = add([sums, (means, right, float(piece.loss_weights @ is_positive))])
+    return sums

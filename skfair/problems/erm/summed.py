@@ -226,14 +226,14 @@ class SummedERM(LinearConstrainedERM):
         parts = over_blocks(of_part, self.n_rows, max(_BLOCK_ROWS, -(-self.n_rows // _PARTS)))
         sums = self._no_sums()
         for own in parts:
-            for total, one in zip(sums, own, strict=True):
-                for whole, of_part_ in zip(total, one, strict=True):
+            for total, of_block in zip(sums, own, strict=True):
+                for whole, of_part_ in zip(total, of_block, strict=True):
                     whole += of_part_
         of_model = cast(LinearScore, self.model)
-        gradients = [of_model.standardised_sums(one.rows, one.slopes) for one in sums]
+        gradients = [of_model.standardised_sums(of_mean.rows, of_mean.slopes) for of_mean in sums]
         return MeasuredSums(
             mean_loss=float(sums[0].values[0]),
-            means=[one.values for one in sums[1:]],
+            means=[of_mean.values for of_mean in sums[1:]],
             scores=scores,
             loss_gradient=gradients[0][0],
             cell_gradients=gradients[1:],

@@ -232,4 +232,4 @@ class PartialParityProblem(TwoSidedProblem):
 
 
 def _joined(of_rules: Sequence[Values]) -> FloatArray:
-    return np.concatenate([np.empty(0), *(one.values for one in of_rules)])
+    return np.concatenate([np.empty(0), *(rule.values for rule in of_rules)])

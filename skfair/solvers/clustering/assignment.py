@@ -280,11 +280,11 @@ class _NegativeDual:
             slope = effect @ counts.T.ravel() + slack
             return self._relative(value, float(values @ slack)), slope / self._total
 
-        found = start.copy()
-        found[few] = minimised_above_zero(
+        minimised = start.copy()
+        minimised[few] = minimised_above_zero(
             of_few, start[few], max_iter=max_iter, least_gain=_LEAST_GAIN, tol=_SMALL_SLOPE
         )
-        return found
+        return minimised
 
     @property
     def _total(self) -> float:

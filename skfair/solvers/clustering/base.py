@@ -297,8 +297,8 @@ def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
         return CLUSTERING_SOLVERS[solver]()
     kinds = field_types(type(solver))
     ranges = {field.name: list(kinds[field.name].__metadata__) for field in fields(solver)}
-    given = {name: getattr(solver, name) for name in ranges}
-    validate_parameter_constraints(ranges, given, caller_name=type(solver).__name__)
+    settings = {name: getattr(solver, name) for name in ranges}
+    validate_parameter_constraints(ranges, settings, caller_name=type(solver).__name__)
     return solver
 
 

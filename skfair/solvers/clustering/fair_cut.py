@@ -118,13 +118,13 @@ def round_to_rules(
     is not costly. A round of a descent costs a product of the weights with K columns and a dozen
     or two passes over n K costs.
     """
-    found: list[FairCut] = []
+    cuts: list[FairCut] = []
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
-        is_possible = not found or found[0].violation <= 1e-9
-        cut = Cut(weights, start, problem.n_clusters, found[-1].cut if found else None)
-        found.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
-    best = min(found, key=lambda one: _standing(problem, one))
+        is_possible = not cuts or cuts[0].violation <= 1e-9
+        cut = Cut(weights, start, problem.n_clusters, cuts[-1].cut if cuts else None)
+        cuts.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
+    best = min(cuts, key=lambda candidate: _standing(problem, candidate))
     for _ in range(0 if is_costly(weights) else _FURTHER_DESCENTS):
         again = _descend(weights, problem, best, False, rng)
         if _standing(problem, again) >= _standing(problem, best):
@@ -141,18 +141,20 @@ def _descend(
     rng: np.random.RandomState,
 ) -> FairCut:
     """Go down from one start, by linearisation and then by moves; leaves the start as it is."""
-    found = _linearise_and_assign(weights, problem, start, seeks_exact)
+    assigned = _linearise_and_assign(weights, problem, start, seeks_exact)
     if weights.entries() is None:  # single rows cannot be moved without their weights
-        return found
-    moved = improve_by_moves(weights, problem, found.cut, rng)
-    return moved._replace(multipliers=found.multipliers)
+        return assigned
+    moved = improve_by_moves(weights, problem, assigned.cut, rng)
+    return moved._replace(multipliers=assigned.multipliers)
 
 
-def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, int, float]:
+def _standing(problem: CostProblem, candidate: FairCut) -> tuple[float, bool, int, float]:
     """Order labels: missed by whole people, missed at all, empty clusters, cut."""
-    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.largest_weight)
-    n_empty = int(np.count_nonzero(found.cut.volume <= 0))
-    return missed, found.violation > 1e-9, n_empty, found.cut.value
+    missed = problem.rules.violation_beyond(
+        problem.counts(candidate.labels), problem.largest_weight
+    )
+    n_empty = int(np.count_nonzero(candidate.cut.volume <= 0))
+    return missed, candidate.violation > 1e-9, n_empty, candidate.cut.value
 
 
 def _linearise_and_assign(
@@ -166,13 +168,13 @@ def _linearise_and_assign(
     for _ in range(_ROUNDS):
         target, is_missed = best.cut.linearised(), standing[0] > 0
         if best.multipliers is None:
-            found = assign(
+            placed = assign(
                 problem, target, max_iter=first_steps, search_counts=is_missed or seeks_exact
             )
         else:
-            found = place(problem, target, best.multipliers, TEMPERATURES[-1:], steps, is_missed)
-        cut = Cut(weights, found.labels, problem.n_clusters, best.cut)
-        rounded = FairCut(cut, found.violation, found.multipliers)
+            placed = place(problem, target, best.multipliers, TEMPERATURES[-1:], steps, is_missed)
+        cut = Cut(weights, placed.labels, problem.n_clusters, best.cut)
+        rounded = FairCut(cut, placed.violation, placed.multipliers)
         now = _standing(problem, rounded)
         if now >= standing:
             break

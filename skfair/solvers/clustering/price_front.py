@@ -40,17 +40,17 @@ def sweep(
         nonlocal is_stopped
         up, down = list(targets), list(targets[::-1])
         order = up + down[1:] if number % 2 == 0 else down + up[1:]
-        found: list[FrontPoint] = []
+        points: list[FrontPoint] = []
         if not is_stopped:
             for point in _follow(problem, rules_of, order, starts[number]):
-                found.append(point)
+                points.append(point)
                 is_stopped = callback(point.clustering.centers)
                 if is_stopped:
                     break
-        return found
+        return points
 
-    found = for_each(follow, range(len(starts)), callback)
-    return [point for of_start in found for point in of_start]
+    of_starts = for_each(follow, range(len(starts)), callback)
+    return [point for of_start in of_starts for point in of_start]
 
 
 def _follow(

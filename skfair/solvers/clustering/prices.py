@@ -154,7 +154,7 @@ def _on_all_rows(
     # A stop leaves whole rows to be placed, and no further rounds.
     if best.status == "stopped":
         status, rounds = best.status, 0
-    found = fair_lloyd(
+    result = fair_lloyd(
         problem,
         best.centers,
         multipliers=best.multipliers,
@@ -165,4 +165,4 @@ def _on_all_rows(
         part=middle,
         callback=callback,
     )
-    return found._replace(status=status, n_iter=found.n_iter or best.n_iter)
+    return result._replace(status=status, n_iter=result.n_iter or best.n_iter)

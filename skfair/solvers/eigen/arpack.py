@@ -72,8 +72,8 @@ class Arpack(EigenSolver):
         if is_converged and problem.weights.n_components() > 1:
             values, vectors = _with_missed_copies(problem, values, vectors, rng)
         order = np.argsort(values)[::-1]
-        found = Pairs(values[order].astype(np.float64), vectors[:, order])
-        yield only_step(found, n_vectors, is_converged=is_converged)
+        pairs = Pairs(values[order].astype(np.float64), vectors[:, order])
+        yield only_step(pairs, n_vectors, is_converged=is_converged)
 
 
 def _with_missed_copies(
@@ -96,7 +96,7 @@ def _with_missed_copies(
     return values[kept], vectors[:, kept]
 
 
-def _deflated(problem: GroupCut, found: NDArray[Any]) -> LinearOperator:
+def _deflated(problem: GroupCut, vectors: NDArray[Any]) -> LinearOperator:
     """Return P M P with everything that is not asked for moved to the end of the spectrum.
 
     That is what violates the constraint, rows without edges, and vectors found before; with the
@@ -109,11 +109,11 @@ def _deflated(problem: GroupCut, found: NDArray[Any]) -> LinearOperator:
         column = column.reshape(-1, 1)
         rest = problem.project(column.copy())
         rest[alone] = 0.0
-        if found.shape[1]:
-            rest -= found @ (found.T @ rest)
+        if vectors.shape[1]:
+            rest -= vectors @ (vectors.T @ rest)
         result = problem.apply(rest)
-        if found.shape[1]:
-            result -= found @ (found.T @ result)
+        if vectors.shape[1]:
+            result -= vectors @ (vectors.T @ result)
         result -= 2 * (column - rest)
         return result.ravel()
 

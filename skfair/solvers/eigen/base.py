@@ -51,10 +51,10 @@ class Step(NamedTuple):
     is_whole: bool = True  # whether there are as many vectors as wanted, so that it may stop
 
 
-def only_step(found: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
+def only_step(ritz: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
     """Return the step of a solver that has found all eigenpairs at once, perhaps some to spare."""
     k = n_vectors
-    pairs = Pairs(found.values[:k], found.vectors[:, :k], found.vectors[:, k:])
+    pairs = Pairs(ritz.values[:k], ritz.vectors[:, :k], ritz.vectors[:, k:])
     columns = {"trace": float(pairs.values.sum())}
     return Step(lambda: pairs, columns, is_converged, pairs.vectors)
 

@@ -258,12 +258,12 @@ def _with_fresh_directions(
     fresh = problem.random(U.shape[1], rng).astype(np.float64)
     fresh = fresh[:, : np.count_nonzero(is_lost)]
     whole = np.concatenate([left[:, ~is_lost], fresh], axis=1)
-    n_found = int(np.count_nonzero(~is_lost))
+    n_kept = int(np.count_nonzero(~is_lost))
     for _ in range(3):
         if basis.shape[1]:
             whole -= basis @ (basis.T @ whole)
         whole = problem.project(whole)
         whole = np.linalg.qr(whole)[0]
     inner = whole.T @ (left * lengths) @ right
-    inner[n_found:] = 0.0
+    inner[n_kept:] = 0.0
     return whole.astype(U.dtype), inner @ R

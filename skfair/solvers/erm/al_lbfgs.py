@@ -79,17 +79,17 @@ class ALLBFGS(IterativeSolver[Problem]):
 
         at = problem.evaluate(start)
         while n_iter < max_iter:
-            found, n_steps = lbfgs.minimize(
+            minimum, n_steps = lbfgs.minimize(
                 lambda x: point(problem.evaluate(x)), point(at), inner_tol, max_iter - n_iter
             )
             n_iter += max(1, n_steps)
-            at, al = found.more
+            at, al = minimum.more
             gap, lam = gap_of(al, lam, rho), al.nu
-            is_solved = found.steepness <= tol and gap <= tol
-            columns = {"stationarity": found.steepness}
+            is_solved = minimum.steepness <= tol and gap <= tol
+            columns = {"stationarity": minimum.steepness}
             yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)
             # Rounding can end a run above its tolerance; a larger penalty would only make it worse.
-            is_stuck = found.steepness > inner_tol or (n_steps == 0 and inner_tol <= tol)
+            is_stuck = minimum.steepness > inner_tol or (n_steps == 0 and inner_tol <= tol)
             if is_stuck and gap >= last_gap:
                 return
             if gap > last_gap / self.rho_growth and not is_stuck:

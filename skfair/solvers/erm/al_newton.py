@@ -185,8 +185,8 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         first = _point(sample, sample.evaluate(theta), lam, self.rho)
         if max(first.stationarity, gap_of(first.al, lam, self.rho)) < _FAR * noise:
             return theta, lam
-        found = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
-        return (found.theta, found.multipliers) if found.status == "converged" else (theta, lam)
+        result = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
+        return (result.theta, result.multipliers) if result.status == "converged" else (theta, lam)
 
 
 class _Point(NamedTuple):

@@ -58,5 +58,5 @@ class BySample(IterativeSolver[SummedERM]):
                 return
             last = left
             sample = problem.corrected_sample(at, self.curvature)
-            found = self.solver.solve(sample, at.theta, lam, tol=_SHARE * max(left, tol))
-            at, lam = problem.evaluate(found.theta), found.multipliers
+            result = self.solver.solve(sample, at.theta, lam, tol=_SHARE * max(left, tol))
+            at, lam = problem.evaluate(result.theta), result.multipliers

@@ -149,11 +149,11 @@ class ProductSystem(NewtonSystem):
     def step(self) -> FloatArray:
         """Return as much of the Newton step as there is before the first negative curvature."""
         self._first_shift()
-        while not (found := self._found()).is_definite and not found.x.any():
+        while not (solution := self._solution()).is_definite and not solution.x.any():
             self._next_shift()
-        return found.x
+        return solution.x
 
-    def _found(self) -> _Solution:
+    def _solution(self) -> _Solution:
         J, rho, shift = self.jacobian, self.rho, self.shift
 
         def product(vector: FloatArray) -> FloatArray:
@@ -183,10 +183,10 @@ class ProductSystem(NewtonSystem):
 
         first = -(across @ missed) @ back
         right = -self.gradient - self._product(first)
-        found = _conjugate_gradients(self._product, right, projected, self.error)
-        if not found.is_definite:
+        solution = _conjugate_gradients(self._product, right, projected, self.error)
+        if not solution.is_definite:
             return None
-        return first + found.x, self.nu + change
+        return first + solution.x, self.nu + change
 
 
 def _lifted(diagonal: FloatArray) -> FloatArray:

@@ -277,8 +277,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         """Return what every state begins with."""
         slacks = np.empty(0) if slacks is None else slacks
         point = np.concatenate([np.asarray(theta0, dtype=np.float64), slacks])
-        given = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
-        multipliers = np.array(given, dtype=np.float64)
+        start = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
+        multipliers = np.array(start, dtype=np.float64)
         is_averaged = self.averaging is not None
         return TrainingState(
             point=point,
