@@ -10,7 +10,7 @@ cell means into rates of groups and compares them. ``phi`` is the *moment*: a si
 for rates (its *temperature* T makes it as steep as needed), the loss, or the score itself.
 
 A constraint is a subclass of :class:`Constraint` that says what is averaged
-(:meth:`Constraint.moment`), over which rows (``given``) and how groups are compared
+(:meth:`Constraint.moment`), over which rows (``subset``) and how groups are compared
 (``comparison``). :meth:`Constraint.prepare` does the rest and returns a
 :class:`~skfair.constraints.bound.BoundConstraint`, all that problems and solvers see.
 """
@@ -29,9 +29,9 @@ from sklearn.base import BaseEstimator
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import (
     AddsClasses,
-    Given,
+    Subset,
     TrainingRows,
-    make_given,
+    make_subset,
     split_into_cells,
 )
 from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
@@ -57,7 +57,7 @@ class Constraint(ABC, BaseEstimator):
 
     Attributes
     ----------
-    given : {"all", "positive", "negative", "class"}
+    subset : {"all", "positive", "negative", "class"}
         Rows that count: all of them, those of one true class, or each class by itself.
     comparison : {"difference", "ratio", "bounded"}
         How the rates of groups become the disparity: by differences, by ratios, or not at all:
@@ -67,7 +67,7 @@ class Constraint(ABC, BaseEstimator):
         moment counts, instead of the share of the rows that it counts.
     adds_classes : bool or "absolute"
         Whether the means of both classes are added up before groups are compared, or the absolute
-        differences of both classes are added up; needs ``given`` to be "class".
+        differences of both classes are added up; needs ``subset`` to be "class".
     tasks : frozenset of {"classification", "regression"}
         Where the constraint makes sense.
     metric : str or None
@@ -87,7 +87,7 @@ class Constraint(ABC, BaseEstimator):
     >>> from skfair.constraints import Constraint
     >>> from skfair.constraints.moments import Rate
     >>> class RejectionParity(Constraint):
-    ...     given = "negative"
+    ...     subset = "negative"
     ...
     ...     def moment(self, rows):
     ...         return Rate(signs=rows.targets)  # counts negative predictions of negatives
@@ -95,7 +95,7 @@ class Constraint(ABC, BaseEstimator):
     RejectionParity(reference='overall')
     """
 
-    given: str | Given = "all"
+    subset: str | Subset = "all"
     comparison: str | Comparison = "difference"
     among_counted: bool = False
     adds_classes: AddsClasses = False
@@ -114,7 +114,7 @@ class Constraint(ABC, BaseEstimator):
     @property
     def depends_on_pos_label(self) -> bool:
         """Whether the disparity changes if the other one of two classes counts as positive."""
-        if self.given not in ("all", "class") or self.among_counted:
+        if self.subset not in ("all", "class") or self.among_counted:
             return True
         # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
         return not self.counts_right and self.compared().code != Comparison.code
@@ -187,18 +187,18 @@ class Constraint(ABC, BaseEstimator):
             Cells, moments and bounds.
         """
         limit = max_disparity if self.own_limit is None else self.own_limit
-        return bind(self, make_given(self.given), rows, limit, type(self).__name__)
+        return bind(self, make_subset(self.subset), rows, limit, type(self).__name__)
 
 
 def bind(
-    rule: Constraint, given: Given, rows: TrainingRows, limit: float, name: str
+    rule: Constraint, subset: Subset, rows: TrainingRows, limit: float, name: str
 ) -> BoundConstraint:
-    """Bind a constraint to training rows that are split as ``given`` says."""
+    """Bind a constraint to training rows that are split as ``subset`` says."""
     comparison = rule.compared()
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
     table = split_into_cells(
-        rows, given, among_counted=rule.among_counted, adds_classes=rule.adds_classes
+        rows, subset, among_counted=rule.among_counted, adds_classes=rule.adds_classes
     )
     moment = rule.moment(rows)
     check_moment(moment, rows.targets.size)
@@ -269,15 +269,15 @@ def make_constraints(
     >>> make_constraints(["demographic_parity", "equal_opportunity"], "classification")
     [DemographicParity(), EqualOpportunity()]
     """
-    given = constraint if isinstance(constraint, list | tuple) else [constraint]
-    if not given:
+    listed_constraints = constraint if isinstance(constraint, list | tuple) else [constraint]
+    if not listed_constraints:
         raise ValueError(
             "constraint is an empty list, so nothing would be limited. Name one, or use a model "
             "of scikit-learn."
         )
     rules: list[Constraint] = []
-    for one in given:
-        rule = CONSTRAINTS[one]() if isinstance(one, str) else one
+    for member in listed_constraints:
+        rule = CONSTRAINTS[member]() if isinstance(member, str) else member
         if not isinstance(rule, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "

@@ -1,9 +1,9 @@
 """Cells of rows: which rows count, within which parts groups are compared, and rates from cells.
 
-A *part* is what ``given`` makes of the rows: all of them, those of one class, each class by itself,
-or each of these within a stratum. Cells are the atoms of the group algebra, crossed with the parts,
-so that no row is in two of them. The rates of the groups in a part are averages of cell means, or
-quotients of such averages (the share of positives among the selected).
+A *part* is what ``subset`` makes of the rows: all of them, those of one class, each class by
+itself, or each of these within a stratum. Cells are the atoms of the group algebra, crossed with
+the parts, so that no row is in two of them. The rates of the groups in a part are averages of cell
+means, or quotients of such averages (the share of positives among the selected).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
     without_class: tuple[str, ...] = ("",)  # the same where classes are added up
 
 
-class Given(Protocol):
+class Subset(Protocol):
     """Says which rows count, and splits them into parts."""
 
     def parts(self, rows: TrainingRows) -> Parts:
@@ -97,7 +97,7 @@ class WithinStrata:
     compares nothing.
     """
 
-    given: Given
+    subset: Subset
 
     def parts(self, rows: TrainingRows) -> Parts:
         """Return a part for each part and stratum."""
@@ -108,7 +108,7 @@ class WithinStrata:
                 "whose levels groups are compared. None were given."
             )
         rows.groups.check_nonempty(sample_weight=rows.sample_weight)
-        within = self.given.parts(rows._replace(groups=one_group(rows.targets.size)))
+        within = self.subset.parts(rows._replace(groups=one_group(rows.targets.size)))
         n_strata = len(strata.names)
         is_counted = within.codes < len(within.names)
         codes = np.where(is_counted, within.codes * n_strata + strata.codes, 0)
@@ -117,8 +117,8 @@ class WithinStrata:
         return Parts(codes, names, tuple(f", {name}" for name in strata.names))
 
 
-# What ``given`` may be, by name.
-GIVEN: dict[str, Given] = {
+# What ``subset`` may be, by name.
+SUBSETS: dict[str, Subset] = {
     "all": AllRows(),
     "positive": OfClasses((1,)),
     "negative": OfClasses((0,)),
@@ -126,13 +126,13 @@ GIVEN: dict[str, Given] = {
 }
 
 
-def make_given(given: str | Given) -> Given:
+def make_subset(name: str | Subset) -> Subset:
     """Return the partition that is meant; raise and list the options if there is none."""
-    if not isinstance(given, str):
-        return given
-    if given not in GIVEN:
-        raise ValueError(f"given must be one of {listed(GIVEN)}, got {given!r}.")
-    return GIVEN[given]
+    if not isinstance(name, str):
+        return name
+    if name not in SUBSETS:
+        raise ValueError(f"subset must be one of {listed(SUBSETS)}, got {name!r}.")
+    return SUBSETS[name]
 
 
 class Quotients(NamedTuple):
@@ -178,7 +178,7 @@ class CellTable(NamedTuple):
 
 
 def split_into_cells(
-    rows: TrainingRows, given: Given, *, among_counted: bool, adds_classes: AddsClasses = False
+    rows: TrainingRows, subset: Subset, *, among_counted: bool, adds_classes: AddsClasses = False
 ) -> CellTable:
     """Split the rows into cells.
 
@@ -188,7 +188,7 @@ def split_into_cells(
     differences: the larger one of |a + b| and |a - b| is |a| + |b|.
     """
     groups, weights = rows.groups, rows.sample_weight
-    parts = given.parts(rows)
+    parts = subset.parts(rows)
     n_parts, n_classes = len(parts.names), 2 if among_counted else 1
     codes = parts.codes * 2 + rows.classes if among_counted else parts.codes
     split = groups.cells(codes, (n_parts + 1) * n_classes, weights)
@@ -217,14 +217,14 @@ def split_into_cells(
             named = ("sum of classes", "difference of classes")
             suffixes = tuple(f"{whole}, {name}" for name in named for whole in wholes)
     rates, overall, names, owners, blocks = [], [], [], [], []
-    for part, (suffix, one) in enumerate(zip(suffixes, of_parts, strict=True)):
-        if not one.groups.size:
+    for part, (suffix, of_part) in enumerate(zip(suffixes, of_parts, strict=True)):
+        if not of_part.groups.size:
             continue
-        rates.append(one.rates)
-        overall.append(sparse.vstack([one.overall] * one.groups.size))
-        names += [groups.names[g] + suffix for g in one.groups]
-        owners.append(one.groups)
-        blocks.append(groups.attribute_of_group[one.groups] + part * groups.n_attributes)
+        rates.append(of_part.rates)
+        overall.append(sparse.vstack([of_part.overall] * of_part.groups.size))
+        names += [groups.names[g] + suffix for g in of_part.groups]
+        owners.append(of_part.groups)
+        blocks.append(groups.attribute_of_group[of_part.groups] + part * groups.n_attributes)
     averages = sparse.csr_array(sparse.vstack(rates)), sparse.csr_array(sparse.vstack(overall))
     quotients = None
     if among_counted:
@@ -266,13 +266,13 @@ def _rates_in_part(
     )
 
 
-def _added(one: _PartRates, other: _PartRates, *, sign: float = 1.0) -> _PartRates:
+def _added(first_rates: _PartRates, other: _PartRates, *, sign: float = 1.0) -> _PartRates:
     """Add up the rates of the same groups in two parts; a group that one lacks has no sum."""
-    both, first, second = np.intersect1d(one.groups, other.groups, return_indices=True)
+    both, first, second = np.intersect1d(first_rates.groups, other.groups, return_indices=True)
     if not both.size:
-        return one._replace(groups=both)
-    rates = one.rates[first] + sign * other.rates[second]
-    return _PartRates(both, rates, one.overall + sign * other.overall)
+        return first_rates._replace(groups=both)
+    rates = first_rates.rates[first] + sign * other.rates[second]
+    return _PartRates(both, rates, first_rates.overall + sign * other.overall)
 
 
 def _quotients(
@@ -287,8 +287,8 @@ def _quotients(
     share = float((overall.sums.sum(axis=1)).mean())
     precision = 0.5 * (1 + share)
     linear = []
-    for one in (rates, overall):
-        positive = np.asarray(one.sums.sum(axis=1)).ravel()
+    for quotients in (rates, overall):
+        positive = np.asarray(quotients.sums.sum(axis=1)).ravel()
         expected = np.where(positive > 0, positive, share or 1.0)
-        linear.append(one.linear(expected, precision))
+        linear.append(quotients.linear(expected, precision))
     return (rates, overall), (linear[0], linear[1])

@@ -12,7 +12,7 @@ from skfair.constraints.base import (
     make_constraints,
 )
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.cells import Given, WithinStrata, make_given
+from skfair.constraints.cells import Subset, WithinStrata, make_subset
 from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
@@ -61,9 +61,9 @@ class ConditionalOn(Constraint):
         )
 
     @property
-    def given(self) -> str | Given:  # type: ignore[override]
+    def subset(self) -> str | Subset:  # type: ignore[override]
         """Rows that count: those of the constraint."""
-        return self._rule().given
+        return self._rule().subset
 
     @property
     def counts_right(self) -> bool:  # type: ignore[override]
@@ -109,6 +109,6 @@ class ConditionalOn(Constraint):
             raise self._refused()
         [rule] = rules
         own = [self.max_disparity, rule.own_limit, max_disparity]
-        limit = next(one for one in own if one is not None)
+        limit = next(stated_limit for stated_limit in own if stated_limit is not None)
         name = f"{type(rule).__name__} within strata"
-        return bind(rule, WithinStrata(make_given(rule.given)), rows, limit, name)
+        return bind(rule, WithinStrata(make_subset(rule.subset)), rows, limit, name)

@@ -36,11 +36,11 @@ class _LossRule(Constraint):
 
     @property
     def depends_on_pos_label(self) -> bool:
-        return self.given == "positive"  # the loss of a row is the same for both
+        return self.subset == "positive"  # the loss of a row is the same for both
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
         task = {"task": "regression"} if pos_label is None else {"pos_label": pos_label}
-        return {**super().metric_options(loss), "loss": loss, "given": self.given, **task}
+        return {**super().metric_options(loss), "loss": loss, "subset": self.subset, **task}
 
 
 @CONSTRAINTS.register("loss_parity")
@@ -59,7 +59,7 @@ class LossParity(_LossRule):
 class PositiveLossParity(LossParity):
     """Bound the difference of mean losses among the positive class."""
 
-    given = "positive"
+    subset = "positive"
     tasks = frozenset({"classification"})
 
 
@@ -77,7 +77,7 @@ class ClassLossParity(LossParity):
         fairness_constrained_benchmark.
     """
 
-    given = "class"
+    subset = "class"
     tasks = frozenset({"classification"})
 
     def __init__(
@@ -155,7 +155,7 @@ class _ExcessRule(_LossRule):
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
         options = super().metric_options(loss, pos_label)
-        del options["given"], options["reference"]
+        del options["subset"], options["reference"]
         return {**options, "members_only": self.members_only}
 
 

@@ -150,11 +150,11 @@ def check_moment(moment: Moment, n_rows: int) -> None:
     value, slope, curvature = parts
     answers = {"value": value, "slope": slope, "curvature": curvature}
     for part, values in {**answers, "strict value": moment.strict(scores)}.items():
-        found = np.asarray(values)
-        if found.shape != scores.shape or found.dtype.kind not in "biuf":
+        array = np.asarray(values)
+        if array.shape != scores.shape or array.dtype.kind not in "biuf":
             raise ValueError(
-                f"{name} returns a {part} of shape {found.shape} and type {found.dtype} for "
+                f"{name} returns a {part} of shape {array.shape} and type {array.dtype} for "
                 f"{n_rows} scores. Return one real number for each score."
             )
-        if np.isnan(found).any():
+        if np.isnan(array).any():
             raise ValueError(f"{name} returns a {part} that is NaN. Return one real number.")

@@ -51,7 +51,7 @@ class RateParity(_RateRule):
     --------
     >>> from skfair.constraints.rates import RateParity
     >>> class SpecificityParity(RateParity):
-    ...     given = "negative"
+    ...     subset = "negative"
     >>> SpecificityParity(min_ratio=0.8)
     SpecificityParity(min_ratio=0.8)
     """
@@ -114,7 +114,7 @@ class EqualOpportunity(RateParity):
     """Bound the difference of true positive rates: selection among the positive class."""
 
     parity = "equal_opportunity"
-    given = "positive"
+    subset = "positive"
 
 
 @CONSTRAINTS.register("false_positive_parity")
@@ -123,7 +123,7 @@ class FalsePositiveParity(RateParity):
     """Bound the difference of false positive rates: selection among the negative class."""
 
     parity = "false_positive_parity"
-    given = "negative"
+    subset = "negative"
 
 
 @CONSTRAINTS.register("false_negative_parity")
@@ -136,7 +136,7 @@ class FalseNegativeParity(RateParity):
     """
 
     parity = "false_negative_parity"
-    given = "positive"
+    subset = "positive"
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return _rejections(rows)
@@ -148,7 +148,7 @@ class EqualizedOdds(RateParity):
     """Bound the differences of true and of false positive rates, (17) of plada: the larger one."""
 
     parity = "equalized_odds"
-    given = "class"
+    subset = "class"
 
 
 @CONSTRAINTS.register("accuracy_parity")
@@ -205,7 +205,7 @@ class BoundedFalsePositiveRate(_BoundedRate):
     """Bound the false positive rate of every group: selection among the negative class."""
 
     metric = "largest_false_positive_rate"
-    given = "negative"
+    subset = "negative"
 
 
 @CONSTRAINTS.register("bounded_false_negative_rate")
@@ -214,7 +214,7 @@ class BoundedFalseNegativeRate(_BoundedRate):
     """Bound the false negative rate of every group: rejection among the positive class."""
 
     metric = "largest_false_negative_rate"
-    given = "positive"
+    subset = "positive"
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return _rejections(rows)

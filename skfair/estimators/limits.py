@@ -81,7 +81,7 @@ def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
 
 def floor_rule(rules: Sequence[Constraint]) -> Constraint:
     """Return what a floor is on: true positive rates if a constraint is on the positives."""
-    on_positives = any(rule.given in ("positive", "class") for rule in rules)
+    on_positives = any(rule.subset in ("positive", "class") for rule in rules)
     return BoundedFalseNegativeRate() if on_positives else SelectionFloor()
 
 

@@ -125,7 +125,7 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
-    given = {} if control_features is None else {"control_features": control_features}
+    controls = {} if control_features is None else {"control_features": control_features}
     kept = _kept(metric, params)
     if is_lazy(y_true, y_score, sensitive_features, control_features, params.get("sample_weight")):
         rows = _few_rows(y_true, y_score, sensitive_features, control_features, params)
@@ -133,7 +133,7 @@ def noise_floor(
         strata = _strata(rows.control_features, labels, rows.weights.size)
         generator = np.random.default_rng(rng.randint(2**31))
         dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
-        return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
+        return _floor(metric(*rows, **{**params, **groups}) for rows, groups in dealt)
     like = y_true if hasattr(y_true, "index") else y_score
     if isinstance(sensitive_features, GroupProbabilities):
         n_rows = len(sensitive_features)
@@ -146,7 +146,7 @@ def noise_floor(
             y_true,
             y_score,
             sensitive_features=_permuted(sensitive_features, _shuffled_within(strata, rng)),
-            **given,
+            **controls,
             **params,
         )
         for _ in range(n_permutations)
@@ -161,7 +161,7 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     while isinstance(metric, partial):
         metric, params = metric.func, {**metric.keywords, **params}
     name = getattr(metric, "__name__", "")
-    by_class = name in _LOSSES and params.get("given", "all") != "all"
+    by_class = name in _LOSSES and params.get("subset", "all") != "all"
     if by_class or name in _WITHIN_CLASSES:
         return "y_true"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
@@ -184,8 +184,8 @@ def _strata(
         codes = read_strata(control_features, n_samples=n_rows).codes
     if labels is None:
         return codes
-    found = check_labels(labels, "labels", n_rows)
-    inside: IntArray = codes * len(found.levels) + found.codes
+    factorized = check_labels(labels, "labels", n_rows)
+    inside: IntArray = codes * len(factorized.levels) + factorized.codes
     return np.unique(inside, return_inverse=True)[1].astype(np.int64).ravel()
 
 
@@ -200,15 +200,15 @@ def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:
 def _permuted(groups: Any, order: IntArray) -> Any:
     """Put the rows of sensitive features of any kind in another order; an index stays as it is."""
     if isinstance(groups, Mapping):
-        return {name: _permuted(one, order) for name, one in groups.items()}
-    found = take_rows(groups, order)
-    return found.set_axis(groups.index) if hasattr(groups, "set_axis") else found
+        return {name: _permuted(column, order) for name, column in groups.items()}
+    taken = take_rows(groups, order)
+    return taken.set_axis(groups.index) if hasattr(groups, "set_axis") else taken
 
 
-def _floor(found: Iterable[Any]) -> NoiseFloor:
+def _floor(repeats: Iterable[Any]) -> NoiseFloor:
     """Describe what a metric found, one number each time."""
     numbers = []
-    for number in found:
+    for number in repeats:
         if not isinstance(number, Real):
             raise TypeError(f"metric must return a number, got {type(number).__name__}.")
         numbers.append(float(number))
@@ -224,15 +224,15 @@ def _few_rows(
     params: dict[str, Any],
 ) -> WeightedRows:
     """Return the weighted rows that stand for those of Dask collections."""
-    given = {
+    groups = {
         "sensitive_features": sensitive_features,
         "control_features": control_features,
         "sample_weight": params.get("sample_weight"),
         "intersectional": params.get("intersectional", True),
     }
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
-        return LazyRows({"y_true": y_true, "y_score": y_score}, **given).kinds()
-    return LazyRows({"y_true": y_true}, {"y_score": y_score}, **given).binned("y_score")
+        return LazyRows({"y_true": y_true, "y_score": y_score}, **groups).kinds()
+    return LazyRows({"y_true": y_true}, {"y_score": y_score}, **groups).binned("y_score")
 
 
 def _dealt(
@@ -241,7 +241,7 @@ def _dealt(
     """Deal the groups out at random: how many rows of each group get which labels and score."""
     parts = [_dealt_within(rows, np.flatnonzero(strata == s), rng) for s in range(strata.max() + 1)]
     values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-    columns = {name: _safe_indexing(one, values) for name, one in rows.columns.items()}
+    columns = {name: _safe_indexing(column, values) for name, column in rows.columns.items()}
     groups = {
         "sensitive_features": replace(rows.groups, codes=rows.groups.codes[:, owners]),
         "sample_weight": weights,
@@ -260,12 +260,14 @@ def _dealt_within(
     What rows of the same labels and score weigh together is drawn by mean and variance.
     """
     counts, squares = rows.counts[stratum], rows.squares[stratum]
-    codes = [("", factorize(_safe_indexing(one, stratum)).codes) for one in rows.columns.values()]
+    codes = [
+        ("", factorize(_safe_indexing(column, stratum)).codes) for column in rows.columns.values()
+    ]
     value, first, _, weights = distinct_rows(codes, rows.weights[stratum], stratum.size)
     left = total = np.bincount(value, counts).astype(np.int64)
     mean = weights / total
     variance = np.maximum(np.bincount(value, squares) / total - mean**2, 0.0)
-    of_groups = [("", one[stratum]) for one in rows.groups.codes]
+    of_groups = [("", column[stratum]) for column in rows.groups.codes]
     owner, first_owned, _, _ = distinct_rows(of_groups, None, value.size)
     kept, weight, n_kept = [], [], []
     for size in np.bincount(owner, counts).astype(np.int64).tolist():

@@ -53,7 +53,7 @@ loss : str, callable or object with the method ``exact``, default="log_loss"
     targets)``; both return the loss of each row.""",
         "task": """task : {"classification", "regression"}, default="classification"
     Whether ``y_true`` holds classes or numbers.""",
-        "given": """given : {"all", "positive", "class"}, default="all"
+        "subset": """subset : {"all", "positive", "class"}, default="all"
     Which rows the mean losses are taken over: all, those of the positive class, or each class by
     itself. The last two are for classification.""",
     }
@@ -69,7 +69,7 @@ def loss_parity_difference(
     control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
-    given: RowSubset = "all",
+    subset: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
@@ -87,7 +87,7 @@ def loss_parity_difference(
     sum_classes : bool or "absolute", default=False
         Whether the mean losses of both classes are added up before groups are compared, in place of
         comparing each class by itself; "absolute" adds up the absolute differences of both classes.
-        Needs ``given="class"``.
+        Needs ``subset="class"``.
 
     Returns
     -------
@@ -111,13 +111,13 @@ def loss_parity_difference(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
-    means = _loss_means(losses, given, losses.groups.compared_by(reference), zero_division)
+    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, subset, pos_label))
+    means = _loss_means(losses, subset, losses.groups.compared_by(reference), zero_division)
     if sum_classes not in (False, True, "absolute"):
         raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
-    if sum_classes and given != "class":
+    if sum_classes and subset != "class":
         raise ValueError(
-            f"sum_classes={sum_classes!r} adds up classes: pass given='class', not {given!r}."
+            f"sum_classes={sum_classes!r} adds up classes: pass subset='class', not {subset!r}."
         )
     gaps = _gaps(means, losses.groups, reference)
     if sum_classes == "absolute":
@@ -138,7 +138,7 @@ def largest_group_loss(
     control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
-    given: RowSubset = "all",
+    subset: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
@@ -169,8 +169,8 @@ def largest_group_loss(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, given, pos_label))
-    means = _loss_means(losses, given, cells := losses.groups.present, zero_division)
+    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, subset, pos_label))
+    means = _loss_means(losses, subset, cells := losses.groups.present, zero_division)
     return float(np.max([of_cells[cells] for of_cells, _ in means]))
 
 
@@ -418,11 +418,11 @@ def _loss_of_numbers(
 
 
 def _loss_means(
-    losses: _Losses, given: RowSubset, of_cells: IntArray, zero_division: ZeroDivision
+    losses: _Losses, subset: RowSubset, of_cells: IntArray, zero_division: ZeroDivision
 ) -> list[_Means]:
     """Average the loss over each cell, for each class that counts."""
     means = []
-    for sign in CLASSES[given]:
+    for sign in CLASSES[subset]:
         mean = _means(losses.values, losses, None if sign is None else losses.targets == sign)
         losses.groups.check_class(mean.of_cells, of_cells, sign == 1, zero_division)
         means.append(mean)

@@ -58,20 +58,20 @@ class LossRequest(NamedTuple):
 
     loss: Loss
     task: Task
-    given: RowSubset
+    subset: RowSubset
     pos_label: ClassLabel
 
     def row_loss(self) -> RowLoss:
         """Return the loss of scores and targets; raise unless the options go together."""
-        task, given = self.task, self.given
+        task, subset = self.task, self.subset
         if not isinstance(task, str) or task not in _LOSSES:
             raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
         row_loss = _find_loss(self.loss, task)
-        if not isinstance(given, str) or given not in CLASSES:
-            raise ValueError(f"given must be 'all', 'positive' or 'class', got {given!r}.")
-        if task == "regression" and given != "all":
+        if not isinstance(subset, str) or subset not in CLASSES:
+            raise ValueError(f"subset must be 'all', 'positive' or 'class', got {subset!r}.")
+        if task == "regression" and subset != "all":
             raise ValueError(
-                f"given={given!r} needs classes; use given='all' with task='regression'."
+                f"subset={subset!r} needs classes; use subset='all' with task='regression'."
             )
         return row_loss
 
@@ -107,9 +107,9 @@ def _values_of(
     """Evaluate a loss that was passed as a function, and check what it returns."""
     if not scores.size:  # a block may have no rows
         return scores
-    given = (targets, scores) if is_of_targets_first else (scores, targets)
+    arguments = (targets, scores) if is_of_targets_first else (scores, targets)
     try:
-        values = loss(*given)
+        values = loss(*arguments)
     except TypeError as error:
         raise TypeError(
             f"loss={loss!r} cannot be called with scores and targets: {error}"

@@ -304,7 +304,7 @@ def test_losses(task, given):
         given = "all"
         frame["y"] = np.random.default_rng(1).normal(size=len(frame))
     lazy = lazy_frame(frame)
-    extra = {"loss": "squared_error", "task": task, "given": given, "zero_division": np.nan}
+    extra = {"loss": "squared_error", "task": task, "subset": given, "zero_division": np.nan}
     for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
         expected = metric(frame.y, frame.score, sensitive_features=frame.sex, **extra)
         found = metric(lazy.y, lazy.score, sensitive_features=lazy.sex, **extra)

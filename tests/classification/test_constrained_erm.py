@@ -208,7 +208,7 @@ def test_loss_rules(rule):
     given = {"loss_parity": "all", "class_loss_parity": "class"}.get(rule, "positive")
     model = ConstrainedERMClassifier(rule, 0.01).fit(X, y, sensitive_features=group)
     z = model.decision_function(X)
-    gap = metrics.loss_parity_difference(y, z, sensitive_features=group, given=given)
+    gap = metrics.loss_parity_difference(y, z, sensitive_features=group, subset=given)
     assert gap <= 0.01
 
 

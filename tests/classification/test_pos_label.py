@@ -201,7 +201,7 @@ def warned(model, y, sensitive_features=SEX):
 class OwnRule(RateParity):
     """A rule on those who have not earned it."""
 
-    given = "negative"
+    subset = "negative"
 
 
 DEPENDS = [

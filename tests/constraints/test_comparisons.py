@@ -149,10 +149,10 @@ def test_a_comparison_that_does_not_exist_is_refused(name):
 
 def test_partitions_and_references_that_do_not_exist_are_refused():
     class Positives(AccuracyParity):
-        given = "positives"
+        subset = "positives"
 
     rows = people().training_rows()
-    with pytest.raises(ValueError, match=r"given must be one of 'all', 'positive'.*'positives'"):
+    with pytest.raises(ValueError, match=r"subset must be one of 'all', 'positive'.*'positives'"):
         Positives().prepare(rows, 0.1)
     for comparison in ("difference", "ratio"):
         with pytest.raises(ValueError, match="reference must be 'pairwise' or 'overall', got 'x'"):

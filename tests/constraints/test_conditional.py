@@ -173,7 +173,7 @@ def test_the_bound_is_that_of_the_wrapper_or_the_rule_or_the_estimator():
 
 def test_rules_of_ones_own():
     class PositiveScore(Constraint):
-        given = "positive"
+        subset = "positive"
 
         def moment(self, rows):
             return MeanScore()

@@ -285,7 +285,7 @@ def test_an_atom_without_weight_is_no_fault():
 class RejectionParity(Constraint):
     """Parity of rejection rates among negatives; not registered, passed as an object."""
 
-    given = "negative"
+    subset = "negative"
 
     def moment(self, rows):
         return Rate(np.full(rows.targets.size, -1.0))

@@ -34,7 +34,7 @@ class CountsOthers(RateParity):
     """Counts selection among negatives, and says that it is demographic parity."""
 
     parity = "demographic_parity"
-    given = "negative"
+    subset = "negative"
 
 
 class Confident(Rate):

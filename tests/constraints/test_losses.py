@@ -85,7 +85,7 @@ def test_a_fit_keeps_the_sum_and_not_each_class():
     def gap(rule, **given):
         model = ConstrainedERMClassifier(rule, 0.02).fit(who.X, y, sensitive_features=groups)
         scores = model.decision_function(who.X)
-        return loss_parity_difference(y, scores, sensitive_features=groups, given="class", **given)
+        return loss_parity_difference(y, scores, sensitive_features=groups, subset="class", **given)
 
     summed = ClassLossParity(sum_classes=True)
     assert gap(summed, sum_classes=True) <= 0.02 + 1e-9
@@ -142,7 +142,7 @@ def test_a_fit_keeps_the_sum_of_absolute_differences():
 
 
 def test_a_sum_needs_classes():
-    with pytest.raises(ValueError, match="pass given='class', not 'all'"):
+    with pytest.raises(ValueError, match="pass subset='class', not 'all'"):
         loss_parity_difference([0, 1], [1, 2], sensitive_features=["a", "b"], sum_classes=True)
 
 

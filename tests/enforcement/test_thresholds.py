@@ -130,7 +130,7 @@ def test_an_own_rule_whose_rates_are_bounded():
     """The scan once took the largest rate for a distance from the overall one."""
 
     class Capped(RateParity):
-        given = "negative"
+        subset = "negative"
 
     scores, targets, columns, _ = sample(1)
     groups = encode_groups(columns[0])

@@ -140,7 +140,7 @@ ARGUMENTS = {
     "task": options("classification", "regression"),
     "sum_classes": ([True, False, "absolute"], [2, "yes", np.True_]),
     "members_only": BOOLEAN,
-    "given": options("all", "positive", "negative", "class"),
+    "subset": options("all", "positive", "negative", "class"),
     "interval": ([(0.0, 0.3), (0.2, 0.8)], INTERVALS),
     "normalize": BOOLEAN,
     "threshold": ([0.0, 0.5, -1], [1e300]),

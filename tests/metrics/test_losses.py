@@ -98,7 +98,7 @@ def test_losses_equal_plain_loops(task, loss, which, seed):
     y, z, g, w, _ = random_case(seed, task)
     losses = [naive_loss(loss, task, *row) for row in zip(z, y, strict=True)]
     slices = naive_slices(y, which)
-    options = {"sensitive_features": g, "loss": loss, "task": task, "given": which}
+    options = {"sensitive_features": g, "loss": loss, "task": task, "subset": which}
     for weights in (None, w):
         plain = np.ones(y.size) if weights is None else weights
         options["sample_weight"] = weights
@@ -119,9 +119,9 @@ def test_mean_losses_of_both_classes_are_added_up_before_groups_are_compared(ref
     mean = {k: sum(naive_mean(losses, y == c, g, k, w) for c in (0, 1)) for k in levels}
     pairs = naive.pairs(g) if reference == "pairwise" else [(k, None) for k in levels[1:]]
     given = {"sensitive_features": g, "sample_weight": w, "reference": reference}
-    value = loss_parity_difference(y, z, given="class", sum_classes=True, **given)
+    value = loss_parity_difference(y, z, subset="class", sum_classes=True, **given)
     assert value == pytest.approx(max(abs(mean[a] - mean[b]) for a, b in pairs), abs=1e-12)
-    assert value != pytest.approx(loss_parity_difference(y, z, given="class", **given), rel=0.01)
+    assert value != pytest.approx(loss_parity_difference(y, z, subset="class", **given), rel=0.01)
 
 
 @few
@@ -164,7 +164,7 @@ def test_invariances(task, loss, which, seed):
     for metric in METRICS:
         options = {} if metric is mean_score_difference else {"loss": loss, "task": task}
         if metric is loss_parity_difference:
-            options["given"] = which
+            options["subset"] = which
         value = metric(y, z, sensitive_features=g, **options)
         permuted = metric(y[order], z[order], sensitive_features=g[order], **options)
         assert permuted == pytest.approx(value)
@@ -209,7 +209,7 @@ def test_a_single_group_has_nothing_to_compare():
     for reference in ("pairwise", "overall"):
         one = {"sensitive_features": ["x"] * y.size, "sample_weight": w, "reference": reference}
         assert mean_score_difference(y, z, **one) == 0
-        assert loss_parity_difference(y, z, given="class", **one) == 0
+        assert loss_parity_difference(y, z, subset="class", **one) == 0
 
 
 def cube(y_true, y_score):
@@ -285,18 +285,18 @@ def test_a_class_that_a_group_lacks():
         assert metric(y, z, sensitive_features=g) > 0
         for which in ("positive", "class"):
             with pytest.raises(ValueError, match="Group 'b' has no row of the positive class"):
-                metric(y, z, sensitive_features=g, given=which)
-            value = metric(y, z, sensitive_features=g, given=which, zero_division=np.nan)
+                metric(y, z, sensitive_features=g, subset=which)
+            value = metric(y, z, sensitive_features=g, subset=which, zero_division=np.nan)
             assert np.isnan(value)
         with pytest.raises(ValueError, match="Group 'b' has no row of the negative class"):
-            metric([1, 0, 1, 1], z, sensitive_features=g, given="class")
+            metric([1, 0, 1, 1], z, sensitive_features=g, subset="class")
         # A row of weight 0 does not make a cell.
         with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
             metric(
                 [1, 0, 1, 0],
                 z,
                 sensitive_features=g,
-                given="positive",
+                subset="positive",
                 sample_weight=[0, 1, 1, 1],
             )
 
@@ -334,11 +334,11 @@ def test_bad_scores(metric, scores, options, message):
         ([0, 1], {"loss": "absolute_error"}, "'absolute_error' is for task='regression'"),
         ([0, 1], {"task": "regression"}, "'log_loss' is for task='classification'"),
         ([0, 1], {"task": "ranking"}, "task must be 'classification' or 'regression'"),
-        ([0, 1], {"given": "negative"}, "given must be 'all', 'positive' or 'class'"),
+        ([0, 1], {"subset": "negative"}, "subset must be 'all', 'positive' or 'class'"),
         (
             [0, 1],
-            {"task": "regression", "loss": "squared_error", "given": "class"},
-            "given='class' needs classes",
+            {"task": "regression", "loss": "squared_error", "subset": "class"},
+            "subset='class' needs classes",
         ),
     ],
 )
@@ -375,7 +375,7 @@ def test_scorers_ask_classifiers_for_decisions(data):
     model = LogisticRegression().fit(X, y)
     z = model.decision_function(X)
     for pos_label, turned in (("yes", z), ("no", -z)):
-        options = {"pos_label": pos_label, "given": "positive"}
+        options = {"pos_label": pos_label, "subset": "positive"}
         expected = -loss_parity_difference(y, turned, sensitive_features=groups, **options)
         scorer = get_scorer("neg_loss_parity_difference", **options)
         assert scorer(model, X, y, sensitive_features=groups) == expected

@@ -183,7 +183,7 @@ def by_hand(model, constraint, data):
     return {
         "loss": lambda: loss_parity_difference(y_test, scores, loss="hinge", **given),
         "positive": lambda: loss_parity_difference(
-            y_test, scores, loss="hinge", given="positive", **given
+            y_test, scores, loss="hinge", subset="positive", **given
         ),
         "worst": lambda: largest_group_loss(y_test, scores, loss="hinge", **given),
         "score": lambda: mean_score_difference(y_test, scores, **given),

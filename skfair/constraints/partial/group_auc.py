@@ -82,7 +82,10 @@ class _BoundGroupAUC(BoundPartialRule):
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return how far pairs are from even, O(n log n + n G)."""
         ranked = [RankedRows(rows, scores, weights) for rows, weights in self._groups]
-        masses = [one.masses(pairs) for one, pairs in zip(ranked, self._intervals, strict=True)]
+        masses = [
+            ranked_group.masses(pairs)
+            for ranked_group, pairs in zip(ranked, self._intervals, strict=True)
+        ]
         step, minus = step_splines(self.surrogate)
         tape = []
         for k, other in self._pairs:

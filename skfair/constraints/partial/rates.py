@@ -134,7 +134,7 @@ class _BoundRates(BoundPartialRule):
                 values, along = self._share(rates)
             tape = (scores, shares, part, (part,), (along,))
             return Values(values - (center if part != "minus" else 0.0), tape)
-        plus, minus = (self._rates(scores, shares, one) for one in PLUS_MINUS)
+        plus, minus = (self._rates(scores, shares, sign) for sign in PLUS_MINUS)
         value, of_plus, of_minus = np.zeros((3, self._n_cells))
         for cell, g in enumerate(self._groups):
             for low, high in self._intervals.bounds[g]:
@@ -155,9 +155,9 @@ class _BoundRates(BoundPartialRule):
         """Return slopes by scores and centres, O(n)."""
         scores, shares, part, parts, factors = at.tape
         total, rows = np.zeros(scores.size), (scores, self._cells, shares)
-        for one, factor in zip(parts, factors, strict=True):
+        for sign, factor in zip(parts, factors, strict=True):
             pull = np.append(multipliers * factor, 0.0)[None, :]
-            total += self.surrogate.slopes(*rows, self._thetas, pull, one)[0]
+            total += self.surrogate.slopes(*rows, self._thetas, pull, sign)[0]
         of_aux = np.zeros(self.n_aux)
         if self._has_centers and part != "minus":
             of_aux -= np.bincount(self._center, multipliers, self.n_aux)
@@ -211,7 +211,7 @@ class _BoundPairs(_BoundRates):
             covered, along = self._unit * covered, np.diag(self._unit * along)
             tape = (scores, shares, part, (part,), (along[i] - along[j],))
             return Values(covered[i] - covered[j], tape)
-        rates = [self._rates(scores, shares, one) for one in PLUS_MINUS]
+        rates = [self._rates(scores, shares, sign) for sign in PLUS_MINUS]
         first, second = (i, j) if part == "plus" else (j, i)
         lows, low_slopes = self._larger(*rates, end=0)
         highs, high_slopes = self._larger(*rates, end=1)
@@ -306,7 +306,7 @@ class RateRule(PartialRule):
             return [*outside, _BoundRatesInGroup(rows, surrogate, self.classes)]
         pairs = rows.intervals.bounds
         forms: list[Form] = ["below", "above", "shares"]
-        if all(np.array_equal(one, pairs[0]) for one in pairs):
+        if all(np.array_equal(pair, pairs[0]) for pair in pairs):
             forms.insert(0, "ranks")
         return [_BoundRates(rows, surrogate, form, self.classes) for form in forms]
 

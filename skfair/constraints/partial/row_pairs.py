@@ -105,6 +105,6 @@ def _sums(queries: FloatArray, scores: FloatArray, mass: FloatArray, spline: Spl
     from skfair._kernels.soft_pairs import pair_sums
 
     out = np.empty(queries.size)
-    queries, scores, mass = (np.ascontiguousarray(one) for one in (queries, scores, mass))
+    queries, scores, mass = (np.ascontiguousarray(array) for array in (queries, scores, mass))
     pair_sums(queries, scores, mass, spline.knots, spline.coefs, out)
     return out

@@ -98,9 +98,9 @@ class _BoundStatisticalParity(BoundPartialRule):
         """Return the derivatives of the rates along a change of scores and thresholds, O(n P)."""
         rates = np.empty((self.n_aux, self._n_groups))
         for p, change in enumerate(of_aux):
-            one = np.zeros_like(rates)
-            one[p] = 1.0
-            slopes, _ = self.pull(at, one)
+            weights = np.zeros_like(rates)
+            weights[p] = 1.0
+            slopes, _ = self.pull(at, weights)
             rates[p] = np.bincount(self.cells, slopes * (of_scores - change), self._n_groups)
         return rates.ravel()
 
