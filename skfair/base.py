@@ -210,17 +210,17 @@ class SensitiveFeaturesMixin(SavedMixin):
 
         With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
         """
-        given = {
+        metadata = {
             "sensitive_features": sensitive_features,
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        _check_given("sensitive_features", sensitive_features, self._sensitive.columns)
-        _check_given("control_features", control_features, self._sensitive.within)
-        if self._reads_blocks and is_lazy(X, y, *given.values()):
-            return self._noted(self._read_blocks(X, y, given, check_params))
-        self._refuse_lazy(X, y, *given.values())
-        return self._noted(self._read_rows(X, y, given, supervised, check_params))
+        _check_columns("sensitive_features", sensitive_features, self._sensitive.columns)
+        _check_columns("control_features", control_features, self._sensitive.within)
+        if self._reads_blocks and is_lazy(X, y, *metadata.values()):
+            return self._noted(self._read_blocks(X, y, metadata, check_params))
+        self._refuse_lazy(X, y, *metadata.values())
+        return self._noted(self._read_rows(X, y, metadata, supervised, check_params))
 
     def _noted(self, data: TrainingData) -> TrainingData:
         """Note the groups for prediction and warn of small ones."""
@@ -233,14 +233,14 @@ class SensitiveFeaturesMixin(SavedMixin):
         self,
         X: MatrixLike,
         y: ColumnLike | None,
-        given: dict[str, Any],
+        metadata: dict[str, Any],
         supervised: bool,
         check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in memory."""
-        check_aligned(X=X, y=y, sample_weight=given["sample_weight"])
+        check_aligned(X=X, y=y, sample_weight=metadata["sample_weight"])
         vars(self).pop("n_features_in_", None)  # texts have no columns
-        sensitive, control = given["sensitive_features"], given["control_features"]
+        sensitive, control = metadata["sensitive_features"], metadata["control_features"]
         if self._sensitive.columns is None:
             target = {"y": y} if supervised else {}
             checked = validate_data(self, X, **target, **check_params)
@@ -256,7 +256,7 @@ class SensitiveFeaturesMixin(SavedMixin):
         if self._sensitive.within is not None:
             control = take_columns(X, self._sensitive.within, "within")
         n_samples = _num_samples(rows)
-        weights = check_weights(given["sample_weight"], n_samples)
+        weights = check_weights(metadata["sample_weight"], n_samples)
         strata = None if control is None else read_strata(control, n_samples=n_samples, like=X)
         groups = self._encode_groups(n_samples, sensitive, X)
         return TrainingData.of(rows, y, weights, groups, strata)
@@ -265,13 +265,13 @@ class SensitiveFeaturesMixin(SavedMixin):
         self,
         X: MatrixLike,
         y: ColumnLike | None,
-        given: dict[str, Any],
+        metadata: dict[str, Any],
         check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in blocks, where their blocks are."""
-        self._read_lazy_columns(X, given["sensitive_features"])
+        self._read_lazy_columns(X, metadata["sensitive_features"])
         blocks = read_training(
-            align(X=X, y=y, **given),
+            align(X=X, y=y, **metadata),
             positions=self._model_positions,
             sensitive_columns=self._sensitive.columns,
             control_columns=self._sensitive.within,
@@ -333,9 +333,9 @@ class SensitiveFeaturesMixin(SavedMixin):
             sensitive_features, n_samples=n_samples, intersectional=self._sensitive.crossed, like=X
         )
 
-    def _refuse_lazy(self, *given: Any) -> None:
+    def _refuse_lazy(self, *collections: Any) -> None:
         """Raise for Dask collections: reading them here would gather all their rows."""
-        if is_lazy(*given):
+        if is_lazy(*collections):
             raise TypeError(
                 f"{type(self).__name__} does not read Dask collections here. Pass rows in memory: "
                 "all of them with .compute() if they fit, or a sample to fit and parts to predict."
@@ -434,14 +434,14 @@ def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
     return is_table and bool(_dropped_columns(estimator))
 
 
-def _check_given(argument: str, given: Any, columns: Any) -> None:
+def _check_columns(argument: str, values: Any, columns: Any) -> None:
     """Raise if the name of a column was passed in place of the column, or both were given."""
-    if isinstance(given, str):
+    if isinstance(values, str):
         raise TypeError(
-            f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or give its "
+            f"{argument}={values!r} is a name. Pass the column itself, X[{values!r}], or give its "
             "name to the estimator, sensitive=."
         )
-    if given is not None and columns is not None:
+    if values is not None and columns is not None:
         raise ValueError(
             f"{argument} was passed to fit although sensitive= of the estimator says that X holds "
             f"them, in {columns!r}. Use one of the two."

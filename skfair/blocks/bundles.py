@@ -10,8 +10,8 @@ def bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any
     """Put the parts of one block together and check that they have the same rows."""
     lengths = {name: n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
+        lengths_of_blocks = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"Partition {number}: the numbers of rows differ ({lengths_of_blocks}).")
     _check_index(number, keys, blocks)
     out: dict[str, Any] = {}
     for (name, column), part in zip(keys, blocks, strict=True):
@@ -25,7 +25,11 @@ def bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any
 def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> None:
     """Raise if parts of one block have an index each, and these differ."""
     named = [(name, part) for (name, _), part in zip(keys, blocks, strict=True)]
-    indexed = [one for one in named if hasattr(getattr(one[1], "index", None), "equals")]
+    indexed = [
+        collection
+        for collection in named
+        if hasattr(getattr(collection[1], "index", None), "equals")
+    ]
     for name, part in indexed[1:]:
         first, other = indexed[0]
         if not part.index.equals(other.index):

@@ -32,26 +32,28 @@ class _Counts(NamedTuple):
     table: IntArray
 
 
-def counted(given: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, Any] | None:
+def counted(arguments: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, Any] | None:
     """Return the arguments of a metric for few weighted rows; None if its own are not of this kind.
 
     ``labels`` are the arguments whose distinct values count, besides groups.
     """
     names = [*labels, "sensitive_features"]
-    columns = [given[name] for name in names]
-    others = (given.get("sample_weight"), given.get("control_features"))
-    if any(one is not None for one in others) or not all(map(is_long, columns)):
+    columns = [arguments[name] for name in names]
+    others = (arguments.get("sample_weight"), arguments.get("control_features"))
+    if any(column is not None for column in others) or not all(map(is_long, columns)):
         return None
     if len({column.size for column in columns}) > 1:
         return None
-    found = _count(columns)
-    if found is None:
+    counted_table = _count(columns)
+    if counted_table is None:
         return None
-    places = np.nonzero(found.table)
-    counts = found.table[places]
+    places = np.nonzero(counted_table.table)
+    counts = counted_table.table[places]
     few = {
         name: np.array([i + lowest for i in place.tolist()], dtype=column.dtype)
-        for name, place, lowest, column in zip(names, places, found.lowest, columns, strict=True)
+        for name, place, lowest, column in zip(
+            names, places, counted_table.lowest, columns, strict=True
+        )
     }
     groups = encode_groups(few["sensitive_features"])
     sizes = np.bincount(groups.codes[0], counts, groups.n_groups).astype(np.int64)
@@ -67,12 +69,12 @@ def is_long(column: Any) -> bool:
 
 def _count(columns: list[NDArray[Any]]) -> _Counts | None:
     """Count the combinations of all rows; None if they may be too many."""
-    numbers = [one.view(np.uint8) if one.dtype.kind == "b" else one for one in columns]
-    likely = _range([one[:1024] for one in numbers])
+    numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
+    likely = _range([column[:1024] for column in numbers])
     if likely is None:
         return None
     parts = over_blocks(
-        lambda start, stop: _count_block([one[start:stop] for one in numbers], likely),
+        lambda start, stop: _count_block([column[start:stop] for column in numbers], likely),
         numbers[0].size,
     )
     known = [part for part in parts if part is not None]
@@ -89,8 +91,8 @@ def _count(columns: list[NDArray[Any]]) -> _Counts | None:
 
 def _range(columns: list[NDArray[Any]]) -> tuple[list[int], list[int]] | None:
     """Return the lowest number and the width of each column; None if these are too many places."""
-    lowest = [int(one.min()) for one in columns]
-    widths = [int(one.max()) - low + 1 for one, low in zip(columns, lowest, strict=True)]
+    lowest = [int(column.min()) for column in columns]
+    widths = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
     return (lowest, widths) if prod(widths) <= _MOST else None
 
 

@@ -176,9 +176,9 @@ def distinct_rows(
     """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
     kind = np.zeros(n_rows, np.int64)
     for name, values in columns:
-        found = factorize(values)
-        check_missing(found, name)
-        kind = factorize(kind * len(found.levels) + found.codes).codes
+        factorized = factorize(values)
+        check_missing(factorized, name)
+        kind = factorize(kind * len(factorized.levels) + factorized.codes).codes
     first = first_rows(kind) if n_rows else np.empty(0, np.int64)
     n_kinds = first.size
     counts = np.bincount(kind, minlength=n_kinds).astype(np.int64)
@@ -227,10 +227,10 @@ def _read_block(
 
 def _attributes_of(block: dict[str, Any], columns: Any, role: Role) -> Columns:
     """Return the attributes of the rows of a block, from its X if ``columns`` says so."""
-    given = block.get(role.argument)
+    columns_of_role = block.get(role.argument)
     if columns is not None:
-        given = take_columns(block["X"], columns)
-    return [] if given is None else read_columns(given, role)
+        columns_of_role = take_columns(block["X"], columns)
+    return [] if columns_of_role is None else read_columns(columns_of_role, role)
 
 
 def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
@@ -272,7 +272,7 @@ def _facts_of(block: _ReadBlock) -> _Facts:
 
 def encode_kinds(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
     """Encode the groups of all kinds as those of rows, and count rows."""
-    table = joined_table([one.attributes for one in kinds if one.counts.size], SENSITIVE)
+    table = joined_table([part.attributes for part in kinds if part.counts.size], SENSITIVE)
     if table is None:
         encoding = one_group(counts.size)
     else:

@@ -65,9 +65,12 @@ def is_lazy(*collections: Any) -> bool:
     False
     """
     return any(
-        hasattr(one, "__dask_graph__")
-        or (isinstance(one, Mapping) and any(hasattr(v, "__dask_graph__") for v in one.values()))
-        for one in collections
+        hasattr(collection, "__dask_graph__")
+        or (
+            isinstance(collection, Mapping)
+            and any(hasattr(v, "__dask_graph__") for v in collection.values())
+        )
+        for collection in collections
     )
 
 
@@ -124,9 +127,9 @@ class Partitions:
     ) -> list[Any]:
         """Run a function on every block and return what it returns, in the order of the blocks."""
         parts = self._results(Sealed((function, shared, None)), each)
-        found = [one for part in parts for one in part]
-        self._count_bytes(shared, each, size_of(found))
-        return found
+        results = [result for part in parts for result in part]
+        self._count_bytes(shared, each, size_of(results))
+        return results
 
     def total(
         self,
@@ -141,9 +144,9 @@ class Partitions:
         holds is added up where it is, so the bytes that travel depend on the number of threads.
         """
         combine = add if combine is None else combine
-        found = combine(self._results(Sealed((function, shared, combine)), each))
-        self._count_bytes(shared, each, len(self._runs) * size_of(found))
-        return found
+        totals = combine(self._results(Sealed((function, shared, combine)), each))
+        self._count_bytes(shared, each, len(self._runs) * size_of(totals))
+        return totals
 
     def keep(self) -> Partitions:
         """Return the blocks, computed and held where there is room for them.
@@ -178,9 +181,9 @@ class Partitions:
         for n_blocks in even_runs(sizes, len(homes)):
             own = sizes[sum(lengths) :][:n_blocks]
             n_lists = min(-(-sum(own) // LIST_BYTES), MOST_LISTS) if sum(own) > LARGE_BYTES else 1
-            found = [n for n in even_runs(own, n_lists) if n]
-            lengths += found
-            runs.append(len(found))
+            lengths_of_lists = [n for n in even_runs(own, n_lists) if n]
+            lengths += lengths_of_lists
+            runs.append(len(lengths_of_lists))
         blocks, starts = self._single(), np.cumsum([0, *lengths]).tolist()
         lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts)]
         return Partitions(lists, lengths)._settled(homes, runs)
@@ -248,8 +251,8 @@ class Partitions:
         """
         combine = message.content[-1]
         if self._values is not None:
-            found = run_here(message, self._visits(self._values, each), self._in_threads)
-            return found if combine is None else combined(found, combine)
+            results = run_here(message, self._visits(self._values, each), self._in_threads)
+            return results if combine is None else combined(results, combine)
         from dask import delayed
 
         tasks = self._chains(message, each)
@@ -257,7 +260,7 @@ class Partitions:
 
     def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
         """Return (number of the first block, list, what its blocks alone get), run by run."""
-        own = [()] * len(self) if each is None else [(one,) for one in each]
+        own = [()] * len(self) if each is None else [(value,) for value in each]
         blocks = np.cumsum([0, *self._lengths]).tolist()
         visits = [
             (i, part, Sealed(own[i:j]))
@@ -305,7 +308,9 @@ def align(**columns: Any) -> Partitions:
             flat |= {(name, key): column for key, column in values.items()}
         elif values is not None:
             flat[name, None] = values
-    first, sizes = next((key[0], known_sizes(one)) for key, one in flat.items() if is_lazy(one))
+    first, sizes = next(
+        (key[0], known_sizes(collection)) for key, collection in flat.items() if is_lazy(collection)
+    )
     lists = {
         key: _blocks_of(values, sizes, key[0], first)
         for key, values in flat.items()
@@ -349,15 +354,15 @@ def by_block(
             if not is_lazy(X, *columns.values()):
                 return method(self, X, **columns)
             check_is_fitted(self)
-            found = np.dtype(dtype if isinstance(dtype, type) else dtype(self))
+            output_dtype = np.dtype(dtype if isinstance(dtype, type) else dtype(self))
             width = None if n_columns is None else n_columns(self)
             shape = () if width is None else (width,)
             return align(X=X, **columns).to_array(
                 _call_method,
                 method.__name__,
                 without_rows(self),
-                np.empty((0, *shape), found),
-                dtype=found,
+                np.empty((0, *shape), output_dtype),
+                dtype=output_dtype,
                 sizes=known_sizes(X),
                 n_columns=width,
             )

@@ -49,10 +49,10 @@ def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: A
 
 def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
     """Run on lists of blocks one after the other, and hand on what was found so far."""
-    found = None
+    results = None
     for first, blocks, more in visits:
-        found = run(first, message, blocks, more, found)
-    return found
+        results = run(first, message, blocks, more, results)
+    return results
 
 
 def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]:
@@ -159,11 +159,11 @@ def add(results: list[Any]) -> Any:
     return sum(results[1:], start=first)
 
 
-def combined(found: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
+def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
     """Combine results until there are few."""
-    while len(found) > FAN_IN:
-        found = [combine(found[i : i + FAN_IN]) for i in range(0, len(found), FAN_IN)]
-    return found
+    while len(results) > FAN_IN:
+        results = [combine(results[i : i + FAN_IN]) for i in range(0, len(results), FAN_IN)]
+    return results
 
 
 def even_runs(sizes: Any, n_runs: int) -> list[int]:
@@ -179,13 +179,13 @@ def size_of(value: Any) -> int:
     if value is None or isinstance(value, type):
         return 0
     if isinstance(value, tuple | list):
-        return sum(size_of(one) for one in value)
+        return sum(size_of(item) for item in value)
     if isinstance(value, dict):
-        return sum(size_of(one) for one in value.values())
+        return sum(size_of(item) for item in value.values())
     if hasattr(value, "memory_usage"):
         return int(np.sum(value.memory_usage(deep=True)))
     if hasattr(value, "data") and hasattr(value, "indices"):  # CSR
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
-    return sum(size_of(one) for one in vars(value).values()) if hasattr(value, "__dict__") else 8
+    return sum(size_of(item) for item in vars(value).values()) if hasattr(value, "__dict__") else 8

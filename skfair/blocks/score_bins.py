@@ -47,14 +47,14 @@ class Sketch(NamedTuple):
 def sketch_of(scores: FloatArray, weights: FloatArray, n_bins: int, n_quantiles: int) -> Sketch:
     """Return the distinct scores of a block, or quantiles of them if they are more than bins."""
     values, place = np.unique(scores, return_inverse=True)
-    found = Sketch(values, bincount(place, weights, values.size))
-    return _thinned(found, n_quantiles) if values.size > n_bins else found
+    sketch = Sketch(values, bincount(place, weights, values.size))
+    return _thinned(sketch, n_quantiles) if values.size > n_bins else sketch
 
 
 def joined_sketches(parts: list[Sketch], limit: int) -> Sketch:
     """Put sketches together; a limit of scores is kept."""
-    values = np.concatenate([one.values for one in parts])
-    weights = np.concatenate([one.weights for one in parts])
+    values = np.concatenate([part.values for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
     return sketch_of(values, weights, limit, limit)
 
 
@@ -95,7 +95,7 @@ def cells_of(
     np.maximum.at(high, number, scores)
     return Cells(
         keys.astype(np.int64),
-        np.array([bincount(place, one, keys.size) for one in values]),
+        np.array([bincount(place, sums, keys.size) for sums in values]),
         low,
         high,
         bincount(number, scores if weights is None else scores * weights, ends.size),
@@ -104,14 +104,14 @@ def cells_of(
 
 def joined_cells(parts: list[Cells]) -> Cells:
     """Add up the cells of several blocks."""
-    keys, place = np.unique(np.concatenate([one.keys for one in parts]), return_inverse=True)
-    sums = np.concatenate([one.sums for one in parts], axis=1)
+    keys, place = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+    sums = np.concatenate([part.sums for part in parts], axis=1)
     return Cells(
         keys,
         np.array([bincount(place, row, keys.size) for row in sums]),
-        np.min([one.low for one in parts], axis=0),
-        np.max([one.high for one in parts], axis=0),
-        np.sum([one.moments for one in parts], axis=0),
+        np.min([part.low for part in parts], axis=0),
+        np.max([part.high for part in parts], axis=0),
+        np.sum([part.moments for part in parts], axis=0),
     )
 
 

@@ -140,11 +140,15 @@ class LazyRows:
         # Whether groups must be given; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
-        labels = {name: one for name, one in (labels or {}).items() if one is not None}
+        labels = {
+            name: labels_of_rows
+            for name, labels_of_rows in (labels or {}).items()
+            if labels_of_rows is not None
+        }
         labels |= _control_columns(control_features)
         numbers = dict(numbers or {})
-        for name, one in numbers.items():
-            if one is None:
+        for name, values in numbers.items():
+            if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
         if sensitive_features is None and needs_groups:
             read_columns(None)  # raises
@@ -215,13 +219,13 @@ class LazyRows:
         of_cell, number = np.divmod(cells.keys, edges.size)
         rows = first[of_cell]
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
-        is_there = cells.low <= cells.high
-        number = (np.cumsum(is_there) - 1)[number]
-        low, high, moments = cells.low[is_there], cells.high[is_there], cells.moments[is_there]
+        has_rows = cells.low <= cells.high
+        number = (np.cumsum(has_rows) - 1)[number]
+        low, high, moments = cells.low[has_rows], cells.high[has_rows], cells.moments[has_rows]
         mass = np.bincount(number, weights, low.size)
         scores = np.where(mass > 0, moments / np.where(mass > 0, mass, 1.0), low)
         scores = np.clip(scores, low, high)  # the mean of equal numbers may be rounded
-        columns = {one: _safe_indexing(values, rows) for one, values in kinds.columns.items()}
+        columns = {column: _safe_indexing(values, rows) for column, values in kinds.columns.items()}
         return WeightedRows(
             {**columns, name: scores[number]},
             replace(kinds.groups, codes=np.ascontiguousarray(kinds.groups.codes[:, rows])),
@@ -254,36 +258,40 @@ def accepts_dask(
                 call = signature.bind(*args, **kwargs)
                 call.arguments |= _spread(call.arguments)
                 return function(*call.args, **call.kwargs)
-            is_here = not is_lazy(*values)
+            is_in_memory = not is_lazy(*values)
             may_be_long = number is None and any(
-                isinstance(one, np.ndarray) and one.size >= MANY for one in values
+                isinstance(array, np.ndarray) and array.size >= MANY for array in values
             )
-            if is_here and not may_be_long:
+            if is_in_memory and not may_be_long:
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
-            given = call.arguments
-            if is_here:
-                given |= counted(given, labels) or {}
+            arguments = call.arguments
+            if is_in_memory:
+                arguments |= counted(arguments, labels) or {}
                 return function(*call.args, **call.kwargs)
             rows = LazyRows(
-                {name: given[name] for name in labels},
-                {} if number is None else {number: given[number]},
-                sensitive_features=given["sensitive_features"],
-                control_features=given.get("control_features"),
-                sample_weight=given["sample_weight"],
-                intersectional=given.get("intersectional", True),
+                {name: arguments[name] for name in labels},
+                {} if number is None else {number: arguments[number]},
+                sensitive_features=arguments["sensitive_features"],
+                control_features=arguments.get("control_features"),
+                sample_weight=arguments["sample_weight"],
+                intersectional=arguments.get("intersectional", True),
             )
             if mean_of is not None:
-                found = rows.means(mean_of)
+                few_rows = rows.means(mean_of)
             elif binned is not None:
-                asked = [one for one in (given.get("threshold"),) if _is_number(one)]
-                found = rows.binned(binned, asked)
+                asked = [
+                    threshold
+                    for threshold in (arguments.get("threshold"),)
+                    if _is_number(threshold)
+                ]
+                few_rows = rows.binned(binned, asked)
             else:
-                found = rows.kinds()
-            few = {**found.columns, "control_features": found.control_features}
-            given |= {name: few.get(name) for name in _ROW_ARGUMENTS if name in given}
-            given |= {"sensitive_features": found.groups, "sample_weight": found.weights}
+                few_rows = rows.kinds()
+            few = {**few_rows.columns, "control_features": few_rows.control_features}
+            arguments |= {name: few.get(name) for name in _ROW_ARGUMENTS if name in arguments}
+            arguments |= {"sensitive_features": few_rows.groups, "sample_weight": few_rows.weights}
             return function(*call.args, **call.kwargs)
 
         return cast(Function, wrapper)
@@ -291,15 +299,17 @@ def accepts_dask(
     return decorate
 
 
-def _spread(given: Mapping[str, Any]) -> dict[str, Any]:
+def _spread(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a metric for rows whose groups are known by probability."""
-    names = [name for name in ("y_true", "y_pred", "y_score", "labels") if name in given]
-    options = [given.get(name) for name in ("control_features", "sample_weight")]
-    groups = (given["sensitive_features"], *options, True)
-    columns, (encoding, control, weights, _) = spread_rows([given[name] for name in names], groups)
-    found = {**dict(zip(names, columns, strict=True)), "sensitive_features": encoding}
+    names = [name for name in ("y_true", "y_pred", "y_score", "labels") if name in arguments]
+    options = [arguments.get(name) for name in ("control_features", "sample_weight")]
+    groups = (arguments["sensitive_features"], *options, True)
+    columns, (encoding, control, weights, _) = spread_rows(
+        [arguments[name] for name in names], groups
+    )
+    spread = {**dict(zip(names, columns, strict=True)), "sensitive_features": encoding}
     others = {"control_features": control, "sample_weight": weights}
-    return found | {name: one for name, one in others.items() if one is not None}
+    return spread | {name: values for name, values in others.items() if values is not None}
 
 
 def _control_columns(control_features: Any) -> dict[str, Any]:
@@ -308,16 +318,16 @@ def _control_columns(control_features: Any) -> dict[str, Any]:
         return {}
     if not is_lazy(control_features):
         read = enumerate(read_columns(control_features))
-        columns = [(str(j) if name is None else name, one) for j, (name, one) in read]
+        columns = [(str(j) if name is None else name, column) for j, (name, column) in read]
     elif isinstance(control_features, Mapping):
-        columns = [(str(name), one) for name, one in control_features.items()]
+        columns = [(str(name), column) for name, column in control_features.items()]
     elif control_features.ndim < 2:
         columns = [("", control_features)]
     elif hasattr(control_features, "columns"):
         columns = [(str(name), control_features[name]) for name in control_features.columns]
     else:
         columns = [(str(j), control_features[:, j]) for j in range(control_features.shape[1])]
-    return {f"{_CONTROL}{name}": one for name, one in columns}
+    return {f"{_CONTROL}{name}": column for name, column in columns}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -341,15 +351,15 @@ def _read(
     weights = check_weights(weights, n_rows, are_all=False)
     numbers = {name: check_scores(block[name], name, n_rows) for name in number_names}
     labels = {name: one_dimensional(block[name], name) for name in label_names}
-    codes = [(name, check_labels(one, name, n_rows).codes) for name, one in labels.items()]
+    codes = [(name, check_labels(values, name, n_rows).codes) for name, values in labels.items()]
     attributes = [] if sensitive is None else read_columns(sensitive)
     columns = [
         ("sensitive_feature" if name is None else name, values) for name, values in attributes
     ]
     kind, first, counts, sums = distinct_rows([*columns, *codes], weights, n_rows)
     if first.size > MOST_KINDS:
-        found = [*columns, *labels.items()]
-        sizes = ", ".join(f"{name} {len(factorize(one).levels)}" for name, one in found)
+        named = [*columns, *labels.items()]
+        sizes = ", ".join(f"{name} {len(factorize(values).levels)}" for name, values in named)
         raise ValueError(
             f"{plural(first.size, 'combination')} of distinct labels and groups (at most "
             f"{MOST_KINDS} are read) in {n_rows} rows; distinct values: {sizes}. Pass labels, not "
@@ -359,8 +369,8 @@ def _read(
         kind.astype(np.min_scalar_type(first.size - 1)),
         numbers,
         weights,
-        {name: one[first] for name, one in labels.items()},
-        Kinds([(name, one[first]) for name, one in attributes], None, counts, sums, first),
+        {name: values[first] for name, values in labels.items()},
+        Kinds([(name, values[first]) for name, values in attributes], None, counts, sums, first),
         sums if weights is None else bincount(kind, weights**2, first.size),
     )
 

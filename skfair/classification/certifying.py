@@ -47,7 +47,7 @@ def certified(
     estimator: Any,
     data: TrainingData,
     X: MatrixLike,
-    given: Mapping[str, Any],  # groups, strata and weights, as the user passed them
+    metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
     """Return the fitted attributes of decisions that can be shown to keep limits for unseen data.
 
@@ -79,8 +79,8 @@ def certified(
     if by == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
         classes = estimator._ordered_classes
-        return certified_decisions(estimator, data, rules, classes, rows, given)
-    groups = given["sensitive_features"]
+        return certified_decisions(estimator, data, rules, classes, rows, metadata)
+    groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
     decisions = _priced(estimator, data, groups, strata)
@@ -95,7 +95,7 @@ def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
     if estimator._model_positions is None:
         return positions
     kept = estimator._model_positions.tolist()
-    return [kept.index(one) for one in positions] if set(positions) <= set(kept) else None
+    return [kept.index(position) for position in positions] if set(positions) <= set(kept) else None
 
 
 def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
@@ -103,7 +103,7 @@ def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constr
     classes = estimator._ordered_classes
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
+    bound = [rule.bound for rule in class_rules(rules, rows, estimator.max_disparity)]
     return bool(bound) and bool(row_rates(bound, rows.weights).blocks)
 
 

@@ -284,16 +284,16 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             Weights of the rows, in the loss and in the rates.
         """
         self.__dict__.pop("_stream", None)
-        given: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, **given, **self._row_checks(X))
+        data = self._read(X, y, **metadata, **self._row_checks(X))
         self._read_two_classes(data.y, data.groups)
         self._forget()
-        if self.confidence is not None and (found := certified(self, data, X, given)):
-            return self._store_certified(found)
+        if self.confidence is not None and (certificate := certified(self, data, X, metadata)):
+            return self._store_certified(certificate)
         task = self._make_task(data)
         problem = self._build(data, task)
         solver = self._choose(problem)
@@ -332,11 +332,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
             self._refuse_lazy(X, y, sensitive_features, sample_weight)
-            given: dict[str, Any] = {
+            metadata: dict[str, Any] = {
                 "sensitive_features": sensitive_features,
                 "sample_weight": sample_weight,
             }
-            data = self._read(X, y, **given, **ROW_CHECKS)
+            data = self._read(X, y, **metadata, **ROW_CHECKS)
             known = data.y if classes is None else np.asarray(classes)
             self._read_two_classes(known, data.groups)
         unknown = np.setdiff1d(data.y, self.classes_)

@@ -299,14 +299,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         if self._group_models is not None:
             self._group_models = self._group_models.without_rows()
         if goal.at_least is None:
-            found = search.best(judge)
+            candidate = search.best(judge)
         else:
-            judge, found = search.smallest(
+            judge, candidate = search.smallest(
                 lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
             )
-        chosen, n_classes = found.chosen, self.classes_.size
+        chosen, n_classes = candidate.chosen, self.classes_.size
         shape = data.groups.n_groups, self._n_strata, n_classes, n_classes
-        self._store_prices(chosen.prices.reshape(shape), found.worth)
+        self._store_prices(chosen.prices.reshape(shape), candidate.worth)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
         reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))

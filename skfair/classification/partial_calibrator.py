@@ -239,16 +239,16 @@ class PartialParityCalibrator(
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        given: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, skip_check_array=True, **given)
+        data = self._read(X, y, skip_check_array=True, **metadata)
         self._read_targets(data.y, data.groups)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             refuse_folds_of_rows(self.cv, groups, "confidence= draws halves of the rows at random")
-            self.__dict__.update(certified_interval(self, data, X, given, 0))
+            self.__dict__.update(certified_interval(self, data, X, metadata, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
         if self._sensitive.columns is not None and not self._sensitive.keep:
@@ -294,15 +294,15 @@ class PartialParityCalibrator(
         if not isinstance(inner, FrozenEstimator):
             _check_fits_lazily(inner, self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
-        given: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
             "intersectional": self._sensitive.crossed,
             "needs_groups": False,
         }
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        is_here = not is_lazy(y, sensitive_features, sample_weight)
-        kinds = LazyRows({"y": _as_one_block(y) if is_here else y}, **given).kinds()
+        is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
+        kinds = LazyRows({"y": _as_one_block(y) if is_in_memory else y}, **metadata).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         self.groups_ = np.array(kinds.groups.names, dtype=object)
         self._group_levels = kinds.groups.levels
@@ -312,7 +312,7 @@ class PartialParityCalibrator(
         scores = rows.to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
-        few = LazyRows({"y": y}, {"scores": scores}, **given).binned("scores", [0.0])
+        few = LazyRows({"y": y}, {"scores": scores}, **metadata).binned("scores", [0.0])
         assert few.bins is not None
         promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
@@ -344,10 +344,10 @@ class PartialParityCalibrator(
 
     def _row_params(self, sample_weight: Any, sensitive_features: Any) -> dict[str, Any]:
         """Return what the fit of the estimator takes besides X and y."""
-        given = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        metadata = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
         taken = {
             name: values
-            for name, values in given.items()
+            for name, values in metadata.items()
             if values is not None and has_fit_parameter(self._inner(), name)
         }
         if sample_weight is not None and "sample_weight" not in taken:

@@ -273,16 +273,16 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
-        given: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, **given, **ROW_CHECKS)
+        data = self._read(X, y, **metadata, **ROW_CHECKS)
         self._read_classes(data.y, data.groups, self.loss)
         self._forget("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             rows, _ = indexable(as_rows(X), data.y)
-            self.__dict__.update(certified_interval(self, data, rows, given, self.random_state))
+            self.__dict__.update(certified_interval(self, data, rows, metadata, self.random_state))
             return self
         data = data.counted()
         promise = self._promise(data.y, data.groups, data.sample_weight)
@@ -291,12 +291,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta)
         ) as callback:
-            found = self._optimise(data, promise, model, callback)
-        self.__dict__.update(self._state(model, found.result.theta))
-        self._store_solution(found)
+            solution = self._optimise(data, promise, model, callback)
+        self.__dict__.update(self._state(model, solution.result.theta))
+        self._store_solution(solution)
         codes = data.groups.codes[0] if self.is_group_aware_ else None
         scores = self._scores_of(data.X, codes)
-        min_gap = model.rounding(found.result.theta[: model.n_parameters])
+        min_gap = model.rounding(solution.result.theta[: model.n_parameters])
         self._settle(promise, scores, is_repaired=self._is_repaired(), min_gap=min_gap)
         if self.enforce == "strict" and not self.certified_:
             self.status_ = "infeasible"

@@ -49,6 +49,6 @@ def remember(
     prices = np.zeros((n_clusters, groups.n_groups))
     if rules.matrix.size:
         problem = CostProblem(groups, rules, n_clusters)
-        found = assign(problem, cut.linearised(), search_counts=False)
-        prices = -(found.multipliers @ problem.group_rules)
+        placement = assign(problem, cut.linearised(), search_counts=False)
+        prices = -(placement.multipliers @ problem.group_rules)
     return CutPrediction(new_rows, weights.gather(members), cut.terms, prices)

@@ -18,7 +18,7 @@ class Embedding(NamedTuple):
     """Eigenvectors under the group constraint, and how the solver found them."""
 
     vectors: FloatArray  # (n_samples, n_vectors), orthonormal
-    found: EigenResult
+    result: EigenResult
     fairness_residual: float
     orthogonality_residual: float
 
@@ -50,20 +50,20 @@ def embed(
 
     A violation of the constraint that is more than rounding is left as it is, to be seen.
     """
-    found = solver.solve(problem, n_vectors, rng=rng, callback=callback)
-    if found.status == "max_iter":
+    result = solver.solve(problem, n_vectors, rng=rng, callback=callback)
+    if result.status == "max_iter":
         warn_user(
-            f"{solver!r} has not converged in {found.n_iter} iterations; the embedding is rough. "
+            f"{solver!r} has not converged in {result.n_iter} iterations; the embedding is rough. "
             "Increase max_iter or tol of the solver.",
             ConvergenceWarning,
         )
-    H: NDArray[np.float64] = np.asarray(found.vectors, dtype=np.float64)
-    if found.residual > KEPT:
+    H: NDArray[np.float64] = np.asarray(result.vectors, dtype=np.float64)
+    if result.residual > KEPT:
         warn_user(
-            f"{solver!r} misses the group constraint: |Q'H| is {found.residual:.2g}, "
+            f"{solver!r} misses the group constraint: |Q'H| is {result.residual:.2g}, "
             f"{np.sqrt(n_vectors):.2g} at most. Use solver='lanczos', which keeps it.",
             ConvergenceWarning,
         )
     else:
         H = problem.polished(H)
-    return Embedding(H, found, *problem.residuals(H))
+    return Embedding(H, result, *problem.residuals(H))

@@ -194,16 +194,16 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         costs = cost_table(self.clusterer_, data.X, self.costs)
         problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
-        found = assign(problem, costs, settle_iter=_SETTLING_STEPS)
-        if found.is_feasible:
-            found.settle()  # few rows, or heavy ones, have no cheap single moves
-        self.labels_ = np.asarray(found.labels, dtype=np.int32)
+        placement = assign(problem, costs, settle_iter=_SETTLING_STEPS)
+        if placement.is_feasible:
+            placement.settle()  # few rows, or heavy ones, have no cheap single moves
+        self.labels_ = np.asarray(placement.labels, dtype=np.int32)
         self.cost_ = mean_cost(costs, self.labels_, problem.weights)
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))
-        self.prices_ = problem.group_prices(found.multipliers)
-        counts = problem.counts(found.labels) @ problem.membership.T
+        self.prices_ = problem.group_prices(placement.multipliers)
+        counts = problem.counts(placement.labels) @ problem.membership.T
         self.__dict__.update(count_attributes(counts, data.groups))
-        self.status_ = self._status(problem, found)
+        self.status_ = self._status(problem, placement)
         return self
 
     def _checks(self) -> dict[str, Any]:
@@ -233,14 +233,14 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self,
         X: MatrixLike,
         sample_weight: FloatArray | None,
-        given: dict[str, Any],
+        metadata: dict[str, Any],
         others: dict[str, Any],
     ) -> Any:
         """Return the clusterer, fitted if it was not."""
         inner = self._inner()
-        if given and isinstance(inner, FrozenEstimator):
+        if metadata and isinstance(inner, FrozenEstimator):
             raise ValueError(
-                f"A fitted clusterer takes no {listed(list(given))}: it is not fitted."
+                f"A fitted clusterer takes no {listed(list(metadata))}: it is not fitted."
             )
         if isinstance(inner, FrozenEstimator):
             check_is_fitted(inner)
@@ -249,7 +249,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         if self.random_state is not None and inner.get_params().get("random_state", 0) is None:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             inner.set_params(random_state=seed)
-        return inner.fit(X, **fit_arguments(self, inner, sample_weight, given, others))
+        return inner.fit(X, **fit_arguments(self, inner, sample_weight, metadata, others))
 
     def _problem(
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
@@ -266,9 +266,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         )
         return CostProblem(groups, rules, n_clusters, weights)
 
-    def _status(self, problem: CostProblem, found: Placement) -> str:
+    def _status(self, problem: CostProblem, placement: Placement) -> str:
         """Say whether the limits are met, and warn if they are not."""
-        counts = problem.counts(found.labels)
+        counts = problem.counts(placement.labels)
         missed = problem.rules.violation_beyond(counts, problem.largest_weight)
         if missed > 0:
             warn_user(
@@ -340,9 +340,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         )
         weights = check_weights(sample_weight, costs.shape[0])
         problem = self._problem(groups, weights, costs.shape[1])
-        found = assign(problem, costs, exact=True)
-        self._status(problem, found)
-        return np.asarray(found.labels, dtype=np.int32)
+        placement = assign(problem, costs, exact=True)
+        self._status(problem, placement)
+        return np.asarray(placement.labels, dtype=np.int32)
 
     def fit_predict(
         self,

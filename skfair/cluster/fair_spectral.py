@@ -299,7 +299,7 @@ class FairSpectralClustering(
             embedding = embed(problem, n_vectors, solver, rng, callback)
         self._store_embedding(problem, embedding, affinity.dtype)
         rounding = Rounding(self.n_clusters, self.assign_labels, self.n_init)
-        cut = rounding.cut(problem, self.embedding_, embedding.found, data.groups, rules, rng)
+        cut = rounding.cut(problem, self.embedding_, embedding.result, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
@@ -324,16 +324,16 @@ class FairSpectralClustering(
 
     def _store_embedding(self, problem: GroupCut, embedding: Embedding, dtype: str) -> None:
         """Store the embedding and what the solver says of it."""
-        found = embedding.found
+        result = embedding.result
         self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(dtype)
         self.fairness_residual_ = embedding.fairness_residual
         self.orthogonality_residual_ = embedding.orthogonality_residual
-        self.eigenvalues_ = found.values
-        self.spectral_cost_ = float(found.values.size - found.values.sum())
-        self.n_iter_ = found.n_iter
+        self.eigenvalues_ = result.values
+        self.spectral_cost_ = float(result.values.size - result.values.sum())
+        self.n_iter_ = result.n_iter
         self.n_products_ = problem.n_products
-        self.history_ = found.history
-        self.status_ = found.status
+        self.history_ = result.history
+        self.status_ = result.status
 
     def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""

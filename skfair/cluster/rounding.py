@@ -39,22 +39,22 @@ class Rounding:
         self,
         problem: GroupCut,
         embedding: NDArray[Any],
-        found: EigenResult,
+        result: EigenResult,
         groups: GroupEncoding,
         rules: Rules,
         rng: np.random.RandomState,
     ) -> Cut:
         """Turn an embedding into labels within the limits, with what else the solver found."""
-        spare = found.spare
+        spare = result.spare
         largest = float(np.abs(embedding).max())
         points = unit_rows(embedding)
         if self.assign_labels == "cluster_qr":
             labels = labels_by_pivots(points, self.n_clusters)
-        elif found.labels is not None and embedding.shape[1] == self.n_clusters:
-            labels = found.labels
+        elif result.labels is not None and embedding.shape[1] == self.n_clusters:
+            labels = result.labels
         else:
             labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
-        stays = found.labels is not None and not rules.matrix.size
+        stays = result.labels is not None and not rules.matrix.size
         if self.assign_labels != "fair" or stays:
             return Cut(problem.weights, labels, self.n_clusters)
         others = []
@@ -71,7 +71,7 @@ class Rounding:
             others.append(embedding / embedding.dtype.type(largest or 1.0))
         if problem.basis.shape[1] and not is_costly(problem.weights):
             # The constraint hides clusters that follow the groups, which loose limits allow.
-            vectors = np.concatenate([found.vectors] + [spare] * (spare is not None), axis=1)
+            vectors = np.concatenate([result.vectors] + [spare] * (spare is not None), axis=1)
             free = problem.unconstrained(vectors, embedding.shape[1]) * problem.scale[:, None]
             others.append((free / (np.abs(free).max() or 1.0)).astype(embedding.dtype))
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
@@ -143,8 +143,8 @@ def rounding_starts(
     """
     starts = [labels, _assigned(points, labels, groups, rules, n_clusters)]
     for other in others:
-        found = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
-        starts.append(_assigned(other, found, groups, rules, n_clusters))
+        by_kmeans = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
+        starts.append(_assigned(other, by_kmeans, groups, rules, n_clusters))
     return starts
 
 
@@ -158,5 +158,5 @@ def _assigned(
     """Assign points to the means of clusters under the constraints."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
     means = problem.means(labels)[0]
-    found = assign(problem, means, max_iter=_DUAL_STEPS, search_counts=False)
-    return np.asarray(found.labels)
+    placement = assign(problem, means, max_iter=_DUAL_STEPS, search_counts=False)
+    return np.asarray(placement.labels)

@@ -94,10 +94,10 @@ def spread_rows(
     doubled = -2 * points.T
 
     def distances(rows: IntArray) -> NDArray[Any]:
-        found = points[rows] @ doubled
-        found += norms
-        found += norms[rows, None]
-        return np.asarray(np.maximum(found, 0.0, out=found))
+        squares = points[rows] @ doubled
+        squares += norms
+        squares += norms[rows, None]
+        return np.asarray(np.maximum(squares, 0.0, out=squares))
 
     chosen = np.empty(n_rows, np.int64)
     chosen[0] = rng.choice(weights.size, p=weights / weights.sum())

@@ -154,16 +154,16 @@ def _check_group_shares(
     group_shares: Mapping[str, Mapping[str, float]] | None,
 ) -> dict[str, dict[str, float]]:
     """Return the share of every level of every attribute, the defaults filled in."""
-    given = {} if group_shares is None else dict(group_shares)
-    unknown = [name for name in given if name not in _LEVELS]
+    shares = {} if group_shares is None else dict(group_shares)
+    unknown = [name for name in shares if name not in _LEVELS]
     if unknown:
         raise ValueError(
             f"group_shares names the attribute {unknown[0]!r}, which make_loans does not have. "
             f"Use {' and '.join(map(repr, _LEVELS))}."
         )
     return {
-        name: _check_shares(name, given[name], list(levels))
-        if name in given
+        name: _check_shares(name, shares[name], list(levels))
+        if name in shares
         else {level: share for level, (share, _) in levels.items()}
         for name, levels in _LEVELS.items()
     }

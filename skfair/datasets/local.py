@@ -175,21 +175,21 @@ def local_datasets(folder: _Folder = None) -> list[str]:
 
 def _named_folder(folder: _Folder) -> tuple[Path, str]:
     """Return the folder, and what has named it; raise if there is none."""
-    given = os.environ.get(_VARIABLE) if folder is None else os.fspath(folder)
+    folder_name = os.environ.get(_VARIABLE) if folder is None else os.fspath(folder)
     source = f"the environment variable {_VARIABLE}" if folder is None else "folder"
-    if not given:
+    if not folder_name:
         raise FileNotFoundError(
             f"No folder with data sets: folder is {folder!r} and the environment variable "
             f"{_VARIABLE} is not set. Pass folder=, or set {_VARIABLE} to a folder that holds "
             f"{_INDEX} and the parquet files it names."
         )
-    path = Path(given)
+    path = Path(folder_name)
     if not path.is_dir():
         raise FileNotFoundError(
-            f"{source} names {given!r}, which is no folder. Pass one that holds {_INDEX} and "
+            f"{source} names {folder_name!r}, which is no folder. Pass one that holds {_INDEX} and "
             "the parquet files it names."
         )
-    return path, f"{source} names {given!r}"
+    return path, f"{source} names {folder_name!r}"
 
 
 def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
@@ -213,8 +213,8 @@ def _checked(entry: Any, name: str) -> Mapping[str, Any]:
     """Return the entry of a data set; raise if it lacks what every entry has."""
     specs = entry.get("sensitive") if isinstance(entry, dict) else None
     are_named = isinstance(specs, list) and all(
-        isinstance(one, dict) and "name" in one and ("column" in one or "rule" in one)
-        for one in specs
+        isinstance(spec, dict) and "name" in spec and ("column" in spec or "rule" in spec)
+        for spec in specs
     )
     if not are_named or "file" not in entry:
         raise ValueError(
@@ -251,10 +251,10 @@ def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | Non
         # Missing answers of a column that has a mark for them are not positive, either.
         positive = (column == label).fillna(False)
         if not positive.any():
-            found = sorted(map(repr, column.dropna().unique()[:10].tolist()))
+            levels = sorted(map(repr, column.dropna().unique()[:10].tolist()))
             raise ValueError(
                 f"The target {entry['target']!r} never is positive_label={label!r}; its labels are "
-                f"{', '.join(found)}. Correct the entry of {_INDEX}."
+                f"{', '.join(levels)}. Correct the entry of {_INDEX}."
             )
     else:
         return None
@@ -296,21 +296,21 @@ def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
     import pandas as pd
 
     try:
-        found: Any = frame.eval(rule, engine="python")
+        is_true: Any = frame.eval(rule, engine="python")
     except Exception as error:  # of many kinds: names, syntax, types
         raise ValueError(f"The rule {rule!r} of {_INDEX} cannot be evaluated: {error}.") from error
-    if not (isinstance(found, pd.Series) and pd.api.types.is_bool_dtype(found)):
+    if not (isinstance(is_true, pd.Series) and pd.api.types.is_bool_dtype(is_true)):
         raise ValueError(
             f"The rule {rule!r} of {_INDEX} is not true or false for each row. Write a comparison, "
             "such as 'age > 40'."
         )
-    holds: pd.Series = found.fillna(False).astype(bool)
+    holds: pd.Series = is_true.fillna(False).astype(bool)
     return holds
 
 
 def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
     """Return the symmetric 0/1 matrix of an edge list."""
-    ends = np.column_stack([_column(edges, one).to_numpy() for one in ("node_1", "node_2")])
+    ends = np.column_stack([_column(edges, end).to_numpy() for end in ("node_1", "node_2")])
     outside = (ends < 0) | (ends >= n_nodes)
     if outside.any():
         raise ValueError(

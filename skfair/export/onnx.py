@@ -146,14 +146,14 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
             "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
             "model with Python."
         )
-    found = [*model.estimators_, *chain.from_iterable(_used_group_models(model))]
-    for one in found:
-        if type(_last_step(_unwrapped(one))) in KINDS:
+    models = [*model.estimators_, *chain.from_iterable(_used_group_models(model))]
+    for fitted in models:
+        if type(_last_step(_unwrapped(fitted))) in KINDS:
             raise TypeError(
-                f"{type(model).__name__} has a {type(_last_step(_unwrapped(one))).__name__} "
+                f"{type(model).__name__} has a {type(_last_step(_unwrapped(fitted))).__name__} "
                 "inside, whose converter returns no probabilities. Use the model with Python."
             )
-    return found
+    return models
 
 
 def _used_group_models(model: BaseEstimator) -> list[list[Any]]:
@@ -197,8 +197,10 @@ def _joint_chances(
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
     if size * n_classes > MOST_PAIRS:
-        found = _mean_chances(models, np.arange(size), of_models, ops)
-        return ops("Mul", ops("MatMul", found, of_group), ops("MatMul", chances, of_class))
+        chances_of_groups = _mean_chances(models, np.arange(size), of_models, ops)
+        return ops(
+            "Mul", ops("MatMul", chances_of_groups, of_group), ops("MatMul", chances, of_class)
+        )
     pairs = _mean_chances(models, np.arange(size * n_classes), of_models, ops)
     # The models of pairs say P(group | class), and P(group) of a class they find impossible.
     alike = ops("MatMul", pairs, of_class.T)
@@ -217,8 +219,8 @@ def _mean_chances(
     total = None
     for model in models:
         known = np.asarray(_unwrapped(model).classes_)
-        found = ops.number(next(of_models))
-        part = ops("Div", found, ops.sums(found, known.size))
+        mass = ops.number(next(of_models))
+        part = ops("Div", mass, ops.sums(mass, known.size))
         if not np.array_equal(known, classes):  # some may be lacking, or in another order
             part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
         total = part if total is None else ops("Add", total, part)
@@ -277,8 +279,10 @@ def _number_type(inputs: list[Any]) -> Any:
     """Return the type of numbers: single precision if all numbers of the inputs have it."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
-    numbers = [one for one in inputs if not isinstance(one.type, StringTensorType)]
-    is_single = bool(numbers) and all(isinstance(one.type, FloatTensorType) for one in numbers)
+    numbers = [variable for variable in inputs if not isinstance(variable.type, StringTensorType)]
+    is_single = bool(numbers) and all(
+        isinstance(variable.type, FloatTensorType) for variable in numbers
+    )
     return FloatTensorType if is_single else DoubleTensorType
 
 
@@ -318,11 +322,11 @@ def _register() -> None:
 
     def parse(scope: Any, model: BaseEstimator, inputs: Any, custom_parsers: Any = None) -> Any:
         kind = KINDS[type(model)]
-        inside = [_unwrapped(one) for one in kind.models(model)]
+        inside = [_unwrapped(inner) for inner in kind.models(model)]
         used = _used_inputs(scope, model, inputs, not any(map(_reads_columns, inside)))
         operator = scope.declare_local_operator(f"Skfair{type(model).__name__}", model)
         operator.inputs = [
-            _parse_inside(scope, one, used, custom_parsers) for one in inside
+            _parse_inside(scope, inner, used, custom_parsers) for inner in inside
         ] or used
         number = _number_type(used)
         for name in kind.outputs:
@@ -345,13 +349,13 @@ def _register() -> None:
 
     def convert(scope: Any, operator: Any, container: Any) -> None:
         model, ops = operator.raw_operator, _Ops(container.target_opset)
-        found = KINDS[type(model)].convert(model, operator.inputs, ops)
-        for output, values in zip(operator.outputs, found, strict=True):
+        outputs = KINDS[type(model)].convert(model, operator.inputs, ops)
+        for output, values in zip(operator.outputs, outputs, strict=True):
             add(values, output, ops, scope, container)
 
     def convert_columns(scope: Any, operator: Any, container: Any) -> None:
         ops, positions = _Ops(container.target_opset), operator.raw_operator.positions
-        columns = [ops.number(one) for one in operator.inputs]
+        columns = [ops.number(variable) for variable in operator.inputs]
         rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
         if positions is not None:
             rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
@@ -422,7 +426,10 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
             f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
             f"in one of them. Got {type(last).__name__}."
         )
-    if any(isinstance(one, Mapping) and one.get("raw_scores") for one in (options or {}).values()):
+    if any(
+        isinstance(settings, Mapping) and settings.get("raw_scores")
+        for settings in (options or {}).values()
+    ):
         raise ValueError(
             "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
         )

@@ -26,10 +26,10 @@ def limits_of(max_disparity: Any) -> Limits | None:
     """Return the limit of each attribute of an estimator, None if it has one limit for all."""
     if not isinstance(max_disparity, Mapping):
         return None
-    found = _present(max_disparity)
-    for name, limit in found.items():
+    limits = _present(max_disparity)
+    for name, limit in limits.items():
         check_number(limit, f"max_disparity[{name!r}]", 0)
-    if not found or 0 in found.values():
+    if not limits or 0 in limits.values():
         raise ValueError(
             "A path multiplies the limits of attributes, so they must be above 0; got "
             f"max_disparity={max_disparity!r}."

@@ -107,8 +107,10 @@ class FairnessPath:
             "test_disparity": self.test_disparities,
             f"test_{self.score_name}": self.test_scores,
         }
-        found = pd.DataFrame({name: one for name, one in columns.items() if one is not None})
-        return f"FairnessPath of {plural(len(found), 'model')}\n" + found.to_string(
+        table = pd.DataFrame(
+            {name: column for name, column in columns.items() if column is not None}
+        )
+        return f"FairnessPath of {plural(len(table), 'model')}\n" + table.to_string(
             index=False, float_format="{:.3f}".format
         )
 
@@ -245,12 +247,12 @@ def fairness_path(
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
     of_fit = "" if get_config()["enable_metadata_routing"] else prefix
-    given = {of_fit + name: values for name, values in {**groups, **weights}.items()}
+    fit_params = {of_fit + name: values for name, values in {**groups, **weights}.items()}
     model = clone(estimator)
     models = []
     for bound in bounds.tolist():
         wanted = bound if limits is None else multiplied(limits, bound)
-        model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **given)
+        model.set_params(**{f"{prefix}max_disparity": wanted}).fit(X, y, **fit_params)
         models.append(deepcopy(model))
 
     path = FairnessPath(
@@ -297,8 +299,10 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
 
 def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     """Return the distinct bounds, from the loosest to the strictest."""
-    given = [max_disparities] if isinstance(max_disparities, Mapping) else max_disparities
-    if isinstance(given, list | tuple) and any(isinstance(one, Mapping) for one in given):
+    listed_limits = [max_disparities] if isinstance(max_disparities, Mapping) else max_disparities
+    if isinstance(listed_limits, list | tuple) and any(
+        isinstance(limits, Mapping) for limits in listed_limits
+    ):
         raise ValueError(
             "max_disparities must be numbers: one limit for all attributes of a model, or what the "
             "limits of estimator.set_params(max_disparity={...}) are multiplied by."
@@ -366,11 +370,11 @@ def _disparity_of(
         measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
 
     def disparity(*sample: Any, **groups: Any) -> float:
-        found = [
+        disparities = [
             comparison.disparity_of_metric(scorer(*sample, **groups))
             for scorer, comparison in measures
         ]
-        return max(found, default=0.0)
+        return max(disparities, default=0.0)
 
     return disparity
 

@@ -65,7 +65,7 @@ class ScoreModel(ABC):
 
     def pullbacks(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return one gradient for each line of slopes."""
-        return np.stack([self.pullback(tape, of_one) for of_one in slopes])
+        return np.stack([self.pullback(tape, of_output) for of_output in slopes])
 
     @abstractmethod
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:

@@ -81,11 +81,11 @@ def _check_start(model: ScoreFunction, seed: int) -> FloatArray:
 def _check_forward(
     model: ScoreFunction, theta: FloatArray, X: Rows, rng: np.random.RandomState
 ) -> NDArray[Any]:
-    n, given = X.shape[0], theta.copy()
+    n, copied = X.shape[0], theta.copy()
     scores = np.array(model.forward(theta, X)[0])
     assert scores.shape == (n,), f"forward has scores of shape {scores.shape} for {n} rows"
     assert np.isfinite(scores).all(), "forward returns scores that are not finite"
-    assert np.array_equal(theta, given), "forward changes the parameters"
+    assert np.array_equal(theta, copied), "forward changes the parameters"
     again = model.forward(theta, X)[0]
     assert np.array_equal(again, scores), "forward gives other scores when it is called again"
     rows = rng.permutation(n)[: max(1, n // 2)]
@@ -142,5 +142,5 @@ def _check_tapes(
     expected = np.array(model.pullback(model.forward(theta, X)[1], slopes))
     tape = model.forward(theta.copy(), X)[1]
     model.forward(theta + 1.0, X[: max(1, n // 2)])
-    found = model.pullback(tape, slopes)
-    assert np.array_equal(found, expected), "a later pass changes what pullback makes of a tape"
+    gradient = model.pullback(tape, slopes)
+    assert np.array_equal(gradient, expected), "a later pass changes what pullback makes of a tape"

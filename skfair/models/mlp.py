@@ -131,8 +131,8 @@ class MLPScore(ScoreModel):
         """Return the parameters of given weights and intercepts: the inverse of :meth:`raw`."""
         theta = np.empty(self.n_parameters)
         network = self._layers(theta)
-        for parts, given in zip(network, (coefs, intercepts), strict=True):
-            for part, values in zip(parts, given, strict=True):
+        for parts, values_of_layers in zip(network, (coefs, intercepts), strict=True):
+            for part, values in zip(parts, values_of_layers, strict=True):
                 part[:] = values
         network.intercepts[0][:] += self.mean @ network.coefs[0]
         network.coefs[0][:] *= self.scale[:, None]

@@ -80,12 +80,16 @@ class TorchScore:
             raise ValueError(f"start must be 'random' or 'module', got {start!r}.")
         self.module = deepcopy(module).to(device).eval()
         self.starts_from, self.device = start, device
-        kept = {name: one for name, one in self.module.named_parameters() if one.requires_grad}
+        kept = {
+            name: parameter
+            for name, parameter in self.module.named_parameters()
+            if parameter.requires_grad
+        }
         if not kept:
             raise ValueError("The module has no parameters that need gradients.")
         self._names = list(kept)
-        self._shapes = [one.shape for one in kept.values()]
-        self._sizes = [one.numel() for one in kept.values()]
+        self._shapes = [parameter.shape for parameter in kept.values()]
+        self._sizes = [parameter.numel() for parameter in kept.values()]
         self._dtype = next(iter(kept.values())).dtype
         self.n_parameters = sum(self._sizes)
 
@@ -138,8 +142,8 @@ class TorchScore:
             raise TypeError("TorchScore needs dense rows, got a sparse matrix. Use X.toarray().")
         leaves = self._tensors(theta, needs_gradient=True)
         rows = torch.from_numpy(np.ascontiguousarray(X)).to(self.device, self._dtype)
-        given = dict(zip(self._names, leaves, strict=True))
-        scores = torch.func.functional_call(self.module, given, (rows,))
+        parameters = dict(zip(self._names, leaves, strict=True))
+        scores = torch.func.functional_call(self.module, parameters, (rows,))
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         return scores.detach().cpu().numpy(), _Tape(scores, leaves)
@@ -161,9 +165,9 @@ class TorchScore:
         """
         import torch
 
-        given = torch.from_numpy(np.ascontiguousarray(slopes)).to(self.device, self._dtype)
+        pulled = torch.from_numpy(np.ascontiguousarray(slopes)).to(self.device, self._dtype)
         parts = torch.autograd.grad(
-            tape.scores, tape.leaves, given, retain_graph=True, materialize_grads=True
+            tape.scores, tape.leaves, pulled, retain_graph=True, materialize_grads=True
         )
         return np.concatenate([part.cpu().numpy().ravel() for part in parts]).astype(np.float64)
 
@@ -223,6 +227,6 @@ class TorchScore:
         return [part.requires_grad_() for part in parts] if needs_gradient else parts
 
     def _flat(self, module: torch.nn.Module) -> FloatArray:
-        given = dict(module.named_parameters())
-        parts = [given[name].detach().cpu().numpy().ravel() for name in self._names]
+        parameters = dict(module.named_parameters())
+        parts = [parameters[name].detach().cpu().numpy().ravel() for name in self._names]
         return np.concatenate(parts).astype(np.float64)

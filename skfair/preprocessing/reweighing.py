@@ -142,14 +142,14 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         """Return the weight of each row times that which makes group and class independent."""
         self.classes_, classes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)
-        given = np.ones(classes.size) if data.sample_weight is None else data.sample_weight
+        weights = np.ones(classes.size) if data.sample_weight is None else data.sample_weight
         groups = data.groups.cells().codes
         table = np.zeros((groups.max() + 1, self.classes_.size))
-        np.add.at(table, (groups, classes), given)
+        np.add.at(table, (groups, classes), weights)
         product = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
         # A cell without weight has rows without weight only.
         factors = np.divide(product, table, out=np.ones(table.shape), where=table > 0)
-        return np.asarray(given * factors[groups, classes])
+        return np.asarray(weights * factors[groups, classes])
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
@@ -209,9 +209,9 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
             What ``estimator.score`` says of these rows.
         """
         check_aligned(X=X, y=y, sample_weight=sample_weight)
-        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        fit_params = {} if sample_weight is None else {"sample_weight": sample_weight}
         rows = self._rows(X)
-        return float(self.estimator_.score(rows, y, **given))
+        return float(self.estimator_.score(rows, y, **fit_params))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what is requested here and by the classifier inside.

@@ -36,8 +36,8 @@ from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.inputs import or_one, split_query
-from skfair.ranking.strict import Found, solve_by_query
+from skfair.ranking.inputs import or_single_query, split_query
+from skfair.ranking.strict import RankingSolution, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
@@ -256,11 +256,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         task = self._make_task(data, query_id, rng)
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
-            found = self._solve(task, rng, callback)
+            solution = self._solve(task, rng, callback)
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
-        self.__dict__.update(task.fitted(found.result.theta))
-        self._store(task, found)
+        self.__dict__.update(task.fitted(solution.result.theta))
+        self._store(task, solution)
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:
@@ -296,7 +296,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         scores = self.predict(X)
         _, query_id = split_query(X, query_id, self.query_column)
-        codes = check_labels(or_one(query_id, scores.size), "query_id", scores.size).codes
+        codes = check_labels(or_single_query(query_id, scores.size), "query_id", scores.size).codes
         # Scores of equal documents differ by rounding, which must not order them.
         unit = float(np.abs(scores).max(initial=0.0)) or 1.0
         order = np.lexsort((-np.round(scores / unit, 12), codes))
@@ -323,7 +323,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         check_aligned(X=X, y=y)
         scores = self.predict(X)
         _, query_id = split_query(X, query_id, self.query_column)
-        return ndcg(y, scores, query_id=or_one(query_id, scores.size))
+        return ndcg(y, scores, query_id=or_single_query(query_id, scores.size))
 
     def _make_task(
         self, data: TrainingData, query_id: ColumnLike, rng: np.random.RandomState
@@ -333,7 +333,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         task = make_task(
             data.X,
             grades,
-            or_one(query_id, grades.size),
+            or_single_query(query_id, grades.size),
             groups,
             loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
             alpha=1 / grades.size if self.alpha is None else float(self.alpha),
@@ -342,7 +342,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             max_disparity=self.max_disparity,
             rng=rng,
         )
-        has_limit = any(one is not None for one in limits_of_attributes(self.max_disparity, groups))
+        has_limit = any(
+            limit is not None for limit in limits_of_attributes(self.max_disparity, groups)
+        )
         if has_limit and not task.compared and groups.n_groups > groups.n_attributes:
             warn_user(
                 "No query has pairs of documents of two groups in both directions, so no fairness "
@@ -350,7 +352,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             )
         return task
 
-    def _solve(self, task: RankingTask, rng: np.random.RandomState, callback: Callback) -> Found:
+    def _solve(
+        self, task: RankingTask, rng: np.random.RandomState, callback: Callback
+    ) -> RankingSolution:
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         share, is_strict = self.query_share or 0.0, self.query_share is not None
@@ -373,31 +377,31 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             max_rounds=MAX_ROUNDS if is_strict else 1,
         )
 
-    def _store(self, task: RankingTask, found: Found) -> None:
+    def _store(self, task: RankingTask, solution: RankingSolution) -> None:
         """Store what was found, and warn if it does not keep the promise."""
-        result, problem = found.result, found.problem
+        result, problem = solution.result, solution.problem
         at = problem.evaluate(result.theta)
         self.objective_ = at.objective
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
         self.multipliers_ = result.multipliers
         names = [name for rule in problem.rules for name in rule.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
-        self.n_iter_, self.n_solves_ = int(result.n_iter), found.n_solves
+        self.n_iter_, self.n_solves_ = int(result.n_iter), solution.n_solves
         self.history_, self.n_pairs_ = result.history, task.pairs.n_samples
         self.queries_ = np.asarray(task.rows.query_names)
         self.disparity_by_query_ = gaps = task.disparities(result.theta)
         self.train_disparity_ = float(np.nan_to_num(gaps).max(initial=0.0))
-        self.share_within_ = found.share_within
+        self.share_within_ = solution.share_within
         self.status_ = result.status
         if self.query_share is not None and result.status != "stopped":
             self.status_ = "converged"
-            if found.share_within < self.query_share:
+            if solution.share_within < self.query_share:
                 self.status_ = "infeasible"
                 warn_user(
-                    f"{found.share_within:.1%} of the training queries have a disparity of at most "
-                    f"{self.max_disparity}, and query_share={self.query_share:g} were asked for; "
-                    f"the largest disparity is {self.train_disparity_:.4g}. Raise max_disparity, "
-                    "lower query_share, or give the model more features.",
+                    f"{solution.share_within:.1%} of the training queries have a disparity of at "
+                    f"most {self.max_disparity}, and query_share={self.query_share:g} were asked "
+                    f"for; the largest disparity is {self.train_disparity_:.4g}. Raise "
+                    "max_disparity, lower query_share, or give the model more features.",
                     ConvergenceWarning,
                 )
 

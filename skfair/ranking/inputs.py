@@ -29,6 +29,6 @@ def split_query(
     return rest, np.asarray(take_columns(X, query_column)).ravel()
 
 
-def or_one(query_id: ColumnLike | None, n_samples: int) -> Any:
+def or_single_query(query_id: ColumnLike | None, n_samples: int) -> Any:
     """Return the queries; without any there is a single one."""
     return np.zeros(n_samples, np.int64) if query_id is None else query_id

@@ -178,8 +178,8 @@ def bind_pairs(
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
     """Return every pair of groups of the same attribute."""
     attribute = groups.attribute_of_group
-    found = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
-    return list(zip(*(ends.tolist() for ends in found), strict=True))
+    ends = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
+    return list(zip(*(ends.tolist() for ends in ends), strict=True))
 
 
 def _rule(

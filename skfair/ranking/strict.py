@@ -27,7 +27,7 @@ _PATIENCE = 3
 _ROUNDING = 1e-9
 
 
-class Found(NamedTuple):
+class RankingSolution(NamedTuple):
     """The best solution of all rounds."""
 
     result: SolverResult  # what the solver returned
@@ -47,7 +47,7 @@ def solve_by_query(
     query_share: float,
     temperatures: tuple[float, ...],
     max_rounds: int,
-) -> Found:
+) -> RankingSolution:
     """Solve until a share of the queries is within the limit, ``max_rounds`` times at most.
 
     ``solve(problem, theta, multipliers)`` solves the smooth problem, whose bounds are the
@@ -56,7 +56,7 @@ def solve_by_query(
     the solution with the most queries within the limit.
     """
     theta, multipliers = start, np.zeros(problem.n_constraints)
-    best: Found | None = None
+    best: RankingSolution | None = None
     since = 0
     path = [*temperatures, *[temperatures[-1]] * max_rounds][:max_rounds]
     for n_solves, temperature in enumerate(path, 1):
@@ -66,7 +66,7 @@ def solve_by_query(
         truth = measure(theta)
         share = _share_within(truth, query_of_row, limit)
         if best is None or share > best.share_within:
-            best, since = Found(result, problem, share, n_solves), 0
+            best, since = RankingSolution(result, problem, share, n_solves), 0
         else:
             since += 1
         best = best._replace(n_solves=n_solves)

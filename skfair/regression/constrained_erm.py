@@ -210,22 +210,22 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the constraints.
         """
-        given: dict[str, Any] = {
+        metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
+        data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data)
         is_certified = self.confidence is not None
         if is_certified and limiting_rules(self.constraint, self._task, data.groups):
             rules = active_rules(self.constraint, self._task, data)
-            return self._certify(data, task, rules, X, given)
+            return self._certify(data, task, rules, X, metadata)
         problem = self._build(data, task)
         solver = self._choose(problem)
-        found = self._solve(problem, solver, task, X, y)
-        return self._report(data, task, problem, solver, found)
+        solution = self._solve(problem, solver, task, X, y)
+        return self._report(data, task, problem, solver, solution)
 
     def _certify(
         self,
@@ -233,7 +233,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         task: Task,
         rules: Sequence[Constraint],
         X: MatrixLike,
-        given: Mapping[str, Any],
+        metadata: Mapping[str, Any],
     ) -> ConstrainedERMRegressor:
         """Store a model whose limits can be shown to hold for unseen data."""
         is_linear = read_model(self.model).is_linear
@@ -248,7 +248,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS
-        self._store_certified(certified_means(self, data, rules, rows, given, is_cross=is_cross))
+        self._store_certified(certified_means(self, data, rules, rows, metadata, is_cross=is_cross))
         if is_cross:
             problem = self._build(data, task)
             decisions = problem.decide(self._own_scores(data, task))

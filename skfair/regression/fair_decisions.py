@@ -232,23 +232,23 @@ class FairDecisionRegressor(
         self,
         data: TrainingData,
         targets: FloatArray,
-        given: dict[str, Any],
+        metadata: dict[str, Any],
         others: dict[str, Any],
         folds: Any,
     ) -> FloatArray:
         """Fit the models and return their predictions of the training rows."""
         if self._is_prefit:
-            if given:
+            if metadata:
                 raise ValueError(
-                    f"A fitted regressor takes no {listed(list(given))}: it is not fitted."
+                    f"A fitted regressor takes no {listed(list(metadata))}: it is not fitted."
                 )
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
-        params = self._row_params(data.sample_weight, given, others)
+        params = self._row_params(data.sample_weight, metadata, others)
         splits = number_splits(folds, data.X, targets, by_appearance(data.groups)[0].cells().codes)
-        found = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
-        self.estimators_ = found.models
-        return found.values
+        crossed = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
+        self.estimators_ = crossed.models
+        return crossed.values
 
     def _chances(self, data: TrainingData, *, is_needed: bool) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""
@@ -258,7 +258,7 @@ class FairDecisionRegressor(
         if self.is_group_aware_ or not is_needed:
             return None
         groups, self._order = by_appearance(data.groups)
-        found = fit_group_models(
+        group_models = fit_group_models(
             self._group_estimator(),
             data.X,
             groups,
@@ -267,9 +267,9 @@ class FairDecisionRegressor(
             self.cv if isinstance(self.cv, Integral) else FOLDS,
             self.n_jobs,
         )
-        self.group_estimators_ = found.models
-        self._group_models = found.without_rows()
-        return self._by_attribute(found.joint_of_rows(np.ones((groups.n_samples, 1))))
+        self.group_estimators_ = group_models.models
+        self._group_models = group_models.without_rows()
+        return self._by_attribute(group_models.joint_of_rows(np.ones((groups.n_samples, 1))))
 
     def _store(self, moved: Moved, free: Moved, data: TrainingData) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""
@@ -344,11 +344,14 @@ class FairDecisionRegressor(
         """Move rows by their groups; those of unseen ones by the mean of the maps."""
         offsets = self._group_levels.offsets
         seen, unseen = (np.flatnonzero(is_so) for is_so in _split(codes))
-        groups = [one[seen] - start for one, start in zip(codes, offsets[:-1], strict=True)]
+        groups = [
+            codes_of_attribute[seen] - start
+            for codes_of_attribute, start in zip(codes, offsets[:-1], strict=True)
+        ]
         values = values.copy()
         values[seen] = _moved(self.steps_, values[seen], groups)
         shares = np.split(self._marginals, offsets[1:-1])
-        average = [np.tile(one, (unseen.size, 1)) for one in shares]
+        average = [np.tile(shares_of_attribute, (unseen.size, 1)) for shares_of_attribute in shares]
         values[unseen] = _moved(self.steps_, values[unseen], average)
         return values
 

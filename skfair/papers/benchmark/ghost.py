@@ -305,10 +305,10 @@ def solve_quadratic(
     if lam.size:
         options: Any = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
         bounds = [(0, None)] * lam.size
-        found = minimize(
+        minimum = minimize(
             minus_dual, lam, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-        lam = found.x
+        lam = minimum.x
     return np.clip(-(gradient + jacobian.T @ lam) / tau, -beta, beta), lam
 
 

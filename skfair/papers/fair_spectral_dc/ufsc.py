@@ -212,8 +212,8 @@ def _smallest(
 
     def inverse(columns: FloatArray) -> FloatArray:
         # Of the shifted L, inside the null space of F'.
-        found = solve(columns)
-        return np.asarray(found - solved @ (inner @ (F.T @ found)))
+        solution = solve(columns)
+        return np.asarray(solution - solved @ (inner @ (F.T @ solution)))
 
     if n <= _SMALL:
         A = inverse(np.eye(n))

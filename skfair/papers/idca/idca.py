@@ -125,9 +125,9 @@ class IDCA(DCSolver):
             if moved <= tol:
                 status = "converged" if w.violation <= self.eps else "infeasible"
             yield Step(problem.evaluate(w.theta), lengths.multipliers(problem), n_iter, status)
-            found, lengths = self._minimise(convex)
-            moved = float(np.linalg.norm(found.theta - w.theta))
-            convex = Linearised(problem, found.tape, self.mu)
+            point, lengths = self._minimise(convex)
+            moved = float(np.linalg.norm(point.theta - w.theta))
+            convex = Linearised(problem, point.tape, self.mu)
 
     def _minimise(self, convex: Linearised) -> tuple[Point[Parts], StepLengths]:
         """Run Algorithm 2; where the last step leads is a candidate too."""

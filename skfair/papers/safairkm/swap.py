@@ -439,6 +439,6 @@ class _Descent:
             n_planned = _MORE_SWAPS
 
 
-def _n_candidates(given: str | int, n_pass: int) -> int:
+def _n_candidates(n_candidates: str | int, n_pass: int) -> int:
     """Return how many candidates a pass compares."""
-    return min(2**n_pass, MAX_CANDIDATES) if isinstance(given, str) else given
+    return min(2**n_pass, MAX_CANDIDATES) if isinstance(n_candidates, str) else n_candidates

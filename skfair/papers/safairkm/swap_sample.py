@@ -124,15 +124,15 @@ def check_pairs(pairs: Sequence[tuple[int, int]]) -> None:
 
 def checked_labels(labels: Any, n_samples: int, n_clusters: int) -> NDArray[Any]:
     """Return a copy of labels, of shape (..., n_samples), in the smallest integers for them."""
-    found = np.asarray(labels)
-    if found.dtype.kind not in "iu" or found.shape[-1:] != (n_samples,) or not found.size:
+    array = np.asarray(labels)
+    if array.dtype.kind not in "iu" or array.shape[-1:] != (n_samples,) or not array.size:
         raise ValueError(
             f"Labels must be integers, one for each of the {n_samples} rows of X, got "
-            f"{found.dtype} of shape {found.shape}."
+            f"{array.dtype} of shape {array.shape}."
         )
-    if found.min() < 0 or found.max() >= n_clusters:
+    if array.min() < 0 or array.max() >= n_clusters:
         raise ValueError(
             f"Labels must be numbers from 0 to {n_clusters - 1}, one per row of X, got values from "
-            f"{found.min()} to {found.max()}."
+            f"{array.min()} to {array.max()}."
         )
-    return found.astype(np.min_scalar_type(-n_clusters))
+    return array.astype(np.min_scalar_type(-n_clusters))

@@ -224,7 +224,7 @@ class Variational(ClusteringSolver):
         points: list[FrontPoint] = []
         for start in starts(random_state):
             for weight in weights:
-                found = replace(self, fairness_weight=float(weight)).run(
+                clustering = replace(self, fairness_weight=float(weight)).run(
                     free,
                     start,
                     max_iter=max_iter,
@@ -232,8 +232,8 @@ class Variational(ClusteringSolver):
                     random_state=random_state,
                     callback=go_on,
                 )
-                points.append(FrontPoint(0.0, no_rules, found))
-                if callback(found.centers):
+                points.append(FrontPoint(0.0, no_rules, clustering))
+                if callback(clustering.centers):
                     return Front(points, {})
         return Front(points, {})
 
