@@ -12,15 +12,15 @@ def count_triples(first, second, third, lowest, widths, strides, out):
     The place of numbers is the sum of strides times what they are above the lowest one.
     """
     for i in range(first.size):
-        one, two, three = first[i] - lowest[0], second[i] - lowest[1], third[i] - lowest[2]
+        x, y, z = first[i] - lowest[0], second[i] - lowest[1], third[i] - lowest[2]
         # Numbers below the lowest one are large without their sign.
         if (
-            np.uint64(one) >= np.uint64(widths[0])
-            or np.uint64(two) >= np.uint64(widths[1])
-            or np.uint64(three) >= np.uint64(widths[2])
+            np.uint64(x) >= np.uint64(widths[0])
+            or np.uint64(y) >= np.uint64(widths[1])
+            or np.uint64(z) >= np.uint64(widths[2])
         ):
             return False
-        out[one * strides[0] + two * strides[1] + three * strides[2]] += 1
+        out[x * strides[0] + y * strides[1] + z * strides[2]] += 1
     return True
 
 

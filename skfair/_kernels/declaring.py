@@ -70,11 +70,11 @@ def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]]
             folder = _temporary_folder()
         if folder is None:
             return numba.njit(**options)(function)
-        given, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
+        folder_before, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
         try:  # the place is chosen here, once; kernels of other packages are left alone
             return _kept_by_key(numba.njit(cache=cache, **options)(function))
         finally:
-            _CONFIG.CACHE_DIR = given
+            _CONFIG.CACHE_DIR = folder_before
 
     return declare
 

@@ -159,10 +159,10 @@ def dense_two_sums(X, slopes, cells, cell_slopes, order, ends, out, of_cells):
             i, k, m, n = order[p], order[p + 1], order[p + 2], order[p + 3]
             a, b, e, f = slopes[i], slopes[k], slopes[m], slopes[n]
             s, t, u, v = cell_slopes[i], cell_slopes[k], cell_slopes[m], cell_slopes[n]
-            one, two, three, four = X[i], X[k], X[m], X[n]
+            row_i, row_k, row_m, row_n = X[i], X[k], X[m], X[n]
             for j in range(out.size):
-                w, x = np.float64(one[j]), np.float64(two[j])
-                y, z = np.float64(three[j]), np.float64(four[j])
+                w, x = np.float64(row_i[j]), np.float64(row_k[j])
+                y, z = np.float64(row_m[j]), np.float64(row_n[j])
                 out[j] += (a * w + b * x) + (e * y + f * z)
                 target[j] += (s * w + t * x) + (u * y + v * z)
         for p in range(rest, stop):

@@ -46,10 +46,10 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, slopes,
         for j in range(n_wanted):
             sums[1, j] += effects[i, j]
     for j in range(n_wanted):
-        for one in range(2):
-            missed = sums[one, j] - wanted[_TARGET, j]
+        for way in range(2):
+            missed = sums[way, j] - wanted[_TARGET, j]
             outside = max(abs(missed) - wanted[_FREE, j], 0.0)
-            sums[one, j] = math.copysign(outside, missed) / wanted[_SCALE, j]
+            sums[way, j] = math.copysign(outside, missed) / wanted[_SCALE, j]
     return n_near
 
 

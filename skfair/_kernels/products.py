@@ -77,18 +77,18 @@ def add_row_sums(weights, rows, starts, sign, first, last, out):
 
 
 @njit(cache=True)
-def read_rows(given, first, factors, read, sums, forward, backward):
+def read_rows(X, first, factors, read, sums, forward, backward):
     """Copy rows of a matrix into another precision, and look at them; return if any is negative.
 
-    ``given`` are the rows from number ``first`` on. Their ``sums`` and products with ``factors``
+    ``X`` are the rows from number ``first`` on. Their ``sums`` and products with ``factors``
     (``forward``) are set; ``factors`` times them is added to ``backward``. Rows are read in fours,
     the last one again where there are fewer. Everything is read once: memory is what takes time.
     """
-    n_rows, n_columns = given.shape
+    n_rows, n_columns = X.shape
     n_negative = 0
     for i in range(0, n_rows, 4):
         b, c, d = min(i + 1, n_rows - 1), min(i + 2, n_rows - 1), min(i + 3, n_rows - 1)
-        w0, w1, w2, w3 = given[i], given[b], given[c], given[d]
+        w0, w1, w2, w3 = X[i], X[b], X[c], X[d]
         out0, out1, out2, out3 = read[i], read[b], read[c], read[d]
         f0 = factors[first + i]
         f1 = factors[first + b] if b == i + 1 else 0.0

@@ -52,7 +52,7 @@ class RuleArrays(NamedTuple):
     bounds: np.ndarray  # (n_rules,): the largest disparity allowed
 
 
-class Found(NamedTuple):
+class BestThreshold(NamedTuple):
     """The best threshold that keeps the rules, and the one that misses them least."""
 
     n_above: int  # entries predicted positive; -1 if no threshold keeps the rules
@@ -103,7 +103,7 @@ def _largest_disparity(sums, first, code, against_overall, is_quotient):
 
 @njit(cache=True)
 def scan_thresholds(rows, rules, sums, accuracy):
-    """Find the best threshold for SortedRows and RuleArrays; return the fields of a Found.
+    """Find the best threshold for SortedRows and RuleArrays; return the fields of a BestThreshold.
 
     ``sums`` (changed here) and ``accuracy`` are those with nobody predicted positive. Of thresholds
     whose accuracy or excess differs by rounding only, the highest is taken.

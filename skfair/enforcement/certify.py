@@ -81,7 +81,9 @@ class RowRates:
                 f"shift={shift:g} lets a disparity grow by as much, so max_disparity={lowest:g} "
                 "cannot be shown. Pass a smaller shift or a larger limit."
             )
-        blocks = [one._replace(limit=(one.limit - shift) / (1 - shift)) for one in self.blocks]
+        blocks = [
+            block._replace(limit=(block.limit - shift) / (1 - shift)) for block in self.blocks
+        ]
         return replace(self, blocks=tuple(blocks), shift=shift)
 
     def after_shift(self, disparity: FloatArray | float) -> FloatArray:
@@ -90,7 +92,7 @@ class RowRates:
 
     def part(self, rows: IntArray) -> RowRates:
         """Return the rates of some of the rows."""
-        refused, step = (sparse.csr_array(one[:, rows]) for one in self.counted)
+        refused, step = (sparse.csr_array(effects[:, rows]) for effects in self.counted)
         members = sparse.csr_array(self.members[:, rows])
         return replace(self, members=members, counted=(refused, step), weights=self.weights[rows])
 
@@ -133,7 +135,9 @@ class RowRates:
         n = selected.shape[0]
         for start in range(0, n, _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            refused, step = (one if n <= _ROWS_AT_ONCE else one[:, part] for one in self.counted)
+            refused, step = (
+                effects if n <= _ROWS_AT_ONCE else effects[:, part] for effects in self.counted
+            )
             w, chosen = self.weights[part], selected[part]
             if is_equal:
                 sums[0] += w[0] * ((refused @ np.ones(w.size))[:, None] + step @ chosen)
@@ -143,7 +147,7 @@ class RowRates:
         if is_equal:
             sums[1] = self.weights[0] * sums[0]
         base = [self.members @ values for values in (self.weights, self.weights**2)]
-        mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
+        mass, squares = (np.broadcast_to(sums[:, None], shape) for sums in base)
         sizes = self.precision * effective_size(mass, squares, sums[0], sums[1])
         # Sums of all rows in another order may be larger by a rounding error.
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
@@ -166,7 +170,7 @@ def row_rates(
         counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
         counts.eliminate_zeros()
         counts.data = np.ones(counts.nnz)
-        low, high = (bound.moment.strict(np.full(weights.size, one)) for one in (-1.0, 1.0))
+        low, high = (bound.moment.strict(np.full(weights.size, sign)) for sign in (-1.0, 1.0))
         members.append(counts)
         refused.append(sparse.csr_array(counts.multiply(low)))
         steps.append(sparse.csr_array(counts.multiply(high - low)))
@@ -197,19 +201,19 @@ def stacked(parts: Sequence[RowRates]) -> RowRates:
     def apart(matrices: Iterable[sparse.csr_array]) -> sparse.csr_array:
         return sparse.csr_array(sparse.block_diag(list(matrices), format="csr"))
 
-    first = np.cumsum([0, *(len(one.names) for one in parts)]).tolist()
+    first = np.cumsum([0, *(len(part.names) for part in parts)]).tolist()
     blocks = [
         block._replace(rates=block.rates + start)
-        for one, start in zip(parts, first, strict=False)
-        for block in one.blocks
+        for part, start in zip(parts, first, strict=False)
+        for block in part.blocks
     ]
     return RowRates(
-        apart(one.members for one in parts),
-        (apart(one.counted[0] for one in parts), apart(one.counted[1] for one in parts)),
-        np.concatenate([one.groups for one in parts]),
-        tuple(name for one in parts for name in one.names),
+        apart(part.members for part in parts),
+        (apart(part.counted[0] for part in parts), apart(part.counted[1] for part in parts)),
+        np.concatenate([part.groups for part in parts]),
+        tuple(name for part in parts for name in part.names),
         tuple(blocks),
-        np.concatenate([one.weights for one in parts]) / len(parts),
+        np.concatenate([part.weights for part in parts]) / len(parts),
     )
 
 
@@ -229,10 +233,10 @@ class Walked(NamedTuple):
         """Return the fitted attributes that say what was shown at a step."""
         return {
             "p_value_": float(self.p_values[step]),
-            "p_values_": {name: float(one[0, step]) for name, one in self.by_rule.items()},
+            "p_values_": {name: float(values[0, step]) for name, values in self.by_rule.items()},
             "certified_disparity_": float(self.bounds[step]),
             "certified_disparities_": {
-                name: float(one[1, step]) for name, one in self.by_rule.items()
+                name: float(values[1, step]) for name, values in self.by_rule.items()
             },
         }
 
@@ -248,16 +252,16 @@ def walk(
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
     by_rule: dict[str, FloatArray] = {}
     for block in rates.weighted_blocks():
-        found = _p_values(block, share, size, block.limit, quick=True)
+        p_of_block = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
-        near = np.flatnonzero(np.abs(found - (1 - confidence)) < _ROUGH)
+        near = np.flatnonzero(np.abs(p_of_block - (1 - confidence)) < _ROUGH)
         if near.size:
-            found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
-        p_values = np.maximum(p_values, found)
+            p_of_block[near] = _p_values(block, share[:, near], size[:, near], block.limit)
+        p_values = np.maximum(p_values, p_of_block)
         disparities = np.maximum(disparities, _disparities(block, share, size))
-        smallest = _smallest_limits(block, share, size, 1 - confidence, found)
+        smallest = _smallest_limits(block, share, size, 1 - confidence, p_of_block)
         bounds = np.maximum(bounds, smallest)
-        own = np.stack([found, rates.after_shift(smallest)])
+        own = np.stack([p_of_block, rates.after_shift(smallest)])
         by_rule[block.rule] = np.maximum(by_rule.get(block.rule, own), own)
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
@@ -386,18 +390,18 @@ def _p_values(
     )
     tested = (height >= height.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
     p_values = np.zeros(height.shape)
-    k1, n1, k0, n0, wanted = (one[tested] for one in both)
+    k1, n1, k0, n0, wanted = (counts[tested] for counts in both)
     p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio, quick=quick)
     return np.asarray(p_values.max(axis=0))
 
 
 def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArray:
     k1, n1, k0, n0, factor = _sides(block, share, size)
-    one, other = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
+    first, other = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
     if not block.is_ratio:
-        return np.asarray((factor * np.abs(one - other)).max(axis=0))
-    larger = np.maximum(one, other)
-    missing = 1 - np.minimum(one, other) / np.where(larger > 0, larger, 1.0)
+        return np.asarray((factor * np.abs(first - other)).max(axis=0))
+    larger = np.maximum(first, other)
+    missing = 1 - np.minimum(first, other) / np.where(larger > 0, larger, 1.0)
     return np.asarray(np.where(larger > 0, missing, 0.0).max(axis=0))
 
 
@@ -413,8 +417,8 @@ def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> in
         mean = float(np.average(share[block.rates, 0], weights=k))
         mean = min(max(mean, 1.0 / n), 1 - 1.0 / n)
         asked = "ratio" if block.is_ratio else "difference"
-        found = needed_rows(
+        n_rows = needed_rows(
             np.full(k.size, mean), k / k.sum(), max(block.limit, 1e-4), confidence, 0.8, asked
         )
-        needed = max(needed, float((found / k).max()) * n)
+        needed = max(needed, float((n_rows / k).max()) * n)
     return int(np.ceil(needed))

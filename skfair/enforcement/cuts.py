@@ -103,10 +103,10 @@ def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
     A threshold that is itself a score is moved up a little, into the gap above it: what is decided
     stays, and no score lies on the threshold.
     """
-    counts = [int(np.count_nonzero(one.scores > threshold)) for one in blocks]
-    if any(np.any(one.scores == threshold) for one in blocks):
-        above = [one.scores[j - 1] for one, j in zip(blocks, counts, strict=True) if j]
-        all_scores = np.concatenate([one.scores for one in blocks])
+    counts = [int(np.count_nonzero(block.scores > threshold)) for block in blocks]
+    if any(np.any(block.scores == threshold) for block in blocks):
+        above = [block.scores[j - 1] for block, j in zip(blocks, counts, strict=True) if j]
+        all_scores = np.concatenate([block.scores for block in blocks])
         threshold = _halfway(
             threshold, min(above, default=threshold + 2 * small_distance(all_scores))
         )
@@ -131,12 +131,12 @@ def choose_cuts(
             return cuts
     length = tolerance + ROUNDING
     groups = [
-        GroupCuts(one.gains, tuple(Rate(k, rule[g], length) for k, rule in enumerate(levels)))
-        for g, one in enumerate(blocks)
+        GroupCuts(block.gains, tuple(Rate(k, rule[g], length) for k, rule in enumerate(levels)))
+        for g, block in enumerate(blocks)
     ]
     counts = best_cuts(groups)
     assert counts is not None  # nobody above any threshold is always within the limits
-    middles = [_between(one, j) for one, j in zip(blocks, counts, strict=True)]
+    middles = [_between(block, j) for block, j in zip(blocks, counts, strict=True)]
     return Cuts(np.array(counts), np.array(middles))
 
 
@@ -177,12 +177,12 @@ def best_cuts(groups: Sequence[GroupCuts]) -> list[int] | None:
     None if no cuts are within the limits. Exact for rates in one window, O(n G) after sorting, and
     for two if pairs of rates are few; else near the best.
     """
-    extents = [one.extent() for one in groups]
+    extents = [group.extent() for group in groups]
     if any(first >= end for first, end in extents):
         return None
-    windows = sorted({rate.window for one in groups for rate in one.rates if rate.window >= 0})
+    windows = sorted({rate.window for group in groups for rate in group.rates if rate.window >= 0})
     if not windows:
-        return [_best_inside(one, *extent) for one, extent in zip(groups, extents, strict=True)]
+        return [_best_inside(group, *extent) for group, extent in zip(groups, extents, strict=True)]
     if len(windows) == 1:
         return _best_in_one_window(groups, extents, windows[0])
     return _best_in_two_windows(groups, extents, *windows)
@@ -198,8 +198,8 @@ def _best_in_one_window(
     """Move a window over all rates; the best cuts inside are kept in queues."""
     from skfair._kernels.repair import best_cuts
 
-    counts = [_best_inside(one, *extent) for one, extent in zip(groups, extents, strict=True)]
-    rates = [one.rate(window) for one in groups]
+    counts = [_best_inside(group, *extent) for group, extent in zip(groups, extents, strict=True)]
+    rates = [group.rate(window) for group in groups]
     limited = [g for g, rate in enumerate(rates) if rate is not None]
     parts = [slice(*extents[g]) for g in limited]
     levels = [rates[g].rising[part] for g, part in zip(limited, parts, strict=True)]  # type: ignore[union-attr]
@@ -223,17 +223,17 @@ def _best_in_two_windows(
 ) -> list[int] | None:
     """Try pairs of windows."""
     maxima = for_groups(
-        lambda one: RangeMaxima(one.gains), groups, sum(one.gains.size for one in groups)
+        lambda group: RangeMaxima(group.gains), groups, sum(group.gains.size for group in groups)
     )
 
     def best_of(first: FloatArray, second: FloatArray) -> tuple[list[int] | None, list[float]]:
         """Return the best cuts of all pairs of windows, and where the best windows begin."""
         lows = [low.ravel() for low in np.meshgrid(first, second, indexing="ij")]
         total, chosen = np.zeros(lows[0].size), []
-        for one, extent, best_inside in zip(groups, extents, maxima, strict=True):
+        for group, extent, best_inside in zip(groups, extents, maxima, strict=True):
             ranges = [np.full(lows[0].size, end) for end in extent]
             for window, low in zip((left, right), lows, strict=True):
-                rate = one.rate(window)
+                rate = group.rate(window)
                 if rate is not None:
                     inside = np.searchsorted(rate.rising, low + rate.length, side="right")
                     ranges[0] = np.maximum(ranges[0], np.searchsorted(rate.rising, low))
@@ -248,20 +248,20 @@ def _best_in_two_windows(
     points = [_all_rates(groups, window) for window in (left, right)]
     if points[0].size * points[1].size <= _MOST_PAIRS:
         return best_of(points[0], points[1])[0]
-    found, ranges = None, [(values[0], values[-1]) for values in points]
+    best, ranges = None, [(values[0], values[-1]) for values in points]
     for _ in range(_N_ZOOMS):
         sides = [np.linspace(low, high, _N_SIDE) for low, high in ranges]
         cuts, windows = best_of(sides[0], sides[1])
         if cuts is None:
             break
-        found, steps = cuts, [side[1] - side[0] for side in sides]
+        best, steps = cuts, [side[1] - side[0] for side in sides]
         ranges = [(low - step, low + step) for low, step in zip(windows, steps, strict=True)]
-    return found
+    return best
 
 
 def _all_rates(groups: Sequence[GroupCuts], window: int) -> FloatArray:
     """Return the rates of all cuts that share a window, without repetitions."""
-    rates = (one.rate(window) for one in groups)
+    rates = (group.rate(window) for group in groups)
     return np.unique(np.concatenate([rate.rising for rate in rates if rate is not None]))
 
 
@@ -316,5 +316,5 @@ class RangeMaxima:
             place[of_power] = self._larger(table[first[of_power]], table[last[of_power] - 2**k])
         return place, np.where(is_empty, -np.inf, self.values[place])
 
-    def _larger(self, one: IntArray, other: IntArray) -> IntArray:
-        return np.where(self.values[one] >= self.values[other], one, other)
+    def _larger(self, places: IntArray, other: IntArray) -> IntArray:
+        return np.where(self.values[places] >= self.values[other], places, other)

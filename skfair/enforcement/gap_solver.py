@@ -49,7 +49,7 @@ class PathRows(NamedTuple):
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
         rates, n_features = self.rates, self.shares.shape[1]
-        found = np.zeros((len(rates.names), n_features))
+        directions = np.zeros((len(rates.names), n_features))
         total, step = rates.totals(), rates.counted[1].toarray()
         for r, group in enumerate(rates.groups.tolist()):
             rows = rates.members.indices[rates.members.indptr[r] : rates.members.indptr[r + 1]]
@@ -58,8 +58,8 @@ class PathRows(NamedTuple):
             change = np.bincount(self.kinds[rows], w * step[r, rows], self.n_kinds)
             columns = group * self.n_kinds + np.arange(self.n_kinds)
             mean = change / np.where(mass > 0, mass, 1.0)
-            found[r, columns] = mean / (total[r] if total[r] > 0 else 1.0)
-        return found
+            directions[r, columns] = mean / (total[r] if total[r] > 0 else 1.0)
+        return directions
 
 
 class GapSolver:
@@ -95,7 +95,7 @@ class GapSolver:
         self.gains = both[:, 0].copy()
         self.directions = both[:, 1:].copy()  # (n, n_gaps + 1)
         effects = rows.rates.counted[1].toarray() * rows.rates.weights
-        by_rate = np.stack([without_folds(one) for one in effects], axis=2)
+        by_rate = np.stack([without_folds(of_rate) for of_rate in effects], axis=2)
         by_gap = (by_rate / self.divisors[:, None]) @ self.contrasts.T
         share = without_folds(rows.rates.weights)
         self.by_rate = by_rate  # (n_folds, n, n_rates)
@@ -174,8 +174,8 @@ class GapSolver:
             below = _allowed(block, part, self.totals[:, block.rates]) - abs(
                 part[:, i] - part[:, j]
             )
-            found = below / np.sqrt(errors[:, i] + errors[:, j])
-            least = np.minimum(least, found.min(axis=1))
+            spare = below / np.sqrt(errors[:, i] + errors[:, j])
+            least = np.minimum(least, spare.min(axis=1))
         return least
 
     def _variances(self, rates: FloatArray) -> FloatArray:
@@ -193,9 +193,9 @@ class GapSolver:
 
     def prices(self, points: FloatArray) -> FloatArray:
         """Return the prices of the features."""
-        found = points[:, :-1] @ self.features
-        found[:, self.rows.everyone] += points[:, -1:]
-        return np.asarray(found)
+        of_rows = points[:, :-1] @ self.features
+        of_rows[:, self.rows.everyone] += points[:, -1:]
+        return np.asarray(of_rows)
 
     def selection_rates(self, points: FloatArray) -> FloatArray:
         """Return the share of the rows that are selected."""
@@ -228,11 +228,11 @@ class GapSolver:
         if share is not None:
             wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
             wanted[:, 2, :n_gaps] = (_PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE) ** -2
-        found, warmth = start.copy(), np.array(temperatures)
+        points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
-        points_of_sums(*rows, wanted, warmth, CLEARER, found, some)
-        return found
+        points_of_sums(*rows, wanted, warmth, CLEARER, points, some)
+        return points
 
     def misses(self, points: FloatArray, window: Window, share: FloatArray) -> FloatArray:
         """Return how much decided rows of the other folds miss: sums of squares of ratios."""
@@ -250,14 +250,14 @@ class GapSolver:
 
 def _contrasts(rates: RowRates) -> FloatArray:
     """Return what makes gaps of rates, shape (n_gaps, n_rates)."""
-    total, found = rates.totals(), []
+    total, contrasts = rates.totals(), []
     for block in rates.blocks:
         first = block.rates[np.argmax(total[block.rates])]
         for rate in block.rates[block.rates != first].tolist():
-            one = np.zeros(total.size)
-            one[rate], one[first] = 1.0, -1.0
-            found.append(one)
-    return np.array(found).reshape(-1, total.size)
+            contrast = np.zeros(total.size)
+            contrast[rate], contrast[first] = 1.0, -1.0
+            contrasts.append(contrast)
+    return np.array(contrasts).reshape(-1, total.size)
 
 
 def _allowed(block: Block, rates: FloatArray, total: FloatArray) -> FloatArray:

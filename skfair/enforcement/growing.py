@@ -54,9 +54,9 @@ class ManyRowsPath(Path):
         """
         return 1 / slope_ratio(self.judge.problem.scores(theta), problem.temperature)
 
-    def counted(self, found: StrictResult) -> StrictResult:
+    def counted(self, result: StrictResult) -> StrictResult:
         """Return a result that says how many problems were solved."""
-        return found._replace(n_solves=len(self.candidates) + self.n_rough)
+        return result._replace(n_solves=len(self.candidates) + self.n_rough)
 
     def _tol_of_steps(self) -> float:
         return float(self.tol)
@@ -111,24 +111,24 @@ class Closing(Shifting):
             last = self.path.candidates[-1]
             # A threshold that had to be shifted far to satisfy the limits costs accuracy.
             needs_no_shift = last.quality >= judge.quality(result.theta) - 0.1 * SLACK
-            self.is_settled = last.found.is_feasible and needs_no_shift
+            self.is_settled = last.solution.is_feasible and needs_no_shift
         return not self.is_settled
 
 
 def close_on_all_rows(
     judge: Judge,  # of all rows
-    found: StrictResult,  # of the sample
+    closed: StrictResult,  # of the sample
     solver: Solver,
     params: SolveOptions,
 ) -> Candidate | None:
     """Go on from a solution of a sample; None if limits are then not kept, or not used."""
     problem = cast(SummedERM, judge.problem)
     path = ManyRowsPath(judge, solver, params)
-    smooth = problem.bounded(temperature=found.problem.temperature)
-    start = Place(smooth.centered(found.result.theta), found.result.multipliers)
+    smooth = problem.bounded(temperature=closed.problem.temperature)
+    start = Place(smooth.centered(closed.result.theta), closed.result.multipliers)
     # Where a bound presses, it stood at the smooth value.
     at, seen = smooth.evaluate(start.theta), judge.compare(smooth, *start).differences
-    lam = found.result.multipliers
+    lam = closed.result.multipliers
     stood = np.where(lam > 0, problem.upper, problem.lower) - at.constraints
     offsets = seen + (1 - path.damping(smooth, start.theta)) * np.where(lam == 0, 0.0, stood - seen)
     rounds, curvature = Closing(path, smooth, offsets), smooth.curvature(at, lam)
@@ -152,7 +152,9 @@ def close_on_all_rows(
     if not path.candidates:
         return None
     best = path.candidates[-1]
-    is_sound = rounds.is_settled and best.found.result.status == "converged"
-    if not path.is_stopped and (not is_sound or best.found.is_constant):
+    is_sound = rounds.is_settled and best.solution.result.status == "converged"
+    if not path.is_stopped and (not is_sound or best.solution.is_constant):
         return None
-    return best._replace(found=path.counted(path.best().found if path.is_stopped else best.found))
+    return best._replace(
+        solution=path.counted(path.best().solution if path.is_stopped else best.solution)
+    )

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     quality: float  # accuracy, or minus the objective where no constraint is on rates
     excess: float  # largest true disparity minus its bound
     level: int  # how far along the path, from smooth to steep
-    found: StrictResult
+    solution: StrictResult
 
 
 class TrueValues(NamedTuple):
@@ -81,22 +81,22 @@ class Judge:
         scores = problem.scores(result.theta)
         if self.scan is not None:
             cut = self.scan(scores, self.min_gap(result.theta))
-            found = StrictResult(
+            solution = StrictResult(
                 problem,
                 result,
                 shift=cut.shift,
                 is_feasible=cut.is_feasible,
                 is_constant=cut.is_constant,
             )
-            return Candidate(cut.accuracy, cut.excess, level, found)
+            return Candidate(cut.accuracy, cut.excess, level, solution)
         means = problem.decide(scores).means
         beyond = [
             rule.disparity_of_means(of_cells) - rule.max_disparity
             for rule, of_cells in zip(problem.rules, means, strict=True)
         ]
         excess = max(beyond, default=0.0)
-        found = StrictResult(problem, result, is_feasible=excess <= 0)
-        return Candidate(self.quality(result.theta), excess, level, found)
+        solution = StrictResult(problem, result, is_feasible=excess <= 0)
+        return Candidate(self.quality(result.theta), excess, level, solution)
 
     def quality(self, theta: FloatArray) -> float:
         """Return the accuracy at the threshold 0, or minus the objective."""
@@ -137,8 +137,8 @@ class Judge:
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the first step on the path whose best solution is about as good as any."""
-        feasible = [c for c in candidates if c.found.is_feasible and not c.found.is_constant]
-        feasible = feasible or [c for c in candidates if c.found.is_feasible]
+        feasible = [c for c in candidates if c.solution.is_feasible and not c.solution.is_constant]
+        feasible = feasible or [c for c in candidates if c.solution.is_feasible]
         if not feasible:
             return min(candidates, key=lambda c: c.excess)
         best = max(c.quality for c in feasible)

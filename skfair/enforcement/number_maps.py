@@ -49,17 +49,17 @@ class NumberRows(NamedTuple):
 def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the maps onto the barycentre; ``limit`` is left to the share of the way."""
     blocks, middle, masses = _sorted(values, rows)
-    ends = [1 - one.ends for one in blocks]  # shares below, descending like the scores
+    ends = [1 - block.ends for block in blocks]  # shares below, descending like the scores
     # The area under the quantiles of a group, up to each of its shares.
     areas = [
-        np.append(np.cumsum((-np.diff(one) * block.scores)[::-1])[::-1], 0.0)
-        for one, block in zip(ends, blocks, strict=True)
+        np.append(np.cumsum((-np.diff(shares) * block.scores)[::-1])[::-1], 0.0)
+        for shares, block in zip(ends, blocks, strict=True)
     ]
 
     def of_group(own: FloatArray) -> FloatArray:
         parts = [
-            mass * np.interp(own[::-1], one[::-1], area[::-1])
-            for mass, one, area in zip(masses, ends, areas, strict=True)
+            mass * np.interp(own[::-1], shares[::-1], area[::-1])
+            for mass, shares, area in zip(masses, ends, areas, strict=True)
         ]
         own = own[::-1]
         return np.asarray(np.diff(np.sum(parts, axis=0)) / np.diff(own))
@@ -71,13 +71,13 @@ def barycentre_maps(values: FloatArray, rows: NumberRows, limit: float) -> Group
 def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the maps into the band of half the limit around the barycentre."""
     blocks, middle, masses = _sorted(values, rows)
-    rising = [one.scores[::-1] for one in blocks]
-    centres = [1 - 0.5 * (one.ends[1:] + one.ends[:-1])[::-1] for one in blocks]
+    rising = [block.scores[::-1] for block in blocks]
+    centres = [1 - 0.5 * (block.ends[1:] + block.ends[:-1])[::-1] for block in blocks]
 
     def quantiles(shares: FloatArray) -> FloatArray:
         parts = [
-            mass * np.interp(shares, one, scores)
-            for mass, one, scores in zip(masses, centres, rising, strict=True)
+            mass * np.interp(shares, centre, scores)
+            for mass, centre, scores in zip(masses, centres, rising, strict=True)
         ]
         return np.asarray(np.sum(parts, axis=0))
 
@@ -116,8 +116,8 @@ def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> Group
     room = slopes**2 * spread
     slopes *= 1 - np.sqrt(np.divide(missing, room, out=np.zeros(z.size), where=room > 0)).clip(0, 1)
     ends = [values[rows.codes == g] for g in range(rows.n_groups)]
-    before = [np.unique([one.min(), one.max()]) for one in ends]
-    after = [y[g] + slopes[g] * (one - z[g]) for g, one in enumerate(before)]
+    before = [np.unique([ends_of_group.min(), ends_of_group.max()]) for ends_of_group in ends]
+    after = [y[g] + slopes[g] * (points - z[g]) for g, points in enumerate(before)]
     return GroupMaps(np.zeros(z.size), before, after)
 
 
@@ -144,15 +144,15 @@ def _sorted(values: FloatArray, rows: NumberRows) -> tuple[Sequence[Blocks], flo
 
 def _maps(blocks: Sequence[Blocks], after: Sequence[FloatArray], middle: float) -> GroupMaps:
     """Return the maps whose knots are the distinct values of each group."""
-    before = [one.scores[::-1] + middle for one in blocks]
-    rising = [np.maximum.accumulate(one) + middle for one in after]
+    before = [block.scores[::-1] + middle for block in blocks]
+    rising = [np.maximum.accumulate(values) + middle for values in after]
     return GroupMaps(np.zeros(len(blocks)), before, rising)
 
 
 def _flat_beyond(maps: GroupMaps) -> GroupMaps:
     """Return maps that do not leave the range of the training rows: the barycentre has no more."""
-    before = [np.concatenate([[-FAR], one, [FAR]]) for one in maps.before]
-    after = [np.concatenate([one[:1], one, one[-1:]]) for one in maps.after]
+    before = [np.concatenate([[-FAR], values, [FAR]]) for values in maps.before]
+    after = [np.concatenate([values[:1], values, values[-1:]]) for values in maps.after]
     return GroupMaps(maps.thresholds, before, after)
 
 
@@ -172,7 +172,7 @@ def _shifts(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     shifts = _into_interval(means, masses, limit) - means
     if rows.chances is not None:
         # What a row of each group is moved by on average is to be its shift.
-        mixed = [_means(one, rows, masses) for one in rows.chances.T]
+        mixed = [_means(chances, rows, masses) for chances in rows.chances.T]
         shifts = np.asarray(np.linalg.lstsq(np.transpose(mixed), shifts, SMALLEST_SHARE)[0])
     return GroupMaps(np.zeros(means.size), [np.zeros(1)] * means.size, list(shifts[:, None]))
 

@@ -107,8 +107,8 @@ class NumberTask(NamedTuple):
     def gap(self, attribute: int, values: FloatArray) -> float:
         """Measure the disparity of one attribute as the metric counts it."""
         groups = self.groups.of_attribute(attribute)
-        given = {"sensitive_features": groups, "sample_weight": self.weights}
-        return float(self.rule.measure(self.targets, values, **given))
+        columns = {"sensitive_features": groups, "sample_weight": self.weights}
+        return float(self.rule.measure(self.targets, values, **columns))
 
     def rows(self, attribute: int) -> NumberRows:
         """Return the rows of one attribute."""
@@ -147,17 +147,17 @@ class NumberTask(NamedTuple):
         error = float(np.average((values - self.targets) ** 2, weights=self.weights))
         return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
 
-    def shrunk(self, found: Moved) -> Moved | None:
+    def shrunk(self, moved: Moved) -> Moved | None:
         """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
         if self.chances is None or self.rule.shrinking == "never":
             return None
         kept = [
             limit * (1 - ROOM) / gap
-            for limit, gap in zip(self.limits, found.gaps, strict=True)
+            for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit
         ]
         share = min(kept, default=1.0) if self.rule.shrinking == "alike" else 0.0
-        values = found.values
+        values = moved.values
         mean = float(np.average(values, weights=self.weights))
         ends = np.unique([values.min(), values.max()])
         n_groups = self.chances[0].shape[1]
@@ -167,7 +167,7 @@ class NumberTask(NamedTuple):
         step = Step(0, maps, 1.0 - share)
         values = step(values, np.zeros(values.size, np.int64))
         gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
-        return self.moved([*found.steps, step], values, gaps)
+        return self.moved([*moved.steps, step], values, gaps)
 
     def unmoved(self, values: FloatArray) -> Moved:
         """Judge predictions as they are."""
@@ -176,7 +176,7 @@ class NumberTask(NamedTuple):
 
     def excess(self, gaps: FloatArray, values: FloatArray) -> float:
         """Return how far the worst disparity is above its limit; rounding is none."""
-        found = max(
+        excess = max(
             (
                 gap - limit
                 for gap, limit in zip(gaps, self.limits, strict=True)
@@ -184,7 +184,7 @@ class NumberTask(NamedTuple):
             ),
             default=-np.inf,
         )
-        return found if found > ROUNDING * float(np.ptp(values)) else min(found, 0.0)
+        return excess if excess > ROUNDING * float(np.ptp(values)) else min(excess, 0.0)
 
 
 def find_steps(start: Moved, task: NumberTask) -> Moved:
@@ -193,16 +193,16 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
     With estimated groups each round is also shrunk until limits are satisfied, which costs less
     than many rounds where the other columns say little of the groups.
     """
-    best, found, least, room, n_without_gain = start, start, start.excess, ROOM, 0
+    best, moved, least, room, n_without_gain = start, start, start.excess, ROOM, 0
     for _ in range(_rounds(task)):
-        if found.excess <= 0 or n_without_gain == PATIENCE:
+        if moved.excess <= 0 or n_without_gain == PATIENCE:
             break
-        found = _round(found, task, room)
-        is_gain = found.excess < 0.99 * least
-        least = min(least, found.excess)
-        for one in filter(None, (found, task.shrunk(found))):
-            is_gain |= one.is_better_than(best, 0.01)
-            best = one if one.is_better_than(best) else best
+        moved = _round(moved, task, room)
+        is_gain = moved.excess < 0.99 * least
+        least = min(least, moved.excess)
+        for candidate in filter(None, (moved, task.shrunk(moved))):
+            is_gain |= candidate.is_better_than(best, 0.01)
+            best = candidate if candidate.is_better_than(best) else best
         n_without_gain = 0 if is_gain else n_without_gain + 1
         room *= MORE_ROOM if task.chances is None else 1.0
     return best
@@ -214,9 +214,9 @@ def _rounds(task: NumberTask) -> int:
     return 1 if task.rule.goes_part_way or not task.limits[0] else ROUNDS_OF_ONE
 
 
-def _round(found: Moved, task: NumberTask, room: float) -> Moved:
+def _round(moved: Moved, task: NumberTask, room: float) -> Moved:
     """Take one step for each attribute whose limit is missed."""
-    steps, values, gaps = [*found.steps], found.values, found.gaps.copy()
+    steps, values, gaps = [*moved.steps], moved.values, moved.gaps.copy()
     for a, limit in enumerate(task.limits):
         if limit is None or gaps[a] <= limit:
             continue

@@ -47,7 +47,7 @@ class Path:
     @property
     def is_stopped(self) -> bool:
         """Whether a callback stopped the last solve."""
-        return self.candidates[-1].found.result.status == "stopped"
+        return self.candidates[-1].solution.result.status == "stopped"
 
     @property
     def room(self) -> float:
@@ -81,9 +81,9 @@ class Path:
         """Return the best of all that was found."""
         return self.judge.best(self.candidates)
 
-    def counted(self, found: StrictResult) -> StrictResult:
+    def counted(self, result: StrictResult) -> StrictResult:
         """Return a result that says how many problems were solved."""
-        return found._replace(n_solves=len(self.candidates))
+        return result._replace(n_solves=len(self.candidates))
 
 
 class Shifting(Rounds[RuledProblem]):

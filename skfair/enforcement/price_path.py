@@ -97,15 +97,15 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     for slack in SLACKS:  # from small prices to large ones: nearest to the free decisions
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == SLACKS[0] else _LAST
-        found = solver.solve(point, window, None, warmth)
-        found[solver.is_free(window)] = 0.0
-        reached = solver.slack(found)
-        point = np.where((reached > most)[:, None], found, point)
+        points = solver.solve(point, window, None, warmth)
+        points[solver.is_free(window)] = 0.0
+        reached = solver.slack(points)
+        point = np.where((reached > most)[:, None], points, point)
         prices = solver.prices(point)
         for k in np.flatnonzero(reached > most):
             nodes[k].append(prices[k])
         most = np.maximum(most, reached)
-    evenly = [_evenly(one[::-1], N_LAST) for one in nodes]
+    evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
     return point, [*np.stack(evenly, axis=1)]
 
 
@@ -114,31 +114,32 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
 
     It selects nearly the share of rows with which leg 2 begins.
     """
-    rows, found = solver.rows, solver.nothing.copy()
+    rows, points = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
     no_gap = solver.targets(0.0)
     for share in SHARES:
         wanted = share * full if rows.from_few else 1 - share * (1 - full)
         if not first:  # no prices but one for all
-            found[:, -1] = [
-                np.quantile(rows.gains[rows.folds != k], 1 - one) for k, one in enumerate(wanted)
+            points[:, -1] = [
+                np.quantile(rows.gains[rows.folds != k], 1 - share)
+                for k, share in enumerate(wanted)
             ]
-        window = solver.window(found, _SAFE) if solver.has_several else no_gap
-        found = solver.solve(found, window, wanted, _LAST)
+        window = solver.window(points, _SAFE) if solver.has_several else no_gap
+        points = solver.solve(points, window, wanted, _LAST)
         # Decisions that are far from all rows of a group are too sharp to tell where these
         # lie. Later steps begin at the first one, so there both ways are tried.
         finer, softer = (_FINER, _COARSE), (TEMPERATURES, CLEARER if first else 0.0)
-        missed = solver.misses(found, window, wanted)
+        missed = solver.misses(points, window, wanted)
         for way, most in (finer, softer) if first else (softer, finer):
             if missed.max() > most:
-                other = solver.solve(found, window, wanted, way, missed > most)
+                other = solver.solve(points, window, wanted, way, missed > most)
                 missed_now = solver.misses(other, window, wanted)
-                found = np.where((missed_now < missed)[:, None], other, found)
+                points = np.where((missed_now < missed)[:, None], other, points)
                 missed = np.minimum(missed, missed_now)
         if solver.has_several:
-            found = _with_slack(solver, found, wanted)
-        first.append(solver.prices(found))
-    return first, found
+            points = _with_slack(solver, points, wanted)
+        first.append(solver.prices(points))
+    return first, points
 
 
 def _bridge(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:

@@ -178,7 +178,7 @@ class Promise(NamedTuple):
             return 0.0
         if self.rule.metric is None:
             return self._surrogate_value(scores)
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "sensitive_features": self.groups,
             "interval": self.interval,
             "sample_weight": self.weights,
@@ -187,26 +187,26 @@ class Promise(NamedTuple):
         if self.rule.classes:
             positive = self.targets > 0
             rank_within = "group" if self.rule.ranks_whole_groups else "class"
-            given |= {"rank_within": rank_within, "pos_label": bool(self.rule.classes[-1])}
+            arguments |= {"rank_within": rank_within, "pos_label": bool(self.rule.classes[-1])}
         if self.rule.ranks_whole_groups:
-            given["zero_division"] = np.nan
+            arguments["zero_division"] = np.nan
         metric = getattr(metrics, self.rule.metric)
         if not self.is_ccdf or self.rule.ccdf_metric is None:
-            value = float(self.unit * metric(positive, scores, **given))
+            value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
         ccdf_metric = getattr(metrics, self.rule.ccdf_metric)
         try:
-            return float(ccdf_metric(positive, scores, **given))
+            return float(ccdf_metric(positive, scores, **arguments))
         except ValueError:  # ties: no threshold of some group lies in the interval
-            given["interval"] = _pairs(self.intervals)
-            return float(metric(positive, scores, **given, normalize=False))
+            arguments["interval"] = _pairs(self.intervals)
+            return float(metric(positive, scores, **arguments, normalize=False))
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
         parts = [self.rows(a, nothing) for a in range(self.groups.n_attributes)]
         values = [self.rule.prepare(rows, surrogate)[0].evaluate(scores, nothing) for rows in parts]
-        return max(float(one.values.max(initial=0.0)) for one in values)
+        return max(float(rates.values.max(initial=0.0)) for rates in values)
 
     def rows(self, attribute: int, percentiles: FloatArray) -> PartialRows:
         """Return what a constraint sees: the groups of one attribute."""

@@ -93,7 +93,7 @@ def suits_rate_steps(problem: RuledProblem) -> bool:
 def smallest_cell(problem: LinearConstrainedERM) -> int:
     """Return the number of rows in the smallest cell that has any."""
     counts = [np.bincount(rule.cells[rule.row_weights > 0]) for rule in problem.rules]
-    return int(min(one[one > 0].min() for one in counts))
+    return int(min(of_class[of_class > 0].min() for of_class in counts))
 
 
 def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
@@ -112,11 +112,11 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     lam = model.step(model.at.constraints, LAST.first, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     path.keep(solved, SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict()))
-    found = path.candidates[-1].found
-    if not steps.is_stopped and (not found.is_feasible or found.is_constant):
+    result = path.candidates[-1].solution
+    if not steps.is_stopped and (not result.is_feasible or result.is_constant):
         path.candidates.pop()
         return None
-    return path.counted(found._replace(scale=fitted_scale(path, found)))
+    return path.counted(result._replace(scale=fitted_scale(path, result)))
 
 
 class RateSteps:
@@ -252,11 +252,11 @@ class _Model:
         """Return the best step of the model that brings constraints within their bounds."""
         J, problem = self.jacobian, self.problem
         least = problem.lower - constraints + margin, constraints - problem.upper + margin
-        found: ElasticStep = elastic_step(
+        solution: ElasticStep = elastic_step(
             self.hessian, self.gradient, np.vstack([J, -J]), np.concatenate(least), radius
         )
-        below, above = np.split(found.multipliers, 2)
-        return _Step(found.d, above - below)
+        below, above = np.split(solution.multipliers, 2)
+        return _Step(solution.d, above - below)
 
 
 def _smooth(problem: RuledProblem, steepness: float) -> LinearConstrainedERM:

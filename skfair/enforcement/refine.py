@@ -26,16 +26,16 @@ SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 LESS = 0.98  # share of the loss down to which a multiple must bring it, where no errors were fitted
 
 
-def refine(path: Path, found: StrictResult) -> StrictResult:
+def refine(path: Path, result: StrictResult) -> StrictResult:
     """Go on from a solution of linear scores with smooth errors in place of the loss."""
-    _fit_errors(path, found, STEEPNESSES, path.params)
-    best = path.best().found
+    _fit_errors(path, result, STEEPNESSES, path.params)
+    best = path.best().solution
     if best.problem.loss is path.judge.problem.loss:
         return best
     return best._replace(scale=fitted_scale(path, best))
 
 
-def promised_gain(sample: Path, found: StrictResult, judge: Judge) -> float:
+def promised_gain(sample: Path, result: StrictResult, judge: Judge) -> float:
     """Return about what errors fitted to all rows gain in accuracy, by those of a sample.
 
     A sample gains more from errors of its own than there is to gain, as they fit its noise, and all
@@ -43,23 +43,25 @@ def promised_gain(sample: Path, found: StrictResult, judge: Judge) -> float:
     count at the price that the solution says.
     """
     rough: SolveOptions = {**sample.params, "tol": GAIN_TOL, "max_iter": GAIN_STEPS}
-    _fit_errors(sample, found, STEEPNESSES[:1], rough)
-    hint = sample.candidates[-1].found.result
+    _fit_errors(sample, result, STEEPNESSES[:1], rough)
+    hint = sample.candidates[-1].solution.result
 
     def worth(judge: Judge, theta: FloatArray) -> float:
         means, right, _ = judge.problem.decide(judge.problem.scores(theta))
         return right - float(hint.multipliers @ judge.constraints(means))
 
-    many, few = (worth(j, hint.theta) - worth(j, found.result.theta) for j in (judge, sample.judge))
+    many, few = (
+        worth(j, hint.theta) - worth(j, result.result.theta) for j in (judge, sample.judge)
+    )
     return (2 * many + few) / 3
 
 
 def _fit_errors(
-    path: Path, found: StrictResult, steepnesses: Sequence[float], params: SolveOptions
+    path: Path, result: StrictResult, steepnesses: Sequence[float], params: SolveOptions
 ) -> None:
     """Make rounds with smooth errors in place of the loss."""
     problem = path.judge.problem
-    place = Place(shifted(problem, found), found.result.multipliers)
+    place = Place(shifted(problem, result), result.result.multipliers)
     for steepness in steepnesses:
         unit = _spread(problem.model_part(place.theta))
         if path.is_stopped or not unit > 0:
@@ -73,24 +75,24 @@ def _fit_errors(
         place = rounds.run(path.solver, place, n_rounds, params)
 
 
-def fitted_scale(path: Path, found: StrictResult) -> float:
+def fitted_scale(path: Path, result: StrictResult) -> float:
     """Return the multiple of the scores of a solution that has the least loss."""
-    return _scale(path.judge.free, shifted(path.judge.problem, found))
+    return _scale(path.judge.free, shifted(path.judge.problem, result))
 
 
-def scaled_if_steep(path: Path, found: StrictResult) -> StrictResult:
+def scaled_if_steep(path: Path, result: StrictResult) -> StrictResult:
     """Scale scores that steep smooth rates have made much larger than the loss asks for."""
-    free, theta = path.judge.free, shifted(path.judge.problem, found)
+    free, theta = path.judge.free, shifted(path.judge.problem, result)
     at = free.evaluate(theta)
     # The loss is convex: smaller scores gain no more than this slope, and larger ones hardly do.
     if abs(theta @ at.gradient()) < (1 - LESS) * at.objective or not _spread(theta) > 0:
-        return found
+        return result
     scale = _scale(free, theta)
     is_better = free.evaluate(scale * theta).objective < LESS * at.objective
-    return found._replace(scale=scale) if is_better else found
+    return result._replace(scale=scale) if is_better else result
 
 
-def scaled_scores(judge: Judge, found: StrictResult) -> StrictResult:
+def scaled_scores(judge: Judge, result: StrictResult) -> StrictResult:
     """Scale the scores of models that are not linear, in the same way.
 
     Their parameters have no multiple that scales the scores, so the penalty is left out. Tight
@@ -99,11 +101,11 @@ def scaled_scores(judge: Judge, found: StrictResult) -> StrictResult:
     """
     problem = judge.problem
     if not isinstance(problem, ConstrainedERM):
-        return found
-    scores = problem.scores(found.result.theta).astype(np.float64) + found.shift
+        return result
+    scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
     weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
     if not size > 0:
-        return found
+        return result
 
     def parts(scale: float) -> tuple[float, float]:
         at = problem.loss.parts(scale * scores, problem.targets)
@@ -114,7 +116,7 @@ def scaled_scores(judge: Judge, found: StrictResult) -> StrictResult:
 
     low, high = np.array(SIZES) / size
     scale = _flattest(slope, low, high, rtol=1e-9)
-    return found._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else found
+    return result._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else result
 
 
 def _scale(free: RuledProblem, theta: FloatArray) -> float:
@@ -136,10 +138,10 @@ def _flattest(
     return float(high if slope(high) <= 0 else brentq(slope, low, high, xtol=xtol, rtol=rtol))
 
 
-def shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:
+def shifted(problem: RuledProblem, result: StrictResult) -> FloatArray:
     """Return the parameters of linear scores with the chosen threshold in the intercept."""
-    theta = problem.model_part(found.result.theta).copy()
-    theta[-1] += found.shift
+    theta = problem.model_part(result.result.theta).copy()
+    theta[-1] += result.shift
     return theta
 
 

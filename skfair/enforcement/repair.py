@@ -87,7 +87,7 @@ def _mapped(z: FloatArray, x: FloatArray, y: FloatArray, threshold: float) -> Fl
 
 def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
     """Return the maps that move the threshold of each group to 0."""
-    knots = [one.scores[:1].copy() for one in blocks]
+    knots = [block.scores[:1].copy() for block in blocks]
     after = [x - t for x, t in zip(knots, thresholds, strict=True)]
     return GroupMaps(np.asarray(thresholds, dtype=np.float64), knots, after)
 
@@ -108,14 +108,16 @@ def band_maps(
     O(n log n + n G).
     """
     owned = [
-        _owned(one, intervals.share(one.ends, g), t)
-        for g, (one, t) in enumerate(zip(blocks, thresholds, strict=True))
+        _owned(block, intervals.share(block.ends, g), t)
+        for g, (block, t) in enumerate(zip(blocks, thresholds, strict=True))
     ]
     points, middle = _middle(owned)
     half = _half_widths(points, middle, tolerance, margin)
-    new = for_groups(lambda one: _band(one, points, middle, half), owned, middle.size)
-    largest = max(float((one.ends - one.starts).max()) for one in owned)
-    knots = [_knots(one, after, t) for one, after, t in zip(owned, new, thresholds, strict=True)]
+    new = for_groups(lambda block: _band(block, points, middle, half), owned, middle.size)
+    largest = max(float((block.ends - block.starts).max()) for block in owned)
+    knots = [
+        _knots(block, after, t) for block, after, t in zip(owned, new, thresholds, strict=True)
+    ]
     before, after = ([pair[k] for pair in knots] for k in (0, 1))
     maps = GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after)
     return maps, max(tolerance, largest)
@@ -140,13 +142,13 @@ def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
     """Return the scores at which shares change, and 0, descending; and H above and below each."""
     from skfair._kernels.repair import middle_levels
 
-    scores = np.concatenate([one.scores for one in owned])
-    groups = np.repeat(np.arange(len(owned)), [one.scores.size for one in owned])
+    scores = np.concatenate([block.scores for block in owned])
+    groups = np.repeat(np.arange(len(owned)), [block.scores.size for block in owned])
     order = np.argsort(-scores, kind="stable")
     scores = scores[order]
     is_last = np.append(scores[1:] != scores[:-1], True)
     middle = np.empty(np.count_nonzero(is_last))
-    levels = np.concatenate([one.ends for one in owned])[order]
+    levels = np.concatenate([block.ends for block in owned])[order]
     middle_levels(levels, groups[order], is_last, len(owned), middle)
     points, middle = scores[is_last], np.append(0.0, middle)
     # 0 is a point of its own, so that no score is put on its other side.

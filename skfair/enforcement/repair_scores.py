@@ -106,14 +106,14 @@ def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]
     if len(blocks) == 1:  # compared with nobody
         return [[np.zeros(blocks[0].ends.size)]]
     if not classes:
-        return [[share(one.ends, g) for g, one in enumerate(blocks)]]
+        return [[share(block.ends, g) for g, block in enumerate(blocks)]]
     if promise.rule.ranks_whole_groups:
         return [
-            [_rates_inside(one, share(one.ends, g), c) for g, one in enumerate(blocks)]
+            [_rates_inside(block, share(block.ends, g), c) for g, block in enumerate(blocks)]
             for c in reversed(classes)
         ]
     return [
-        [share(one.positive if c else one.negative, g) for g, one in enumerate(blocks)]
+        [share(block.positive if c else block.negative, g) for g, block in enumerate(blocks)]
         for c in reversed(classes)
     ]
 

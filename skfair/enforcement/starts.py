@@ -48,9 +48,9 @@ def most_promising(
     else:
         few: SolveOptions = {**params, "max_iter": CHEAP_STEPS}
         none = np.zeros(problem.n_constraints)
-        found = [solver.solve(problem, start, none, **few) for start in starts]
-        places = [Place(one.theta, one.multipliers) for one in found]
-        reached = [problem.evaluate(one.theta) for one in found]
+        results = [solver.solve(problem, start, none, **few) for start in starts]
+        places = [Place(result.theta, result.multipliers) for result in results]
+        reached = [problem.evaluate(result.theta) for result in results]
         objectives = np.array([at.objective for at in reached])
         misses = np.array([problem.violation(at) for at in reached])
     merit = objectives + PRICE * np.maximum(misses, 0.0)
@@ -134,7 +134,7 @@ class Quadratics(NamedTuple):
             damping = np.clip(np.where(is_better, damping / 5, damping * 5), 1e-10, 1e10)
         objective, constraints = self.values(theta)
         prices = self._pressing(constraints, prices, weight)
-        places = [Place(*one) for one in zip(theta, prices, strict=True)]
+        places = [Place(*place) for place in zip(theta, prices, strict=True)]
         return places, objective, self._missed(constraints)
 
     def _missed(self, constraints: FloatArray) -> FloatArray:

@@ -71,23 +71,23 @@ def solve_strictly(
     if few is not None:
         rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}
         sample = ManyRowsPath(Judge(few, min_gap, True), solver, rough)
-        found = _walk(sample, theta0, refine=False)
-        if found.n_solves > 1 and found.is_feasible and not found.is_constant:
+        of_sample = _walk(sample, theta0, refine=False)
+        if of_sample.n_solves > 1 and of_sample.is_feasible and not of_sample.is_constant:
             judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
-            closed = close_on_all_rows(judge, sample.candidates[-1].found, solver, solve_params)
+            closed = close_on_all_rows(judge, sample.candidates[-1].solution, solver, solve_params)
             if closed is not None:
                 is_cheap = _is_cheap(sample, judge, closed)
                 refines = refine and judge.scan is not None and not is_cheap
                 # Errors of a few rows fit their noise.
-                if not refines or promised_gain(sample, closed.found, judge) < LITTLE:
-                    return closed.found
+                if not refines or promised_gain(sample, closed.solution, judge) < LITTLE:
+                    return closed.solution
                 exact = Judge(problem, min_gap, True, slack=LITTLE)
                 steep = ManyRowsPath(exact, solver, solve_params)
                 steep.candidates.append(closed)
-                return steep.counted(refined(steep, closed.found))
-        theta0 = found.result.theta
+                return steep.counted(refined(steep, closed.solution))
+        theta0 = of_sample.result.theta
     whole = Path(Judge(problem, min_gap, is_classifier), solver, solve_params)
-    if few is not None and refine and found.n_solves > 1:
+    if few is not None and refine and of_sample.n_solves > 1:
         guide = Path(Judge(few, min_gap, True), solver, {**solve_params, "callback": None})
         end = _walk(guide, theta0, refine=True)
         if end.problem.loss is not few.loss and not end.is_constant:
@@ -103,8 +103,8 @@ def solve_strictly(
 
 def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
     """Whether the constraints cost so little accuracy that errors have little to gain."""
-    free, few = sample.candidates[0].found.result.theta, sample.judge
-    place = shifted(few.problem, closed.found)
+    free, few = sample.candidates[0].solution.result.theta, sample.judge
+    place = shifted(few.problem, closed.solution)
     # The sample says it, unless that is near: its differences are off by far less than this.
     noise = 1 / np.sqrt(cast(LinearConstrainedERM, few.problem).n_rows)
     if few.quality(place) > few.quality(free) - CHEAP + noise:
@@ -119,9 +119,9 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     unlimited = path.keep(problem, free._replace(theta=theta, multipliers=lam))
     if path.is_stopped:
-        return unlimited.found
+        return unlimited.solution
     if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
-        return unlimited.found._replace(shift=0.0, is_feasible=True, is_constant=False)
+        return unlimited.solution._replace(shift=0.0, is_feasible=True, is_constant=False)
     refines = refine and judge.scan is not None and path.is_precise
     if refines and suits_rate_steps(problem):
         by_steps = by_rate_steps(path, theta)
@@ -134,15 +134,15 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     if not is_done and _has_local_optima(problem):
         _start_again(path)
     best = path.best()
-    found = best.found
-    if refines and not path.is_stopped and (not found.is_feasible or best.quality < enough):
-        found = refined(path, found)
-    is_scaled = found.problem.loss is not problem.loss  # where errors were fitted in its place
+    result = best.solution
+    if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):
+        result = refined(path, result)
+    is_scaled = result.problem.loss is not problem.loss  # where errors were fitted in its place
     if _suits_scaling(path) and not (is_scaled or path.is_stopped):
-        found = scaled_if_steep(path, found)
+        result = scaled_if_steep(path, result)
     elif judge.scan is not None and not (isinstance(problem.model, LinearScore) or path.is_stopped):
-        found = scaled_scores(judge, found)
-    return path.counted(found)
+        result = scaled_scores(judge, result)
+    return path.counted(result)
 
 
 def _suits_scaling(path: Path) -> bool:
@@ -161,9 +161,9 @@ def _has_local_optima(problem: RuledProblem) -> bool:
 
 def _start_again(path: Path) -> None:
     """Solve from the most promising of several starts, if it promises more than what was found."""
-    problem, theta = path.judge.problem, path.candidates[0].found.result.theta
-    feasible = [one for one in path.candidates if one.found.is_feasible]
-    best = min((-one.quality for one in feasible), default=np.inf)
+    problem, theta = path.judge.problem, path.candidates[0].solution.result.theta
+    feasible = [candidate for candidate in path.candidates if candidate.solution.is_feasible]
+    best = min((-candidate.quality for candidate in feasible), default=np.inf)
     starts = starts_around(problem, theta)
     start = most_promising(problem, starts, path.solver, path.params, best)
     if start is not None:

@@ -186,15 +186,15 @@ def solve_partially(
     for k, (form, width) in enumerate(attempts):
         if solved and solved[-1].result.status == "stopped":
             break
-        if k >= len(problems) and any(not one.excess for one in solved):
+        if k >= len(problems) and any(not result.excess for result in solved):
             break
         rounds = _Tightened(form, surrogate, width, target, spread, solved)
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
-    if wanders and not is_stopped and all(one.excess for one in solved):
+    if wanders and not is_stopped and all(result.excess for result in solved):
         solved += _wander(solved, target)
-    best = min(solved, key=lambda one: one.smooth_rank if by_smooth else one.rank)
+    best = min(solved, key=lambda result: result.smooth_rank if by_smooth else result.rank)
     return PartialResult(best.problem, best.result, best.disparity, n_solves, solver.is_precise)
 
 
@@ -209,17 +209,17 @@ def _measured(problem: PartialParityProblem, result: SolverResult, target: Targe
 def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
     """Make random moves from the best solutions, until those from one keep the bound."""
     moved: list[_Solved] = []
-    for one in sorted(solved, key=lambda one: one.rank)[:MOVED]:
+    for wandering in sorted(solved, key=lambda result: result.rank)[:MOVED]:
         k = len(moved)
-        moved.append(_moved(one, target, LONG * 2**k, np.random.RandomState(k)))
+        moved.append(_moved(wandering, target, LONG * 2**k, np.random.RandomState(k)))
         if not moved[-1].excess:
             break
     return moved
 
 
-def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
+def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
     """Move from a solution to the bound, and then to more accurate solutions within it."""
-    problem, model = one.problem, one.problem.model
+    problem, model = solved.problem, solved.problem.model
 
     def scores_at(theta: FloatArray) -> FloatArray:
         return model.forward(theta)[0]
@@ -236,7 +236,7 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
         return theta + length * target.spread(scores) / change * step
 
     most = MOST_ROWS // model.n_samples
-    theta = problem.model_part(one.result.theta)
+    theta = problem.model_part(solved.result.theta)
     for missed, n_moves in ((excess, MOST_MOVES), (errors, MORE_MOVES)):
         theta = random_moves(
             theta, missed, move, most=min(n_moves, most), longest=longest, shortest=SHORT
@@ -245,7 +245,7 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
             break
     spread = target.spread(scores_at(theta)) or 1.0
     theta = _scaled(problem, theta, spread, excess, lambda theta: target.quality(scores_at(theta)))
-    return _measured(problem, one.result._replace(theta=problem.start(theta)), target)
+    return _measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 
 def _scaled(

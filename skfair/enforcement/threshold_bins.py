@@ -77,8 +77,8 @@ class ThresholdBins(ThresholdSearch):
                 own = of_row[part]
                 count_in_bins(scores[part], low, per_unit, own, bins.n, bins.lowest, bins.highest)
                 gains = self._weights[part] * self._targets[part]
-                one = (np.zeros(own.size, np.int64), gains)
-                add_signed(own, *one, bins.gains[None], bins.losses[None])
+                first_step = (np.zeros(own.size, np.int64), gains)
+                add_signed(own, *first_step, bins.gains[None], bins.losses[None])
                 for k, (cells, steps) in enumerate(self._steps(part)):
                     add_signed(own, cells, steps, bins.rises[k], bins.falls[k])
             return bins
@@ -95,14 +95,14 @@ class ThresholdBins(ThresholdSearch):
 
     def _inside(self, scores: FloatArray, of_row: Places, rows: IntArray) -> Inside:
         """Return the rows of open bins."""
-        found = list(self._steps(rows))
-        shape = (len(found), rows.size)
+        steps = list(self._steps(rows))
+        shape = (len(steps), rows.size)
         return Inside(
             of_row[rows].astype(np.int64),
             scores[rows],
             self._weights[rows] * self._targets[rows],
-            np.array([cells for cells, _ in found], np.int64).reshape(shape),
-            np.array([steps for _, steps in found], np.float64).reshape(shape),
+            np.array([cells for cells, _ in steps], np.int64).reshape(shape),
+            np.array([steps for _, steps in steps], np.float64).reshape(shape),
         )
 
 

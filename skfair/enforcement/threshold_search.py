@@ -248,8 +248,8 @@ class Inside(NamedTuple):
 
 
 def _sample(block: RowBlock, task: Task, scores: LinearScores, step: int) -> FloatArray:
-    found = [piece.scores(scores, step) for piece in pieces_of(block, task)]
-    return np.concatenate([np.empty(0), *found])
+    scores_of_pieces = [piece.scores(scores, step) for piece in pieces_of(block, task)]
+    return np.concatenate([np.empty(0), *scores_of_pieces])
 
 
 def _steps(piece: Piece) -> Iterator[FloatArray]:
@@ -330,8 +330,14 @@ def merged_bins(parts: list[Bins]) -> Bins:
         np.maximum.reduce([part.highest for part in parts]),
         sum((part.gains for part in parts[1:]), parts[0].gains),
         sum((part.losses for part in parts[1:]), parts[0].losses),
-        [sum(one[1:], one[0]) for one in zip(*(part.rises for part in parts), strict=True)],
-        [sum(one[1:], one[0]) for one in zip(*(part.falls for part in parts), strict=True)],
+        [
+            sum(of_parts[1:], of_parts[0])
+            for of_parts in zip(*(part.rises for part in parts), strict=True)
+        ],
+        [
+            sum(of_parts[1:], of_parts[0])
+            for of_parts in zip(*(part.falls for part in parts), strict=True)
+        ],
     )
 
 
@@ -344,7 +350,7 @@ def _fetch(
 ) -> Inside:
     """Return scores, gains and cells of the rows in open bins."""
     n_rules = len(task.n_cells)
-    found = [
+    inside = [
         Inside(
             np.empty(0, np.int64),
             np.empty(0),
@@ -359,7 +365,7 @@ def _fetch(
         if not rows.size:
             continue
         some = piece.only(rows)
-        found.append(
+        inside.append(
             Inside(
                 np.searchsorted(edges, values[rows]),
                 values[rows],
@@ -368,8 +374,8 @@ def _fetch(
                 np.array(list(_steps(some)), np.float64).reshape(n_rules, rows.size),
             )
         )
-    return _joined(found)
+    return _joined(inside)
 
 
 def _joined(parts: list[Inside]) -> Inside:
-    return Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))
+    return Inside(*(np.concatenate(of_field, axis=-1) for of_field in zip(*parts, strict=True)))

@@ -77,8 +77,10 @@ class RateTable:
             starts=_starts(matrix.shape[0] for matrix in self._sums),
             first=np.concatenate([np.empty(0, np.int64), *(first for _, first in sums)]),
             first_starts=_starts(first.size for _, first in sums),
-            codes=np.array([one.code for one in comparisons], dtype=np.int64),
-            against_overall=np.array([one.against_overall for one in comparisons], dtype=bool),
+            codes=np.array([comparison.code for comparison in comparisons], dtype=np.int64),
+            against_overall=np.array(
+                [comparison.against_overall for comparison in comparisons], dtype=bool
+            ),
             are_quotients=np.array([r.quotients is not None for r in self.rules], dtype=bool),
             bounds=self.bounds,
         )
@@ -101,13 +103,15 @@ class RateTable:
 
     def scan(self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float) -> Cut:
         """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
-        from skfair._kernels.thresholds import Found, scan_thresholds
+        from skfair._kernels.thresholds import BestThreshold, scan_thresholds
 
         # A kernel that made it itself would run Python code, and die of an interrupt there.
-        found = Found(*scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy))
-        if found.n_above >= 0:
-            return Cut(int(found.n_above), float(found.accuracy), True, float(found.excess))
-        return Cut(int(found.n_nearest), float("nan"), False, float(found.least_excess))
+        best = BestThreshold(
+            *scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy)
+        )
+        if best.n_above >= 0:
+            return Cut(int(best.n_above), float(best.accuracy), True, float(best.excess))
+        return Cut(int(best.n_nearest), float("nan"), False, float(best.least_excess))
 
     def scan_with_fines(
         self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float, fine: float
@@ -115,8 +119,8 @@ class RateTable:
         """Find the cut of the largest accuracy minus ``fine`` for each unit of missed limits."""
         from skfair._kernels.thresholds import scan_with_fines
 
-        given = rows, self._arrays, self._sums_of(start_means), accuracy
-        n_above, missed, excess = scan_with_fines(*given, fine)
+        arguments = rows, self._arrays, self._sums_of(start_means), accuracy
+        n_above, missed, excess = scan_with_fines(*arguments, fine)
         return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
 
     def _sums_of(self, means: Sequence[FloatArray]) -> FloatArray:
@@ -175,8 +179,10 @@ class ThresholdScan:
         order = np.argsort(-scores, kind="stable")
         ordered = scores[order]
         can_cut = ordered[:-1] - ordered[1:] > min_gap
-        given = (np.take(one, order, axis=-1) for one in (self._gains, self._cells, self._steps))
-        rows = SortedRows(np.arange(scores.size), can_cut, *given)
+        sorted_arrays = (
+            np.take(array, order, axis=-1) for array in (self._gains, self._cells, self._steps)
+        )
+        rows = SortedRows(np.arange(scores.size), can_cut, *sorted_arrays)
         cut = self._table.scan(rows, self._start_means, self._accuracy_without)
         return threshold_at(cut, ordered, ordered, min_gap)
 

@@ -65,20 +65,22 @@ def choose(
         if best is None or not best.verdict.is_better_than(free.verdict):
             return _chosen(free, "none")
         return _chosen(best, "windows")
-    found: list[tuple[str, Candidate]] = []
+    candidates: list[tuple[str, Candidate]] = []
     is_exact, tie_weight = False, 0.0
-    one = _at_windows(search, groups)
-    if one is not None:
+    candidate = _at_windows(search, groups)
+    if candidate is not None:
         # All constraints are windows: prices could only find such thresholds, too.
-        is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
-        found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
+        is_exact = candidate.verdict.is_feasible and all(map(is_described, search.judge.bounds))
+        candidates.append(
+            ("windows", candidate if candidate.verdict.is_feasible else search.polished(candidate))
+        )
     if not is_exact:
-        one, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
-        found.append(("prices", one))
-    name, best = found[0]
-    for other, one in found[1:]:
-        if one.verdict.is_better_than(best.verdict):
-            name, best = other, one
+        candidate, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
+        candidates.append(("prices", candidate))
+    name, best = candidates[0]
+    for other, candidate in candidates[1:]:
+        if candidate.verdict.is_better_than(best.verdict):
+            name, best = other, candidate
     if groups is None and search.judge.n_classes == 2:
         best = moved(search, best)
     chosen = _chosen(best, name)._replace(tie_weight=tie_weight)
@@ -111,33 +113,33 @@ def _mixed(
     mixtures, best, missed = Mixtures(judge, groups, values), pure, None
     drawn = np.empty(0)
     for _ in range(_MIXTURES):
-        found = mixtures.best(missed)
-        if found is None or not (found.mixture.is_needed and _promises(found, best)):
+        mixed = mixtures.best(missed)
+        if mixed is None or not (mixed.mixture.is_needed and _promises(mixed, best)):
             break
         drawn = drawn if drawn.size else draws()
-        other = replace(search, values=found.mixture.values(values, groups, drawn))
+        other = replace(search, values=mixed.mixture.values(values, groups, drawn))
         trial = other.candidate(np.zeros_like(pure.prices))
         at_prices = _at_windows(other, groups) or trial
         if not at_prices.verdict.is_feasible:
             at_prices = other.polished(at_prices)
         if at_prices.verdict.is_better_than(best.verdict):
             cuts = at_prices.prices[:: search.features.n_kinds, 1]
-            share = float(judge.weights @ found.mixture.decides(values, groups, cuts))
+            share = float(judge.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _chosen(at_prices, "mixtures")
-            best = best._replace(mixture=found.mixture, mixed_share=share)
+            best = best._replace(mixture=mixed.mixture, mixed_share=share)
         counted = [
             bound.row_values(means) - bound.row_values(start)
             for bound, means, start in zip(
                 judge.bounds, trial.decisions.means, judge.starts, strict=True
             )
         ]
-        missed = np.concatenate(counted) - found.effects
+        missed = np.concatenate(counted) - mixed.effects
     return best if _gains(judge, best, pure) else pure
 
 
-def _promises(found: Mixed, best: Chosen) -> bool:
+def _promises(mixed: Mixed, best: Chosen) -> bool:
     """Whether a mixture is expected to be worth more than the best decisions."""
-    return not best.verdict.is_feasible or found.worth > best.verdict.worth + _LEAST_GAIN
+    return not best.verdict.is_feasible or mixed.worth > best.verdict.worth + _LEAST_GAIN
 
 
 def _gains(judge: Judge, best: Chosen, pure: Chosen) -> bool:
@@ -160,19 +162,19 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
         return _searched(search), 0.0
     goal, tied = search.outlook()
     goal -= 2 / np.sqrt(search.kinds.size)
-    found: list[tuple[Candidate, float]] = []
+    kept: list[tuple[Candidate, float]] = []
     for weight in _TIE_WEIGHTS if tied < _MOST_TIED else (*_TIE_WEIGHTS[1:], 0.0):
         parted = search.parted(weight) if weight else search
-        one = _searched(parted)
-        if not found or one.verdict.is_better_than(found[0][0].verdict):
-            found = [(one, weight)]
+        candidate = _searched(parted)
+        if not kept or candidate.verdict.is_better_than(kept[0][0].verdict):
+            kept = [(candidate, weight)]
         if (
-            not _loses_much(parted, one)
-            and found[0][0].verdict.is_feasible
-            and found[0][0].verdict.worth > goal
+            not _loses_much(parted, candidate)
+            and kept[0][0].verdict.is_feasible
+            and kept[0][0].verdict.worth > goal
         ):
             break
-    return found[0]
+    return kept[0]
 
 
 def _searched(search: PriceSearch) -> Candidate:

@@ -151,9 +151,9 @@ class _Dual:
 
     def multipliers(self, point: FloatArray) -> FloatArray:
         """Return the multipliers of a point."""
-        found = np.zeros(self.scale.size)
-        np.add.at(found, self.which, point * self.units)
-        return np.asarray(found)
+        multipliers = np.zeros(self.scale.size)
+        np.add.at(multipliers, self.which, point * self.units)
+        return np.asarray(multipliers)
 
     def evaluate(self, point: FloatArray) -> _Evaluated:
         """Return the dual at a point."""
@@ -208,14 +208,14 @@ def solve_dual(
     if dual.is_curved:
         return dual.multipliers(_newton(dual, point, max_iter))
 
-    def slope_at(one: FloatArray) -> tuple[float, FloatArray]:
-        trial = dual.evaluate(one)
+    def slope_at(trial_point: FloatArray) -> tuple[float, FloatArray]:
+        trial = dual.evaluate(trial_point)
         return trial.value, trial.slope
 
     is_dense = isinstance(data.shares, np.ndarray)
     most = max_iter if is_dense else max(max_iter, _LBFGS)
-    found = minimised_above_zero(slope_at, point, max_iter=most, least_gain=1e-9, tol=1e-6)
-    return dual.multipliers(np.minimum(found, _LARGEST))
+    minimiser = minimised_above_zero(slope_at, point, max_iter=most, least_gain=1e-9, tol=1e-6)
+    return dual.multipliers(np.minimum(minimiser, _LARGEST))
 
 
 def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:

@@ -163,8 +163,8 @@ class Judge:
         """Return the cell means of each constraint."""
         chosen = [self.classes if rule.counted is None else rule.counted for rule in self.rules]
         return [
-            start + np.bincount(cells, steps * (predicted == one), start.size)
-            for one, start, cells, steps in zip(
+            start + np.bincount(cells, steps * (predicted == label), start.size)
+            for label, start, cells, steps in zip(
                 chosen, self.starts, self.cells, self.steps, strict=True
             )
         ]
@@ -244,8 +244,10 @@ class Judge:
 
     def verdict(self, means: Sequence[FloatArray], worth: float) -> Verdict:
         """Judge cell means and worth."""
-        found = [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
-        over = np.array(found) - self._table.bounds
+        disparities = [
+            bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)
+        ]
+        over = np.array(disparities) - self._table.bounds
         fines = None if self.fine is None else self.fine * float(np.maximum(over, 0.0).sum())
         return Verdict(worth, float(over.max(initial=-np.inf)), fines)
 
@@ -290,7 +292,9 @@ class Judge:
         worth = now.verdict.worth + exchanged(
             self._counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
         )
-        means = [mean + one[: mean.size] for mean, one in zip(now.means, added, strict=True)]
+        means = [
+            mean + effects[: mean.size] for mean, effects in zip(now.means, added, strict=True)
+        ]
         entries = SortedRows(order, can_cut, gains, cells, steps)
         if self.fine is None:
             cut = self._table.scan(entries, means, worth)

@@ -100,11 +100,11 @@ def best_ratio(
     best: Weighed | None = None
     level = start
     for k in range(_MOST_RATIOS):
-        found = weigh(worth(level))
-        best = found if found.is_better_than(best) else best
-        if not np.isfinite(found.rank) or (k > 0 and found.rank <= level + _SETTLED):
+        weighed = weigh(worth(level))
+        best = weighed if weighed.is_better_than(best) else best
+        if not np.isfinite(weighed.rank) or (k > 0 and weighed.rank <= level + _SETTLED):
             break
-        level = found.rank
+        level = weighed.rank
     assert best is not None
     return best
 
@@ -121,9 +121,9 @@ def best_of_levels(
     places, apart = middle + _APART * np.arange(-_N_BESIDE, _N_BESIDE + 1), _APART
     for _ in range(1 + _N_NEARER):
         for place in places.tolist():
-            found = weigh(worth(float(expit(place))))
-            if found.is_better_than(best):
-                best, middle = found, place
+            weighed = weigh(worth(float(expit(place))))
+            if weighed.is_better_than(best):
+                best, middle = weighed, place
         apart /= 2
         places = middle + np.array([-apart, apart])
     assert best is not None

@@ -101,20 +101,20 @@ class Candidate:
         else:
             near = points
         cost = _VISITED * rows.size + mine.size
-        found = self.judge.scan(mine, label, others, near, self.decisions)
-        ordered = np.concatenate([ends[:1], near[found.entries.order], ends[1:]])
-        n_above = found.cut.n_above
+        best_cut = self.judge.scan(mine, label, others, near, self.decisions)
+        ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
+        n_above = best_cut.cut.n_above
         if ordered[n_above] - ordered[n_above + 1] <= 1e-12:
             return cost  # the nearest row that was left out is tied with the last one
-        cut = found.cut._replace(n_above=n_above + 1)
+        cut = best_cut.cut._replace(n_above=n_above + 1)
         shift = threshold_at(cut, ordered, ordered, 0.0).shift
-        if shift != 0.0 and found.verdict.is_better_than(self.verdict):
+        if shift != 0.0 and best_cut.verdict.is_better_than(self.verdict):
             self.prices[which, label] -= shift
             self.margins[rows, label] += shift * direction
             predicted = self.decisions.predicted
-            others[found.above] = label
+            others[best_cut.above] = label
             predicted[mine] = others
-            self.decisions = Decisions(predicted, found.means_there(), found.verdict)
+            self.decisions = Decisions(predicted, best_cut.means_there(), best_cut.verdict)
         return cost
 
 

@@ -91,13 +91,13 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
             used += trial.improve(*every[j])
         if not current.verdict_of(fined).is_better_than(trial.verdict):
             current = trial
-    found = search.polished(search.candidate(current.prices))
-    return found if found.verdict.is_better_than(best.verdict) else best
+    candidate = search.polished(search.candidate(current.prices))
+    return candidate if candidate.verdict.is_better_than(best.verdict) else best
 
 
-def _missed(one: Candidate) -> float:
+def _missed(candidate: Candidate) -> float:
     """Return by how much limits are missed, added up over the constraints."""
-    return one.verdict_of(one.judge.fining(1.0)).fines or 0.0
+    return candidate.verdict_of(candidate.judge.fining(1.0)).fines or 0.0
 
 
 def _aimed(
@@ -122,8 +122,12 @@ def _aimed(
             right.append(room[kept] - aim)
     cost = np.concatenate([-of_worth, np.zeros(n_centers), np.full(n_rules, fine)])
     limits = [(-length, length)] * n + [(None, None)] * n_centers + [(0, None)] * n_rules
-    found = linprog(cost, np.vstack(left), np.concatenate(right), bounds=limits)
-    return found.x[:n].reshape(current.prices.shape) if found.x is not None else 0 * current.prices
+    solution = linprog(cost, np.vstack(left), np.concatenate(right), bounds=limits)
+    return (
+        solution.x[:n].reshape(current.prices.shape)
+        if solution.x is not None
+        else 0 * current.prices
+    )
 
 
 def local_slopes(current: Candidate, temperature: float) -> tuple[FloatArray, list[FloatArray]]:
@@ -185,25 +189,29 @@ def moved(search: PriceSearch, best: Candidate) -> Candidate:
     return best
 
 
-def _better(one: Candidate, other: Candidate, least: float) -> Candidate:
+def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
     """Return the first of two if it is better, and gains so much if both satisfy the limits."""
-    is_gain = not other.verdict.is_feasible or one.verdict.worth > other.verdict.worth + least
-    return one if is_gain and one.verdict.is_better_than(other.verdict) else other
+    is_gain = not other.verdict.is_feasible or candidate.verdict.worth > other.verdict.worth + least
+    return candidate if is_gain and candidate.verdict.is_better_than(other.verdict) else other
 
 
 def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
     """Move prices at random as long as that loses nothing; the offset follows each move."""
     steep, goal = _STEEP * float(np.ptp(search.judge.worth)), search.free().verdict.worth
 
-    def missed(one: Candidate) -> float:
-        lost = goal - one.verdict.worth
-        return lost if one.verdict.is_feasible else _BARRED + lost + steep * one.verdict.excess
+    def missed(candidate: Candidate) -> float:
+        lost = goal - candidate.verdict.worth
+        return (
+            lost
+            if candidate.verdict.is_feasible
+            else _BARRED + lost + steep * candidate.verdict.excess
+        )
 
-    def move(one: Candidate, length: float) -> Candidate:
-        step = np.zeros_like(one.prices)
+    def move(candidate: Candidate, length: float) -> Candidate:
+        step = np.zeros_like(candidate.prices)
         step[:, 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
-        trial = search.candidate(one.prices + length * one.spread() / change * step)
+        trial = search.candidate(candidate.prices + length * candidate.spread() / change * step)
         for label, which in offsets(search.judge, search.features):
             trial.improve(label, which, search.kinds.size)
         return trial

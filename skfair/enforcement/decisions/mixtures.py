@@ -53,29 +53,29 @@ class Mixture:
     def values(self, values: FloatArray, groups: IntArray, draws: FloatArray) -> FloatArray:
         """Return what decisions are worth; the second more than the first where it is chosen."""
         scores = values[:, 1] - values[:, 0]
-        found = scores - self.usual
+        gains = scores - self.usual
         for group, (thresholds, shares) in enumerate(
             zip(self.thresholds, self.shares, strict=True)
         ):
             rows = np.flatnonzero(groups == group)
             band, passed = self._bands(scores[rows], thresholds, shares)
-            found[rows] = draws[rows] - passed[band]
-            found[rows[band == 0]] = 2.0 + scores[rows[band == 0]]
+            gains[rows] = draws[rows] - passed[band]
+            gains[rows[band == 0]] = 2.0 + scores[rows[band == 0]]
             is_below = band == thresholds.size
-            found[rows[is_below]] = -2.0 + scores[rows[is_below]]
-        return np.column_stack([np.zeros_like(found), found])
+            gains[rows[is_below]] = -2.0 + scores[rows[is_below]]
+        return np.column_stack([np.zeros_like(gains), gains])
 
     def decides(self, values: FloatArray, groups: IntArray, cuts: FloatArray) -> BoolArray:
         """Whether a draw decides about rows, if the worth of each group is cut here."""
         scores = values[:, 1] - values[:, 0]
-        found = np.zeros(scores.size, dtype=bool)
+        is_chosen = np.zeros(scores.size, dtype=bool)
         for group, cut in enumerate(cuts):
             rows = np.flatnonzero(groups == group)
             band, passed = self._bands(scores[rows], self.thresholds[group], self.shares[group])
             lowest = -passed[band]
             is_between = (band > 0) & (band < self.thresholds[group].size)
-            found[rows] = is_between & (lowest < cut) & (cut < lowest + 1.0)
-        return found
+            is_chosen[rows] = is_between & (lowest < cut) & (cut < lowest + 1.0)
+        return is_chosen
 
     @staticmethod
     def _bands(
@@ -146,15 +146,16 @@ class Mixtures:
         mixtures near that, and so these are looked at first.
         """
         if missed is None:
-            found = self._solved(np.zeros(self._limits.matrix.shape[1]), grows=True)
+            solved = self._solved(np.zeros(self._limits.matrix.shape[1]), grows=True)
         else:
-            found = self._solved(missed, grows=False) or self._solved(missed, grows=True)
-        if found is None:
+            solved = self._solved(missed, grows=False) or self._solved(missed, grows=True)
+        if solved is None:
             return None
         self._columns = [
-            _near(cuts, part.cuts.size) for part, (cuts, _) in zip(self._groups, found, strict=True)
+            _near(cuts, part.cuts.size)
+            for part, (cuts, _) in zip(self._groups, solved, strict=True)
         ]
-        parts = list(zip(self._groups, found, strict=True))
+        parts = list(zip(self._groups, solved, strict=True))
         thresholds = tuple(part.thresholds[cuts] for part, (cuts, _) in parts)
         shares = tuple(shares for _, (_, shares) in parts)
         usual = [float(t @ s) for t, s in zip(thresholds, shares, strict=True)]
@@ -259,7 +260,7 @@ def _limits(judge: Judge) -> _Limits:
         high.append(bound.upper - fixed - room)
         first, used = first + fixed.size, used + size
     signs = np.vstack([np.eye(n), -np.eye(n)])
-    most = np.concatenate([*high, *(-one for one in low)])
+    most = np.concatenate([*high, *(-of_group for of_group in low)])
     is_finite = np.isfinite(most)
     return _Limits(signs[is_finite], (signs @ centers)[is_finite], most[is_finite])
 
@@ -302,4 +303,4 @@ def _troughs(reduced: FloatArray) -> IntArray:
     if not pays.size:
         return pays
     stretches = np.split(pays, np.flatnonzero(np.diff(pays) > 1) + 1)
-    return np.array([one[np.argmin(reduced[one])] for one in stretches], dtype=np.int64)
+    return np.array([stretch[np.argmin(reduced[stretch])] for stretch in stretches], dtype=np.int64)

@@ -122,18 +122,18 @@ class PriceSearch:
         rows, _, multipliers = self._soft
         return self.candidate(self._prices(rows, multipliers))
 
-    def lost(self, found: Candidate) -> float:
+    def lost(self, candidate: Candidate) -> float:
         """Return how much less decisions are expected to be worth than soft ones."""
         data = self._soft[1]
-        chosen = decided(margins(data.values, data.shares, found.prices))
+        chosen = decided(margins(data.values, data.shares, candidate.prices))
         return self.outlook()[0] - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
     def outlook(self) -> tuple[float, float]:
         """Return what soft decisions are expected to be worth, and what share of rows is tied."""
         rows, data, multipliers = self._soft
-        found = margins(data.values, data.shares, self._prices(rows, multipliers))
-        chances = softmax(found / TEMPERATURES[-1], axis=1)
-        two = np.partition(found, -2, axis=1)[:, -2:]
+        of_classes = margins(data.values, data.shares, self._prices(rows, multipliers))
+        chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
+        two = np.partition(of_classes, -2, axis=1)[:, -2:]
         tied = float(data.weights @ (two[:, 1] - two[:, 0] < NEARLY_TIED))
         return float(data.weights @ (chances * data.values).sum(axis=1)), tied
 
@@ -170,23 +170,23 @@ class PriceSearch:
         is_sampled = data.weights.size < self.kinds.size
         patience = PATIENCE if self.start is None else AGAIN_PATIENCE
         for n_done in range(N_ROUNDS if self.start is None else AGAIN_ROUNDS):
-            found = self.candidate(self._prices(rows, multipliers))
-            missed, excess = self._missed(rows, found, data), found.verdict.excess
+            candidate = self.candidate(self._prices(rows, multipliers))
+            missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
             for label, which in offsets(self.judge, self.features):
-                found.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
-            n_idle += found.verdict.is_feasible
-            if found.verdict.is_better_than(best.verdict):
-                best, n_idle = found, 0
+                candidate.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
+            n_idle += candidate.verdict.is_feasible
+            if candidate.verdict.is_better_than(best.verdict):
+                best, n_idle = candidate, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
             is_idle = is_sampled and n_idle == patience
             if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)
-            excess = max(excess, found.verdict.excess)
+            excess = max(excess, candidate.verdict.excess)
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
-                rows = self._rows_near(found, data)
+                rows = self._rows_near(candidate, data)
             multipliers = self._resolved(data, _shifted(rows, shift, margin), multipliers)
         return self.polished(best)
 
@@ -202,8 +202,8 @@ class PriceSearch:
             return data.sample(FEW, strata, self.rng)[0], data
         return data, data
 
-    def _rows_near(self, found: Candidate, data: SoftRows) -> LinearRows:
-        means, totals = found.decisions.means, None if self.is_estimated else data.totals
+    def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
+        means, totals = candidate.decisions.means, None if self.is_estimated else data.totals
         return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
@@ -212,11 +212,12 @@ class PriceSearch:
         prices: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
         return prices - prices[:, :1]
 
-    def _missed(self, rows: LinearRows, found: Candidate, data: SoftRows) -> FloatArray:
+    def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
-        expected = soft_values(data, rows, found.prices, TEMPERATURES[-1])
+        expected = soft_values(data, rows, candidate.prices, TEMPERATURES[-1])
         strict = [
-            b.row_values(m) for b, m in zip(self.judge.bounds, found.decisions.means, strict=True)
+            b.row_values(m)
+            for b, m in zip(self.judge.bounds, candidate.decisions.means, strict=True)
         ]
         return np.asarray(np.concatenate(strict) - rows.fixed - expected)
 

@@ -211,11 +211,11 @@ def _linear_near(
     """Return the slopes of quotients at given cell means."""
     assert bound.quotients is not None
     linear = []
-    for one in bound.quotients:
-        total, part = one.totals @ near, one.sums @ near
+    for quotients in bound.quotients:
+        total, part = quotients.totals @ near, quotients.sums @ near
         # A group of which nobody is selected is treated as if a few of it were.
-        expected = np.maximum(total, 0.05 * np.asarray(one.totals.sum(axis=1)).ravel())
+        expected = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
         precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
-        slope = one.sums - sparse.diags_array(precision) @ one.totals
+        slope = quotients.sums - sparse.diags_array(precision) @ quotients.totals
         linear.append(sparse.csr_array(sparse.diags_array(1 / expected) @ slope))
     return linear[0], linear[1]

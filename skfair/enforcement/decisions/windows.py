@@ -48,19 +48,19 @@ def window_prices(
     has_quotients = any(judge.bounds[k].quotients is not None for k in described)
     if not described or blocks > 2 or has_quotients:
         return None
-    found = for_groups(
+    of_groups = for_groups(
         lambda g: _group(judge, described, g, np.flatnonzero(groups == g), scores),
         range(features.n_groups),
         scores.size,
     )
-    known = [one for one in found if one is not None]
-    cuts = best_cuts([one.cuts for one in known]) if len(known) == len(found) else None
+    known = [block for block in of_groups if block is not None]
+    cuts = best_cuts([block.cuts for block in known]) if len(known) == len(of_groups) else None
     if cuts is None:
         return None
     prices = np.zeros((features.size, 2))
-    for g, (one, cut) in enumerate(zip(known, cuts, strict=True)):
-        at_cut = Cut(int(one.n_above[cut]), 0.0, True, 0.0)
-        shift = threshold_at(at_cut, one.scores, one.scores, 0.0).shift
+    for g, (block, cut) in enumerate(zip(known, cuts, strict=True)):
+        at_cut = Cut(int(block.n_above[cut]), 0.0, True, 0.0)
+        shift = threshold_at(at_cut, block.scores, block.scores, 0.0).shift
         prices[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
     return prices
 
