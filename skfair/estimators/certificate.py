@@ -65,6 +65,8 @@ class Certificate:
         return settings_repr(self)
 
 
-def read_certificate(given: float | Certificate | None) -> Certificate | None:
-    """Return what was given as an object; None for limits on the training rows only."""
-    return given if given is None or isinstance(given, Certificate) else Certificate(given)
+def read_certificate(confidence: float | Certificate | None) -> Certificate | None:
+    """Return a certificate for a confidence; None for limits on the training rows only."""
+    if confidence is None or isinstance(confidence, Certificate):
+        return confidence
+    return Certificate(confidence)

@@ -71,8 +71,8 @@ def certify_two_classes(
     shape = (folds.rows.groups.n_groups, folds.n_strata, 2, 2)
     prices = np.stack([np.zeros(paths.shape[2]), paths[:, step].mean(axis=0)], axis=1)
     disparities = judge.disparities(decided)
-    by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}
-    free = folds.found.chances @ judge.worth
+    by_rule = {bound.name: values for bound, values in zip(judge.bounds, disparities, strict=True)}
+    free = folds.crossed.chances @ judge.worth
     attributes |= {
         **folds.attributes(),
         "prices_": prices.reshape(shape),
@@ -93,7 +93,7 @@ def paths_and_decisions(
     They have the shapes (n_folds, n_steps, n_features) and (n_samples, n_steps).
     """
     models, rates = task.folds, task.rates
-    codes, of_rows, chances = models.rows.codes, models.rows.groups, models.found.chances
+    codes, of_rows, chances = models.rows.codes, models.rows.groups, models.crossed.chances
     n, gains, shares, alike = codes.size, _gains(task, chances), models.shares(), None
     if models.groups is None:
         cells = of_rows.cells(models.strata, models.n_strata).codes

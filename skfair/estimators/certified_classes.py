@@ -43,19 +43,19 @@ def certify_classes(
     passed = slice(walked.step + 1)
     changes = _changes_by_mean(folds, judge, asked, paths[:, passed])
     chosen = last_kept(rates, selected[:, passed], changes, confidence)
-    worth = np.array([judge.worth_of(one) for one in predicted.T])
+    worth = np.array([judge.worth_of(labels) for labels in predicted.T])
     constant = float((weights @ judge.values).max())
     is_alike = bool(np.ptp(predicted[:, chosen]) == 0) or worth[chosen] <= constant < worth.max()
     is_certified = chosen >= 0 and not is_alike
     step = chosen if is_certified else 0
     if not is_certified:
-        limit = float(rates.after_shift(min(one.limit for one in rates.blocks)))
+        limit = float(rates.after_shift(min(block.limit for block in rates.blocks)))
         bound = float(walked.bounds[0])
         needed = people_needed(rates, selected[:, 0], confidence) // len(asked.labels)
         _warn(codes.size, needed, bound, limit, confidence, was_kept=chosen >= 0)
     disparities = judge.disparities(predicted[:, step])
-    by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}
-    free = judge.worth_of(decided(folds.found.chances @ judge.worth))
+    by_rule = {bound.name: values for bound, values in zip(judge.bounds, disparities, strict=True)}
+    free = judge.worth_of(decided(folds.crossed.chances @ judge.worth))
     n_classes = folds.rows.classes.size
     return {
         "status_": "certified" if is_certified else "no_solution",
@@ -85,7 +85,7 @@ def _paths_and_decisions(
     They have the shapes (n_folds, n_steps, n_features, n_classes) and (n_samples, n_steps).
     """
     rows = folds.rows
-    values, shares = folds.found.chances @ judge.worth, folds.shares()
+    values, shares = folds.crossed.chances @ judge.worth, folds.shares()
     features = Features(
         rows.groups.n_groups,
         folds.n_strata,
@@ -99,15 +99,17 @@ def _paths_and_decisions(
     for path, (_, test) in zip(paths, folds.splits, strict=True):
         others = np.ones(rows.codes.size, bool)
         others[test] = False
-        found_on = np.flatnonzero(others)
-        if found_on.size > MOST_ROWS:
-            found_on = np.sort(check_random_state(seed).choice(found_on, MOST_ROWS, replace=False))
+        fitted_on = np.flatnonzero(others)
+        if fitted_on.size > MOST_ROWS:
+            fitted_on = np.sort(
+                check_random_state(seed).choice(fitted_on, MOST_ROWS, replace=False)
+            )
         search = PriceSearch(
-            judge.part(found_on),
+            judge.part(fitted_on),
             features,
-            folds.kinds[found_on],
-            values[found_on],
-            shares[found_on],
+            folds.kinds[fitted_on],
+            values[fitted_on],
+            shares[fitted_on],
             check_random_state(seed),
         )
         path[: len(SHARES)] = _prices(search)
@@ -117,19 +119,19 @@ def _paths_and_decisions(
 
 def _prices(search: PriceSearch) -> FloatArray:
     """Return prices that keep each share of the limits, (n_steps, n_features, n_classes)."""
-    found, judge = [], search.judge
+    paths, judge = [], search.judge
     for share in SHARES[::-1]:  # from small prices to large ones: nearest to the free decisions
         search = search.under(judge.tightened(share))
-        found.append(search.run().prices)
-    return np.array(found[::-1])
+        paths.append(search.run().prices)
+    return np.array(paths[::-1])
 
 
 def _decisions(values: FloatArray, shares: Shares, path: FloatArray) -> IntArray:
     """Return the decisions of each step, (n_samples, n_steps)."""
-    found = np.empty((len(values), len(path)), np.int64)
+    labels = np.empty((len(values), len(path)), np.int64)
     for step, prices in enumerate(path):
-        found[:, step] = decided(margins(values, shares, prices))
-    return found
+        labels[:, step] = decided(margins(values, shares, prices))
+    return labels
 
 
 @one_blas_thread
@@ -155,15 +157,15 @@ def _warn(
     n: int, needed: int, bound: float, limit: float, confidence: float, *, was_kept: bool
 ) -> None:
     """Say why nothing was certified, and how many more people it would take."""
-    found = f"what can be shown of the fairest ones is {bound:.3g}"
+    reason = f"what can be shown of the fairest ones is {bound:.3g}"
     if was_kept:
-        found = "those that do are worth no more than the same decision for everybody"
+        reason = "those that do are worth no more than the same decision for everybody"
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if needed > 1.1 * n and not was_kept:
         advice = f"About {needed - n} more people (with groups in the same shares) are needed."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they satisfy max_disparity={limit:g} in the population: {found}. "
+        f"{confidence:g}, that they satisfy max_disparity={limit:g} in the population: {reason}. "
         f"{advice} predict() uses the fairest ones, and status_ is 'no_solution'.",
         ConvergenceWarning,
     )

@@ -32,18 +32,18 @@ class Folds(NamedTuple):
 
     X: Any
     y: Any
-    given: Mapping[str, Any]  # what ``fit`` takes besides: groups and strata
+    metadata: Mapping[str, Any]  # what ``fit`` takes besides: groups and strata
     splits: list[Split]
 
     @classmethod
-    def of(cls, X: Any, y: Any, given: Mapping[str, Any], kinds: IntArray, seed: Seed) -> Folds:
+    def of(cls, X: Any, y: Any, metadata: Mapping[str, Any], kinds: IntArray, seed: Seed) -> Folds:
         """Divide rows by chance, with as many of each kind in each fold as there can be."""
         sizes = np.bincount(kinds)
         wanted = FOLDS_OF_FEW if kinds.size < FEW_ROWS else FOLDS
         n_folds = int(np.clip(sizes.max(), 2, wanted))
         kinds = np.where(sizes[kinds] >= n_folds, kinds, sizes.argmax())
         cut = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        used = {name: values for name, values in given.items() if values is not None}
+        used = {name: values for name, values in metadata.items() if values is not None}
         return cls(X, y, used, list(cut.split(np.zeros(kinds.size), kinds)))
 
     @property
@@ -63,7 +63,7 @@ class Folds(NamedTuple):
     def fit(self, estimator: Any) -> list[Any]:
         """Fit a model for each fold, on the others."""
         return [
-            fit_quietly(clone(estimator), self.X, self.y, self.given, rows)
+            fit_quietly(clone(estimator), self.X, self.y, self.metadata, rows)
             for rows, _ in self.splits
         ]
 
@@ -77,6 +77,6 @@ class Folds(NamedTuple):
     def attributes(self, fitted: list[Any]) -> dict[str, Any]:
         """Return the mean of the models."""
         return {
-            "coef_": np.mean([one.coef_ for one in fitted], axis=0),
-            "intercept_": np.mean([one.intercept_ for one in fitted], axis=0),
+            "coef_": np.mean([model.coef_ for model in fitted], axis=0),
+            "intercept_": np.mean([model.intercept_ for model in fitted], axis=0),
         }

@@ -91,15 +91,15 @@ def certified_decisions(
     rules: Sequence[Constraint],
     classes: NDArray[Any],  # two, the positive one last
     X: Any,
-    given: Mapping[str, Any],
+    metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
     certificate, codes = estimator._certificate, (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
+    bound = [rule.bound for rule in class_rules(rules, rows, estimator.max_disparity)]
     rates = row_rates(bound, rows.weights).against(certificate.shift)
     kinds = data.groups.cells(codes, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, certificate.share)
+    halves = Halves.of(X, data.y, metadata, kinds, estimator.random_state, certificate.share)
     limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
     return fit_under_rising_limits(
         estimator,
@@ -153,23 +153,23 @@ class MeanJudge:
         """Return the verdict on what was fitted."""
         predicted = self.rows.predict(fitted)
         spread = float(np.ptp(predicted))
-        found = []
+        verdicts = []
         for limit in self.limits:
-            given = dict(self.options)
+            options = dict(self.options)
             if limit.within_strata:
-                given["control_features"] = self.strata
+                options["control_features"] = self.strata
             name = "mean_score_difference"
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit.value - self.shift * spread) / (1 - self.shift)
-            test = disparity_test(name, None, predicted, max_disparity=max(now, 0.0), **given)
-            bound = disparity_upper_bound(name, None, predicted, **given)
+            test = disparity_test(name, None, predicted, max_disparity=max(now, 0.0), **options)
+            bound = disparity_upper_bound(name, None, predicted, **options)
             bound = self.shift * spread + (1 - self.shift) * bound
-            found.append((test.p_value if now >= 0 else 1.0, test.statistic, bound))
-        p_value, disparity, bound = (max(values) for values in zip(*found, strict=True))
+            verdicts.append((test.p_value if now >= 0 else 1.0, test.statistic, bound))
+        p_value, disparity, bound = (max(values) for values in zip(*verdicts, strict=True))
         quality = float(r2_score(self.y, predicted))
         is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
         names = [limit.name for limit in self.limits]
-        own_p, _, own_bounds = zip(*found, strict=True)
+        own_p, _, own_bounds = zip(*verdicts, strict=True)
         by_rule = {
             "p_values_": dict(zip(names, own_p, strict=True)),
             "certified_disparities_": dict(zip(names, own_bounds, strict=True)),
@@ -182,7 +182,7 @@ def certified_means(
     data: TrainingData,
     rules: Sequence[Constraint],
     X: Any,
-    given: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     *,
     is_cross: bool,  # whether linear models of folds are judged, not one of a part of the rows
 ) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def certified_means(
         limits.append(MeanLimit(_one_limit(value), rule.within_strata))
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
-    sensitive, strata = given["sensitive_features"], given["control_features"]
+    sensitive, strata = metadata["sensitive_features"], metadata["control_features"]
     if estimator._sensitive.columns is not None:
         sensitive = take_columns(X, estimator._sensitive.columns)
     if estimator._sensitive.within is not None:
@@ -209,9 +209,9 @@ def certified_means(
     kinds = data.groups.cells().codes
     judging: JudgedRows
     if is_cross:
-        judging = Folds.of(X, data.y, given, kinds, seed)
+        judging = Folds.of(X, data.y, metadata, kinds, seed)
     else:
-        judging = Halves.of(X, data.y, given, kinds, seed, certificate.share)
+        judging = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
     options = {"sensitive_features": sensitive, "intersectional": estimator._sensitive.crossed}
     return fit_under_rising_limits(
         estimator,
@@ -250,7 +250,7 @@ class IntervalJudge:
         self.shift = certificate.shift
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)
         self.groups = halves.part(sensitive_features)
-        self.weights = halves.part(halves.given.get("sample_weight"))
+        self.weights = halves.part(halves.metadata.get("sample_weight"))
         is_plain = self.weights is None and estimator.scale == "conditional"
         rule = read_constraint(estimator.constraint).rule
         self.classes = rule.classes
@@ -262,8 +262,8 @@ class IntervalJudge:
 
     def __call__(self, model: PartialPrediction) -> Verdict:
         """Return the verdict on a model."""
-        given = {"sensitive_features": self.groups} if model.is_group_aware_ else {}
-        scores = model.decision_function(self.X, **given)
+        own_groups = {"sensitive_features": self.groups} if model.is_group_aware_ else {}
+        scores = model.decision_function(self.X, **own_groups)
         weights = check_weights(self.weights, scores.size)
         is_right = (scores > 0) == (self.y == model.classes_[1])
         targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
@@ -276,13 +276,13 @@ class IntervalJudge:
                 f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "
                 "limit."
             )
-        found = (
+        ends = (
             self._by_test(promise, scores, cost)
             if self.has_test
             else self._by_bound(promise, scores)
         )
         return Verdict(
-            *found,
+            *ends,
             float(np.average(is_right, weights=weights)),
             float(np.average(scores > 0, weights=weights)),
             bool(np.ptp(scores) == 0),
@@ -300,22 +300,22 @@ class IntervalJudge:
         self, promise: Promise, scores: FloatArray, cost: float
     ) -> tuple[float, float, float]:
         """Return the largest p-value, disparity and bound of the classes that count."""
-        positive, found = promise.targets > 0, []
+        positive, verdicts = promise.targets > 0, []
         for rows in [positive == c for c in self.classes] or [np.ones(scores.size, bool)]:
             codes = np.ascontiguousarray(promise.groups.codes[:, rows])
             counts = np.bincount(codes.ravel(), minlength=promise.groups.n_groups)
             if counts.min() < 2:  # so few show nothing
                 return 1.0, promise.measure(scores), 1.0
-            given: dict[str, Any] = {
+            options: dict[str, Any] = {
                 "sensitive_features": GroupEncoding(codes, promise.groups.levels, counts),
                 "interval": self.interval,
                 "confidence": self.confidence,
             }
             asked = (self.metric, None, scores[rows])
-            test = disparity_test(*asked, max_disparity=self.limit - cost, **given)
-            bound = min(1.0, disparity_upper_bound(*asked, **given) + cost)
-            found.append((test.p_value, test.statistic, bound))
-        p_value, disparity, bound = np.max(found, axis=0).tolist()
+            test = disparity_test(*asked, max_disparity=self.limit - cost, **options)
+            bound = min(1.0, disparity_upper_bound(*asked, **options) + cost)
+            verdicts.append((test.p_value, test.statistic, bound))
+        p_value, disparity, bound = np.max(verdicts, axis=0).tolist()
         return p_value, disparity, bound
 
     def _by_bound(self, promise: Promise, scores: FloatArray) -> tuple[float, float, float]:
@@ -323,12 +323,12 @@ class IntervalJudge:
             return upper_bound(promise, scores, 1 - level, self.shift)
 
         lowest = bisect_left(_LEVELS, True, key=lambda level: bound(level) <= self.limit)
-        found = bound(1 - self.confidence)
-        return [*_LEVELS, 1.0][lowest], promise.measure(scores), found
+        upper = bound(1 - self.confidence)
+        return [*_LEVELS, 1.0][lowest], promise.measure(scores), upper
 
 
 def certified_interval(
-    estimator: Any, data: TrainingData, X: Any, given: Mapping[str, Any], seed: Any
+    estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of a model whose scores can be shown to satisfy a limit."""
     rule = read_constraint(estimator.constraint).rule
@@ -341,11 +341,11 @@ def certified_interval(
     limit, certificate = _one_limit(estimator.max_disparity), estimator._certificate
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, seed, certificate.share)
+    halves = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
     return fit_under_rising_limits(
         estimator,
         halves,
-        IntervalJudge(estimator, halves, given["sensitive_features"]),
+        IntervalJudge(estimator, halves, metadata["sensitive_features"]),
         {"max_disparity": estimator.max_disparity},
         limit,
         certificate.confidence,

@@ -118,7 +118,7 @@ class Halves(NamedTuple):
 
     X: Any
     y: Any
-    given: Mapping[str, Any]  # what ``fit`` takes besides: groups, strata, weights
+    metadata: Mapping[str, Any]  # what ``fit`` takes besides: groups, strata, weights
     fitted: IntArray
     judging: IntArray
 
@@ -127,14 +127,14 @@ class Halves(NamedTuple):
         cls,
         X: Any,
         y: Any,
-        given: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         kinds: IntArray,
         seed: Seed,
         size: float = 0.5,
     ) -> Halves:
         """Divide rows by chance; of each kind, a share ``size`` judges."""
         fitted, judging = _halves(kinds, seed) if size == 0.5 else _parts(kinds, seed, size)
-        used = {name: values for name, values in given.items() if values is not None}
+        used = {name: values for name, values in metadata.items() if values is not None}
         return cls(X, y, used, fitted, judging)
 
     def part(self, values: Any) -> Any:
@@ -153,7 +153,7 @@ class Halves(NamedTuple):
 
     def fit(self, estimator: Any) -> Any:
         """Fit on the other rows."""
-        return fit_quietly(estimator, self.X, self.y, self.given, self.fitted)
+        return fit_quietly(estimator, self.X, self.y, self.metadata, self.fitted)
 
     def predict(self, fitted: Any) -> NDArray[Any]:
         """Predict the rows that judge."""
@@ -162,12 +162,12 @@ class Halves(NamedTuple):
     def attributes(self, fitted: Any) -> dict[str, Any]:
         """Return the fitted attributes of the model."""
         parameters = fitted.get_params(deep=False)
-        return {name: one for name, one in vars(fitted).items() if name not in parameters}
+        return {name: value for name, value in vars(fitted).items() if name not in parameters}
 
 
-def fit_quietly(estimator: Any, X: Any, y: Any, given: Mapping[str, Any], rows: IntArray) -> Any:
+def fit_quietly(estimator: Any, X: Any, y: Any, metadata: Mapping[str, Any], rows: IntArray) -> Any:
     """Fit on some rows; warnings about limits that are missed on these are of no interest."""
-    own = {name: take_rows(one, rows) for name, one in given.items()}
+    own = {name: take_rows(column, rows) for name, column in metadata.items()}
     with unwanted(UserWarning):
         return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **own)
 
@@ -221,19 +221,21 @@ def fit_under_rising_limits(
         verdicts.append(judge(models[-1]))
         if verdicts[-1].p_value > 1 - confidence:
             break
-    is_shown = [one.p_value <= 1 - confidence for one in verdicts]
+    is_shown = [verdict.p_value <= 1 - confidence for verdict in verdicts]
     n_shown = sum(is_shown)
     kept = max(n_shown - 1, 0)
     is_certified = n_shown > 0 and not verdicts[kept].is_constant
-    found = verdicts[kept]
-    p_values, disparities, bounds, qualities, rates = np.array([one[:5] for one in verdicts]).T
+    verdict = verdicts[kept]
+    p_values, disparities, bounds, qualities, rates = np.array(
+        [of_step[:5] for of_step in verdicts]
+    ).T
     if not is_certified:
-        _warn(rows, found, confidence, limit)
+        _warn(rows, verdict, confidence, limit)
     return rows.attributes(models[kept]) | {
         "status_": "certified" if is_certified else "no_solution",
-        "p_value_": found.p_value,
-        "certified_disparity_": found.bound,
-        **found.by_rule,
+        "p_value_": verdict.p_value,
+        "certified_disparity_": verdict.bound,
+        **verdict.by_rule,
         "path_": {
             quality: qualities,
             "selection_rate": rates,
@@ -249,26 +251,26 @@ def scaled_limits(value: Any, share: float) -> Any:
     """Return limits times a share: a number, one for each attribute, constraints with their own."""
     if isinstance(value, Constraint):
         own = {
-            name: scaled_limits(one, share)
-            for name, one in value.get_params().items()
+            name: scaled_limits(limit, share)
+            for name, limit in value.get_params().items()
             if name.endswith("max_disparity")
         }
         return clone(value).set_params(**own)
     if isinstance(value, Mapping):
-        return {name: scaled_limits(one, share) for name, one in value.items()}
+        return {name: scaled_limits(limit, share) for name, limit in value.items()}
     if isinstance(value, list | tuple):
-        return [scaled_limits(one, share) for one in value]
+        return [scaled_limits(limit, share) for limit in value]
     return value if value is None or isinstance(value, str) else value * share
 
 
-def _warn(rows: JudgedRows, found: Verdict, confidence: float, limit: float) -> None:
+def _warn(rows: JudgedRows, verdict: Verdict, confidence: float, limit: float) -> None:
     n = len(rows.y)
     people = f"{n} people"
     if rows.n_judging < n:
         people += f", {rows.n_judging} of them to judge by"
-    needed = n * (_FOR_POWER * (found.bound - found.disparity) / max(limit, 1e-4)) ** 2
+    needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
-    if found.is_constant:
+    if verdict.is_constant:
         advice = "The models treat all rows alike, which is no solution: raise max_disparity."
     elif needed > 1.1 * n:
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
@@ -276,7 +278,7 @@ def _warn(rows: JudgedRows, found: Verdict, confidence: float, limit: float) -> 
     warn_user(
         f"With {people}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
-        f"of the fairest one is {found.bound:.3g}. {advice} predict() uses it, and status_ is "
+        f"of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ is "
         "'no_solution'.",
         ConvergenceWarning,
     )

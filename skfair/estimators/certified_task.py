@@ -25,7 +25,7 @@ class ClassRates(NamedTuple):
     def of(cls, rules: Sequence[ClassRule], weights: FloatArray) -> ClassRates:
         """Return the rates of constraints that are bound to the rows."""
         labels = tuple(dict.fromkeys(rule.counted for rule in rules))
-        by_label = [[one.bound for one in rules if one.counted == label] for label in labels]
+        by_label = [[rule.bound for rule in rules if rule.counted == label] for label in labels]
         return cls(stacked([row_rates(bounds, weights) for bounds in by_label]), labels)
 
     def selected(self, predicted: IntArray, codes: IntArray) -> BoolArray:

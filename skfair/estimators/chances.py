@@ -80,10 +80,10 @@ def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> Float
 
     ``classes`` may be in any order.
     """
-    found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
     # A product is much faster than a sum over a short axis; it is finite only if all terms are.
-    total = found @ np.ones(found.shape[1])
-    if not np.isfinite(total).all() or found.min(initial=0.0) < 0:
+    total = predicted @ np.ones(predicted.shape[1])
+    if not np.isfinite(total).all() or predicted.min(initial=0.0) < 0:
         raise ValueError(
             f"{type(model).__name__}.predict_proba returned values that are no probabilities."
         )
@@ -95,12 +95,12 @@ def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> Float
             f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
             f"has {classes.tolist()}."
         )
-    found = found / np.where(total > 0, total, 1.0)[:, None]
+    predicted = predicted / np.where(total > 0, total, 1.0)[:, None]
     if np.array_equal(place, np.arange(classes.size)):
-        chances = found
+        chances = predicted
     else:
-        chances = np.zeros((found.shape[0], classes.size))
-        chances[:, place] = found
+        chances = np.zeros((predicted.shape[0], classes.size))
+        chances[:, place] = predicted
     chances[total == 0] = 1.0 / classes.size
     return chances
 

@@ -243,21 +243,21 @@ class Predicts(Protocol):
 
 
 def accuracy_in_blocks(
-    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any
+    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **groups: Any
 ) -> float:
     """Return the accuracy on rows in blocks: of each block two numbers travel.
 
-    ``given`` are further columns that predictions take.
+    ``groups`` are further columns that predictions take.
     """
-    rows = align(X=X, y=y, sample_weight=sample_weight, **given)
-    right, total = rows.total(_right_and_all, without_rows(model), tuple(given))
+    rows = align(X=X, y=y, sample_weight=sample_weight, **groups)
+    right, total = rows.total(_right_and_all, without_rows(model), tuple(groups))
     if not total:
         raise ValueError("sample_weight is zero for every row.")
     return float(right / total)
 
 
 def _right_and_all(
-    block: dict[str, Any], model: Predicts, given: Sequence[str]
+    block: dict[str, Any], model: Predicts, names: Sequence[str]
 ) -> tuple[float, float]:
     """Return the weight of right predictions in a block, and the weight of all."""
     n_rows = len(block["y"])
@@ -265,5 +265,5 @@ def _right_and_all(
         return 0.0, 0.0
     weights = check_weights(block.get("sample_weight"), n_rows, are_all=False)
     weights = np.ones(n_rows) if weights is None else weights
-    predicted = model.predict(block["X"], **{name: block[name] for name in given})
+    predicted = model.predict(block["X"], **{name: block[name] for name in names})
     return float(weights @ (predicted == np.asarray(block["y"]))), float(weights.sum())

@@ -96,7 +96,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     def _read_positive(self, rules: Sequence[Constraint]) -> None:
         """Read which class is positive; of several classes floors and budgets alone have one."""
         limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        numbers = {name: None if isinstance(one, dict) else one for name, one in limits.items()}
+        numbers = {
+            name: None if isinstance(limit, dict) else limit for name, limit in limits.items()
+        }
         objective = read_objective(self.objective)
         if self.classes_.size == 2:
             needs = not (is_linear(objective) or objective.measure == "mcc")
@@ -107,7 +109,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.pos_label is None:
             return
         self.pos_label_ = read_positive(self.pos_label, self.classes_)
-        if all(one is None for one in numbers.values()):
+        if all(limit is None for limit in numbers.values()):
             raise ValueError(
                 f"pos_label={self.pos_label!r} has no effect: of the {self.classes_.size} classes "
                 "of y each is limited against the rest. Use None, or pass min_rate or "
@@ -163,15 +165,15 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         return (check_prefit if self._is_prefit else with_probabilities)(self._inner())
 
     def _inner_params(
-        self, data: TrainingData, given: dict[str, Any], others: dict[str, Any]
+        self, data: TrainingData, metadata: dict[str, Any], others: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what the fits of the classifier take besides rows and classes."""
         if not self._is_prefit:
             weights = (data.people or data).sample_weight
-            return self._row_params(weights, given, others)
-        if given:
+            return self._row_params(weights, metadata, others)
+        if metadata:
             raise ValueError(
-                f"A fitted classifier takes no {listed(list(given))}: it is not fitted."
+                f"A fitted classifier takes no {listed(list(metadata))}: it is not fitted."
             )
         return {}
 
@@ -187,8 +189,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
             kinds = kinds if people is None else rows.codes[people.first]
             splits = make_splits(folds, X, y, kinds)
-            found = cross_fit(inner, X, y, params, splits, rows.classes, self.n_jobs)
-            self.estimators_, chances = found.models, found.chances
+            crossed = cross_fit(inner, X, y, params, splits, rows.classes, self.n_jobs)
+            self.estimators_, chances = crossed.models, crossed.chances
         return chances if people is None else chances[people.owners]
 
     def _certify(
@@ -228,7 +230,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_ or data.groups.is_vacuous or judge(before).is_feasible:
             return None
         estimator, folds = self._group_estimator(), self._folds(rows)
-        found = fit_group_models(
+        models = fit_group_models(
             estimator,
             data.X,
             data.groups,
@@ -238,8 +240,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             self.n_jobs,
             data.people,
         )
-        self.group_estimators_ = found.models
-        return found
+        self.group_estimators_ = models.models
+        return models
 
     def _searching(
         self,
@@ -284,8 +286,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if groups.n_attributes > 1:
             return chances
         codes, rng = groups.codes[0], check_random_state(self.random_state)
-        found = fit_corrections(chances, rows.codes, codes, groups.n_groups, rows.weights, rng)
-        if not found.groups.size:
+        corrections = fit_corrections(
+            chances, rows.codes, codes, groups.n_groups, rows.weights, rng
+        )
+        if not corrections.groups.size:
             return chances
-        self._corrections = found
-        return found(chances, codes)
+        self._corrections = corrections
+        return corrections(chances, codes)

@@ -183,8 +183,8 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             With two classes a positive score decides for the second one.
         """
-        found = self._margins(X, sensitive_features, control_features)
-        return self._sign * (found[:, 1] - found[:, 0]) if found.shape[1] == 2 else found
+        values = self._margins(X, sensitive_features, control_features)
+        return self._sign * (values[:, 1] - values[:, 0]) if values.shape[1] == 2 else values
 
     def predict(
         self,
@@ -208,8 +208,8 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
             The class that each row is decided for.
         """
         check_is_fitted(self)
-        found = self._margins(X, sensitive_features, control_features)
-        return np.asarray(self._ordered_classes[decided(found)])
+        values = self._margins(X, sensitive_features, control_features)
+        return np.asarray(self._ordered_classes[decided(values)])
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classifier, as they are without limits.

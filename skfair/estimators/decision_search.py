@@ -123,23 +123,23 @@ class DecisionSearch:
         strictest = judge_of(0.0)
         low, high = 0.0, disparity(strictest, self.before.predicted)
         judge = judge_of(high)
-        found = self.best(judge)
-        if not self._reaches(judge, found):
-            return judge, found
+        weighed = self.best(judge)
+        if not self._reaches(judge, weighed):
+            return judge, weighed
         limit = 0.0  # first of all: perhaps there is nothing to give up
         while high - low > _CLOSE:
             other = judge_of(limit)
             tried = self.best(other)
             if self._reaches(other, tried):
-                judge, found = other, tried
+                judge, weighed = other, tried
                 high = min(limit, disparity(other, tried.chosen.predicted))
             else:
                 low = limit
             limit = 0.5 * (low + high)
-        return judge, found
+        return judge, weighed
 
-    def _reaches(self, judge: Judge, found: Weighed) -> bool:
+    def _reaches(self, judge: Judge, weighed: Weighed) -> bool:
         wanted = self.goal.at_least
         assert wanted is not None
-        value = self.goal.of(judge.classes, judge.weights, found.chosen.predicted)
-        return found.chosen.verdict.is_feasible and value >= wanted - ROUNDING
+        value = self.goal.of(judge.classes, judge.weights, weighed.chosen.predicted)
+        return weighed.chosen.verdict.is_feasible and value >= wanted - ROUNDING

@@ -53,8 +53,8 @@ class LabelledRows(NamedTuple):
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
         n = self.codes.size
-        given = np.ones(n) if self.sample_weight is None else self.sample_weight
-        return np.asarray(given / given.sum())
+        weights = np.ones(n) if self.sample_weight is None else self.sample_weight
+        return np.asarray(weights / weights.sum())
 
     def against_rest(self, label: int | None) -> TrainingRows:
         """Return the rows as a rule sees them: a class against the rest, or all as positive."""
@@ -76,7 +76,7 @@ class LabelledRows(NamedTuple):
 
 def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
     """Bind constraints to the rows: with two classes as usual, with more for each class."""
-    found = []
+    rules_of_classes = []
     for rule in rules:
         labels: list[int | None] = list(range(rows.classes.size))
         if rows.classes.size == 2:
@@ -90,9 +90,11 @@ def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -
                         f"constraint={rule!r} is not on rates of decisions. Choose a constraint on "
                         "rates, such as 'demographic_parity' or 'equalized_odds'."
                     )
-                found.append(ClassRule(rows.named(bound, label), label))
-    names = unique_names([rule.bound for rule in found])
-    return [ClassRule(bound, rule.counted) for bound, rule in zip(names, found, strict=True)]
+                rules_of_classes.append(ClassRule(rows.named(bound, label), label))
+    names = unique_names([rule.bound for rule in rules_of_classes])
+    return [
+        ClassRule(bound, rule.counted) for bound, rule in zip(names, rules_of_classes, strict=True)
+    ]
 
 
 def class_limits(
@@ -105,7 +107,7 @@ def class_limits(
     recall: float | None = None,  # the smallest one of all positive rows, of two classes
 ) -> list[ClassRule]:
     """Return floors and budgets as constraints."""
-    found = []
+    limits = []
     for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
         rule, against = floor_rule(rules), rows.against_rest(label)
         smallest = floor
@@ -115,33 +117,33 @@ def class_limits(
             smallest = rates_before(rule, against, before == label)
         else:
             check_number(floor, "min_rate", 0, 1)
-        found += [(bound, label) for bound in floors(rule, against, smallest)]
+        limits += [(bound, label) for bound in floors(rule, against, smallest)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
-        found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
+        limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     if recall is not None:
-        found.append((recall_floor(rows.against_rest(1), recall), 1))
-    return [ClassRule(rows.named(bound, label), label) for bound, label in found]
+        limits.append((recall_floor(rows.against_rest(1), recall), 1))
+    return [ClassRule(rows.named(bound, label), label) for bound, label in limits]
 
 
 def _by_class(
-    given: Any, name: str, classes: NDArray[Any], pos_label: Any
+    limits: Any, name: str, classes: NDArray[Any], pos_label: Any
 ) -> list[tuple[int, Any]]:
     """Return (class number, value) pairs: of the positive class, or from a dict of classes."""
-    if given is None:
+    if limits is None:
         return []
     labels = classes.tolist()
-    if not isinstance(given, dict):
+    if not isinstance(limits, dict):
         if pos_label is None:
             raise ValueError(
                 f"With {len(labels)} classes {name} must be a dict from classes to values, such as "
                 f"{{{labels[0]!r}: ...}}, or pos_label must say which class it is for; got "
-                f"{name}={given!r}."
+                f"{name}={limits!r}."
             )
-        return [(labels.index(pos_label), given)]
-    unknown = [key for key in given if key not in labels]
+        return [(labels.index(pos_label), limits)]
+    unknown = [key for key in limits if key not in labels]
     if unknown:
         raise ValueError(f"{name} names {listed(unknown)}, but the classes are {listed(labels)}.")
-    return [(labels.index(key), value) for key, value in given.items()]
+    return [(labels.index(key), value) for key, value in limits.items()]
 
 
 def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
@@ -161,12 +163,14 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     The first ``n_fair`` constraints of the judge are fairness constraints, the others floors and
     budgets.
     """
-    found = judge.disparities(chosen.predicted)
+    disparities = judge.disparities(chosen.predicted)
     names = [bound.name for bound in judge.bounds]
-    by_rule = dict(zip(names[:n_fair], found[:n_fair], strict=True))
+    by_rule = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
     # A search leaves something to spare. Limits that are reached to the last bit are kept.
     limits = [bound.max_disparity for bound in judge.bounds]
-    is_kept = all(one <= limit + ROUNDING for one, limit in zip(found, limits, strict=True))
+    is_kept = all(
+        disparity <= limit + ROUNDING for disparity, limit in zip(disparities, limits, strict=True)
+    )
     if not is_kept:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "
@@ -201,7 +205,9 @@ def report_objective(
 
     ``before`` are the decisions without any constraint.
     """
-    value, free = (goal.of(rows.codes, rows.weights, one) for one in (chosen.predicted, before))
+    value, free = (
+        goal.of(rows.codes, rows.weights, predicted) for predicted in (chosen.predicted, before)
+    )
     attributes: dict[str, object] = {"train_objective_": value, "price_of_fairness_": free - value}
     if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
         warn_user(

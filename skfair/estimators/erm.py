@@ -156,21 +156,26 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             )
 
     def _report(
-        self, data: TrainingData, task: Task, problem: Problem, solver: Solver, found: StrictResult
+        self,
+        data: TrainingData,
+        task: Task,
+        problem: Problem,
+        solver: Solver,
+        outcome: StrictResult,
     ) -> Self:
         """Store the model and what it keeps of the constraints, and warn if that is not enough."""
-        theta = found.result.theta
-        self._store_model(self._model(problem, task, theta, found.shift, found.scale))
-        known = erm_report.scores_of_same_sign(problem, found)
+        theta = outcome.result.theta
+        self._store_model(self._model(problem, task, theta, outcome.shift, outcome.scale))
+        known = erm_report.scores_of_same_sign(problem, outcome)
         decisions = problem.decide(self._own_scores(data, task) if known is None else known)
-        solution = erm_report.solution(problem, found, task.scale, self.tol)
+        solution = erm_report.solution(problem, outcome, task.scale, self.tol)
         self.__dict__.update(solution, **erm_report.disparities(problem, decisions, task.scale))
         if self.enforce == "surrogate":
             if self.status_ == "max_iter" and not solver.is_stochastic:
-                erm_report.warn_not_converged(problem, found, self.kkt_residual_, self.tol)
+                erm_report.warn_not_converged(problem, outcome, self.kkt_residual_, self.tol)
         elif erm_report.warn_if_missed(problem, decisions, task.scale):
             self.status_ = "infeasible"
-        elif found.n_solves > 1 and task.class_names is not None:
+        elif outcome.n_solves > 1 and task.class_names is not None:
             erm_report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))
         return self
 

@@ -148,7 +148,7 @@ def build_problem(
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
     rows = _rows_of(data, task)
-    bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
+    bound = [prepared for rule in rules for prepared in prepare_rule(rule, rows, max_disparity)]
     bound = unique_names([*bound, *_other_limits(rules, rows, limits)])
     if data.blocks is not None and len(bound) > len(rules):
         raise ValueError(
@@ -198,13 +198,13 @@ def _other_limits(
     rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
 ) -> list[BoundConstraint]:
     """Return floor and budget as constraints."""
-    found = []
+    limited = []
     if limits.min_rate is not None:
         assert not isinstance(limits.min_rate, str)
-        found += floors(floor_rule(rules), rows, limits.min_rate)
+        limited += floors(floor_rule(rules), rows, limits.min_rate)
     if limits.selection_rate is not None:
-        found += budget(rows, limits.selection_rate)
-    return found
+        limited += budget(rows, limits.selection_rate)
+    return limited
 
 
 def _in_memory(
@@ -299,7 +299,7 @@ def solve(
             callback=callback,
             **of_solver,
         )
-    found = solver.solve(
+    result = solver.solve(
         problem,
         problem.centered(start),
         tol=tol,
@@ -307,4 +307,4 @@ def solve(
         random_state=rng,
         callback=callback,
     )
-    return StrictResult(problem, found)
+    return StrictResult(problem, result)

@@ -66,14 +66,14 @@ def plugged_model(
     }
 
 
-def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: float) -> Attributes:
+def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: float) -> Attributes:
     """Return what the solver found, in the units of the user."""
-    result = found.result
-    solved = found.problem
+    result = outcome.result
+    solved = outcome.problem
     at = solved.evaluate(result.theta)
     residual = max(solved.kkt_residual(at, result.multipliers).values())
     if solved.loss is not problem.loss:
-        at = problem.evaluate(found.scale * result.theta)
+        at = problem.evaluate(outcome.scale * result.theta)
     units = [
         np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
     ]
@@ -87,28 +87,28 @@ def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: flo
             [name for rule in problem.rules for name in rule.row_names], dtype=object
         ),
         "n_iter_": int(result.n_iter),
-        "n_solves_": found.n_solves,
+        "n_solves_": outcome.n_solves,
         "temperature_": solved.temperature,
         "history_": result.history,
         "status_": "converged" if is_solved else result.status,
     }
 
 
-def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | None:
+def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray | None:
     """Return scores known of the solution if the same rows are positive in predictions, else None.
 
     Predictions compute scores anew, and rounding moves them a little; here none is so close to 0.
     """
-    theta = found.result.theta
-    is_of_signs = all(rule.moment.is_rate for rule in problem.rules) and found.scale > 0
-    known = found.problem.known_scores(theta) if is_of_signs else None
+    theta = solution.result.theta
+    is_of_signs = all(rule.moment.is_rate for rule in problem.rules) and solution.scale > 0
+    known = solution.problem.known_scores(theta) if is_of_signs else None
     if known is None or not isinstance(problem, LinearConstrainedERM):
         return None
-    moved = problem.model.rounding(problem.model_part(theta)) + 1e-14 * abs(found.shift)
+    moved = problem.model.rounding(problem.model_part(theta)) + 1e-14 * abs(solution.shift)
     scores = np.empty_like(known)
 
     def are_far(start: int, stop: int) -> bool:
-        own = np.add(known[start:stop], found.shift, out=scores[start:stop])
+        own = np.add(known[start:stop], solution.shift, out=scores[start:stop])
         return bool(np.all(np.abs(own) > 4 * moved))
 
     is_same = scores.size == problem.n_rows and all(over_blocks(are_far, scores.size))
@@ -117,18 +117,18 @@ def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | N
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
     """Return the strict disparities that scores amount to, those of fairness constraints."""
-    found = [
+    of_rules = [
         (rule, scale.of_rule(rule), means)
         for rule, means in zip(problem.rules, decisions.means, strict=True)
         if rule.is_fairness
     ]
-    by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in found}
+    by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in of_rules}
     return {
         "train_disparity_": max(by_rule.values(), default=0.0),
         "train_disparities_": by_rule,
         "disparity_by_group_": {
-            (name if len(found) == 1 else f"{rule.name}: {name}"): float(value)
-            for rule, unit, means in found
+            (name if len(of_rules) == 1 else f"{rule.name}: {name}"): float(value)
+            for rule, unit, means in of_rules
             for name, value in zip(
                 rule.rate_names, unit * rule.differences_of_means(means), strict=True
             )
@@ -138,17 +138,17 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
 
 def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
     """Warn if a limit is missed on the training data, and return whether one is."""
-    found = [
+    missed = [
         (rule.disparity_of_means(means), rule.max_disparity, rule)
         for rule, means in zip(problem.rules, decisions.means, strict=True)
     ]
-    if not found:
+    if not missed:
         return False
-    value, limit, rule = max(found, key=lambda one: one[0] - one[1])
+    value, limit, rule = max(missed, key=lambda of_rule: of_rule[0] - of_rule[1])
     # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
-    value, limit = (scale.of_rule(rule) * one for one in (value, limit))
+    value, limit = (scale.of_rule(rule) * number for number in (value, limit))
     what = f"whose {rule.name} disparity on the training data is at most {limit:g}"
     reached = f"the smallest reached is {value:.4g}"
     if not rule.is_fairness:  # its "disparity" may be 1 minus what the user limits
@@ -170,12 +170,14 @@ def warn_if_nearly_constant(problem: Problem, decisions: Decisions, max_disparit
         )
 
 
-def warn_not_converged(problem: Problem, found: StrictResult, residual: float, tol: float) -> None:
+def warn_not_converged(
+    problem: Problem, solution: StrictResult, residual: float, tol: float
+) -> None:
     """Warn that a solver has stopped before it had a solution."""
-    violation = problem.violation(problem.evaluate(found.result.theta))
+    violation = problem.violation(problem.evaluate(solution.result.theta))
     missed = f"; the constraints are missed by {violation:.2g}" if violation else ""
     warn_user(
-        f"The solver stopped after {found.result.n_iter} iterations with a KKT residual of "
+        f"The solver stopped after {solution.result.n_iter} iterations with a KKT residual of "
         f"{residual:.2g} (tol={tol:g}){missed}. Raise max_iter or tol, or choose another solver.",
         ConvergenceWarning,
     )

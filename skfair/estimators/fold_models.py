@@ -43,7 +43,7 @@ class FoldModels(NamedTuple):
     rows: LabelledRows  # their groups and classes
     n_strata: int  # number of strata, 1 if there are none
     splits: Sequence[Split]  # the folds; each row is in one test part
-    found: CrossFitted
+    crossed: CrossFitted
     groups: GroupModels | None  # None if decisions may use the groups
 
     @property
@@ -59,7 +59,7 @@ class FoldModels(NamedTuple):
 
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
-        chances, of_rows = self.found.chances, self.rows.groups
+        chances, of_rows = self.crossed.chances, self.rows.groups
         if self.groups is None:
             return known_shares(
                 of_rows.codes, of_rows.n_groups, self.strata, self.n_strata, chances
@@ -72,14 +72,14 @@ class FoldModels(NamedTuple):
         part: IntArray | slice = slice(None) if rows is None else rows
         strata, of_rows = self.strata, self.rows.groups
         strata = None if strata is None else strata[part]
-        chances = [chances_of(model, X, self.rows.classes) for model in self.found.models]
+        chances = [chances_of(model, X, self.rows.classes) for model in self.crossed.models]
         if len(chances) < len(self.splits):  # one model that was fitted before
             chances *= len(self.splits)
         chances.append(np.mean(chances, axis=0))
         shares: Iterable[Shares]  # made one after the other: with many groups each is large
         if self.groups is None:
             args = of_rows.codes[:, part], of_rows.n_groups, strata, self.n_strata
-            shares = (known_shares(*args, one) for one in chances)
+            shares = (known_shares(*args, of_model) for of_model in chances)
         else:
             joints = self.groups.joints(X, chances)
             shares = (estimated_shares(joint, strata, self.n_strata) for joint in joints)
@@ -88,7 +88,7 @@ class FoldModels(NamedTuple):
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs besides prices."""
         return {
-            "estimators_": self.found.models,
+            "estimators_": self.crossed.models,
             "group_estimators_": [] if self.groups is None else self.groups.models,
             "_group_models": None if self.groups is None else self.groups.without_rows(),
             "method_": "path",
@@ -110,15 +110,15 @@ def fold_models(X: Any, y: Any, rows: LabelledRows, models: Models) -> FoldModel
         )
     n_strata = 1 if rows.strata is None else len(rows.strata.names)
     if models.is_prefit:
-        found = CrossFitted([models.estimator], chances_of(models.estimator, X, rows.classes))
+        crossed = CrossFitted([models.estimator], chances_of(models.estimator, X, rows.classes))
     else:
         args = (models.row_params, splits, rows.classes, models.n_jobs)
-        found = cross_fit(models.estimator, X, y, *args)
+        crossed = cross_fit(models.estimator, X, y, *args)
     groups = None
     if models.group_estimator is not None:
-        given = (models.group_row_params, splits, models.n_jobs)
-        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *given)
-    return FoldModels(X, rows, n_strata, splits, found, groups)
+        arguments = (models.group_row_params, splits, models.n_jobs)
+        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *arguments)
+    return FoldModels(X, rows, n_strata, splits, crossed, groups)
 
 
 def sampled(n: int) -> IntArray | None:

@@ -36,42 +36,45 @@ class GroupModels:
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
-        found = [
+        parts = [
             mean_chances(models, X, labels)
             for models, labels in zip(self.models, self.labels, strict=True)
         ]
-        return self._together(found, chances)
+        return self._together(parts, chances)
 
     def joints(self, X: MatrixLike, chances: Sequence[FloatArray]) -> Iterator[FloatArray]:
         """Yield the same by the models of each fold, with its own chances; by their mean last."""
-        found = [
+        by_attribute = [
             [chances_of(model, X, labels) for model in models]
             for models, labels in zip(self.models, self.labels, strict=True)
         ]
-        by_fold = [*zip(*found, strict=True), [np.mean(one, axis=0) for one in found]]
-        for one, of_classes in zip(by_fold, chances, strict=True):
-            yield self._together(list(one), of_classes)
+        by_fold = [
+            *zip(*by_attribute, strict=True),
+            [np.mean(of_fold, axis=0) for of_fold in by_attribute],
+        ]
+        for of_groups, of_classes in zip(by_fold, chances, strict=True):
+            yield self._together(list(of_groups), of_classes)
 
     def joint_of_rows(self, chances: FloatArray) -> FloatArray:
         """Return the same of the training rows, by models that have not seen them."""
         return self._together(self.of_rows, chances)
 
-    def _together(self, found: list[FloatArray], chances: FloatArray) -> FloatArray:
+    def _together(self, of_attributes: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []
-        for one, labels, size in zip(found, self.labels, self.sizes, strict=True):
+        for own, labels, size in zip(of_attributes, self.labels, self.sizes, strict=True):
             is_pairs = size * self.n_classes <= MOST_PAIRS
             width = size * self.n_classes if is_pairs else size
             if labels.size < width:
-                one, known = np.zeros((one.shape[0], width)), one
-                one[:, labels] = known
+                own, known = np.zeros((own.shape[0], width)), own
+                own[:, labels] = known
             if not is_pairs:
-                parts.append(one[:, :, None] * chances[:, None, :])
+                parts.append(own[:, :, None] * chances[:, None, :])
                 continue
-            parts.append(_given_class(one, chances).reshape(-1, size, self.n_classes))
+            parts.append(_within_class(own, chances).reshape(-1, size, self.n_classes))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-def _given_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
+def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     """Return P(group | class, row) times the chances of the classes.
 
     What the models of pairs say of the class is left out: the classifier knows it better, and
@@ -121,10 +124,10 @@ def fit_group_models(
             splits = make_splits(cv, X, target, target)
         else:
             splits = _folds_of_people(people, cv, classes)
-        found = cross_fit(estimator, X, target, row_params, splits, known, n_jobs)
-        models.append(found.models)
+        crossed = cross_fit(estimator, X, target, row_params, splits, known, n_jobs)
+        models.append(crossed.models)
         labels.append(known)
-        of_rows.append(found.chances)
+        of_rows.append(crossed.chances)
     return GroupModels(models, labels, tuple(sizes.tolist()), n_classes, of_rows)
 
 

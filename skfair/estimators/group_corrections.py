@@ -31,11 +31,11 @@ class GroupCorrections:
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
         """Return the probabilities of rows, given their groups; other groups keep theirs."""
-        found = chances.copy()
+        corrected = chances.copy()
         for group, slope, offset in zip(self.groups, self.slopes, self.offsets, strict=True):
             rows = np.flatnonzero(groups == group)
-            found[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
-        return found
+            corrected[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
+        return corrected
 
     def uncorrected(self, thresholds: FloatArray, groups: IntArray) -> FloatArray:
         """Return the thresholds on probabilities of the second of two classes before correction."""
@@ -79,7 +79,7 @@ def fit_corrections(
     """
     n_classes = chances.shape[1]
     size = n_classes * (n_classes + 1)
-    found, numbers, is_needed = [], [], False
+    of_groups, numbers, is_needed = [], [], False
     for group in range(n_groups):
         rows = np.flatnonzero((groups == group) & (weights > 0))
         if rows.size > _MOST_ROWS:
@@ -90,11 +90,11 @@ def fit_corrections(
             best, gain = _fitted(_logs(chances[rows]), classes[rows], own, start)
             is_needed |= bool(gain > 0.5 * size * np.log(rows.size))
             if gain > size:
-                found.append(best.reshape(n_classes + 1, n_classes))
+                of_groups.append(best.reshape(n_classes + 1, n_classes))
                 numbers.append(group)
     if not is_needed:
-        found, numbers = [], []
-    tables = np.array(found).reshape(-1, n_classes + 1, n_classes)
+        of_groups, numbers = [], []
+    tables = np.array(of_groups).reshape(-1, n_classes + 1, n_classes)
     return GroupCorrections(np.array(numbers, dtype=np.int64), tables[:, :-1], tables[:, -1])
 
 
@@ -109,18 +109,18 @@ def _fitted(
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
         scores = point.reshape(-1, n_classes).T @ columns
         scores -= scores.max(axis=0)
-        found = np.exp(scores)
-        total = found.sum(axis=0)
+        shares = np.exp(scores)
+        total = shares.sum(axis=0)
         away = (point - start) / _SPREAD
         value = -float(weights @ (scores[places] - np.log(total))) + 0.5 * float(away @ away)
-        found *= weights / total
-        found[places] -= weights
-        return value, (columns @ found.T).ravel() + away / _SPREAD
+        shares *= weights / total
+        shares[places] -= weights
+        return value, (columns @ shares.T).ravel() + away / _SPREAD
 
-    found = minimize(
+    minimum = minimize(
         evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-5}
     )
-    return np.asarray(found.x), float(evaluate(start)[0] - found.fun)
+    return np.asarray(minimum.x), float(evaluate(start)[0] - minimum.fun)
 
 
 def _logs(chances: FloatArray) -> FloatArray:

@@ -29,31 +29,31 @@ class InnerModels:
         """Return what estimates groups: a clone of the classifier, unless one was given."""
         if self.group_estimator is not None:
             return self.group_estimator
-        found = _to_be_fitted(self._inner())
-        tags = get_tags(found).classifier_tags
+        estimator = _to_be_fitted(self._inner())
+        tags = get_tags(estimator).classifier_tags
         if tags is not None and not tags.multi_class:
             raise ValueError(
-                f"{type(found).__name__} takes two classes only, but without the group a clone of "
-                "it would estimate pairs of group and class. Pass group_estimator=, such as "
+                f"{type(estimator).__name__} takes two classes only, but without the group a clone "
+                "of it would estimate pairs of group and class. Pass group_estimator=, such as "
                 "LogisticRegression(), or decide by the group: group_aware=True."
             )
-        return with_probabilities(found)
+        return with_probabilities(estimator)
 
     def _group_row_params(self, sample_weight: ColumnLike | None) -> dict[str, Any]:
         """Return what the fit of the estimator of groups takes besides X and y."""
         return fit_arguments(self, self._group_estimator(), sample_weight, {})
 
     def _row_params(
-        self, sample_weight: ColumnLike | None, given: dict[str, Any], others: dict[str, Any]
+        self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what the fit of the classifier takes besides X and y."""
         inner = self._inner()
-        found = fit_arguments(self, inner, sample_weight, given, others)
-        if sample_weight is not None and not any("sample_weight" in name for name in found):
+        fit_params = fit_arguments(self, inner, sample_weight, metadata, others)
+        if sample_weight is not None and not any("sample_weight" in name for name in fit_params):
             warn_user(
                 f"{type(inner).__name__} takes no sample_weight: weights count in the limits only."
             )
-        return found
+        return fit_params
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what is requested here and by the classifier inside.

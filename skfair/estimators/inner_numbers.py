@@ -72,14 +72,14 @@ class InnerRegressors(InnerModels):
 
 def numbers_of(model: HasNumbers, X: MatrixLike) -> FloatArray:
     """Return the predictions of a regressor as one finite number for each row."""
-    found = np.asarray(model.predict(X), dtype=np.float64)
-    found = found.ravel() if found.shape[1:] == (1,) else found
-    if found.ndim != 1 or not np.isfinite(found).all():
+    numbers = np.asarray(model.predict(X), dtype=np.float64)
+    numbers = numbers.ravel() if numbers.shape[1:] == (1,) else numbers
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise ValueError(
             f"{type(model).__name__}.predict must return one finite number for each row, got "
-            f"{'values that are infinite or missing' if found.ndim == 1 else found.shape}."
+            f"{'values that are infinite or missing' if numbers.ndim == 1 else numbers.shape}."
         )
-    return found
+    return numbers
 
 
 def mean_numbers(models: Sequence[HasNumbers], X: MatrixLike) -> FloatArray:
@@ -110,8 +110,8 @@ def by_appearance(groups: GroupEncoding) -> tuple[GroupEncoding, IntArray]:
     """
     first = np.full(groups.n_groups, groups.n_samples)
     for codes in groups.codes:
-        found, rows = np.unique(codes, return_index=True)
-        first[found] = rows
+        different, rows = np.unique(codes, return_index=True)
+        first[different] = rows
     order = np.lexsort((first, groups.attribute_of_group))
     numbers = np.empty(order.size, np.int64)
     numbers[order] = np.arange(order.size)

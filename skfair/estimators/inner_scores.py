@@ -46,7 +46,7 @@ def _is_text(X: Any) -> bool:
     """Whether each row is one text, as vectorizers at the start of a pipeline want them."""
     if not isinstance(X, list | tuple) and getattr(X, "ndim", None) != 1:
         return False
-    return any(isinstance(one, str) for one in getattr(X, "iloc", X)[:1])
+    return any(isinstance(value, str) for value in getattr(X, "iloc", X)[:1])
 
 
 def scores_of(
@@ -151,8 +151,8 @@ def cross_fitted_scores(
         delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
     )
     scores = np.full(_num_samples(y), np.nan)
-    for one, (_, test) in zip(of_folds, splits, strict=True):
-        scores[test] = scores_of(one, _safe_indexing(X, test), response_method, pos_label)
+    for of_fold, (_, test) in zip(of_folds, splits, strict=True):
+        scores[test] = scores_of(of_fold, _safe_indexing(X, test), response_method, pos_label)
     if np.isnan(scores).any():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")
     return scores

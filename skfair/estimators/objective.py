@@ -121,9 +121,9 @@ class Goal(NamedTuple):
         return -np.inf if np.isnan(value) else value
 
 
-def read_objective(given: Any) -> Objective:
+def read_objective(objective: Any) -> Objective:
     """Return what was given as an object."""
-    return given if isinstance(given, Objective) else Objective(given)
+    return objective if isinstance(objective, Objective) else Objective(objective)
 
 
 def is_linear(objective: Objective) -> bool:
@@ -186,23 +186,23 @@ def _linear(measure: Any, order: IntArray, shares: FloatArray) -> Goal:
         return Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
     if measure == "accuracy":
         return Goal(lambda table: float(np.trace(table)), np.eye(n))
-    is_there = shares > 0
-    of_class = np.divide(1.0, shares, out=np.zeros(n), where=is_there) / is_there.sum()
+    has_rows = shares > 0
+    of_class = np.divide(1.0, shares, out=np.zeros(n), where=has_rows) / has_rows.sum()
     unit = float(of_class.max())
     return Goal(lambda table: float(np.diag(table) @ of_class), np.diag(of_class / unit), unit=unit)
 
 
-def read_costs(given: Any, order: IntArray) -> FloatArray:
+def read_costs(matrix: Any, order: IntArray) -> FloatArray:
     """Return a matrix of costs, its classes in order."""
     n = order.size
     try:
-        costs = np.asarray(given, dtype=np.float64)
+        costs = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError):
         costs = np.empty(0)
     if costs.shape != (n, n) or not np.isfinite(costs).all():
         raise ValueError(
             f"A cost matrix as objective must be {n} x {n} finite numbers, the cost of deciding "
-            f"for a class (column) given the true one (row); got {given!r}."
+            f"for a class (column) given the true one (row); got {matrix!r}."
         )
     return np.asarray(costs[np.ix_(order, order)])
 
@@ -229,13 +229,13 @@ def _mcc(table: FloatArray) -> float:
 
 def _own(function: Callable[..., Any]) -> Callable[[FloatArray], float]:
     def value(table: FloatArray) -> float:
-        found = function(*table.ravel().tolist())
+        worth = function(*table.ravel().tolist())
         try:
-            return float(found)
+            return float(worth)
         except (TypeError, ValueError):
             raise ValueError(
                 "The function that is the objective must return a number for the shares "
-                f"tn, fp, fn, tp; got {found!r}."
+                f"tn, fp, fn, tp; got {worth!r}."
             ) from None
 
     return value

@@ -231,8 +231,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             "calibration_": None,
         }
 
-    def _store_solution(self, found: PartialResult) -> None:
-        problem, result = found.problem, found.result
+    def _store_solution(self, solved: PartialResult) -> None:
+        problem, result = solved.problem, solved.result
         at = problem.evaluate(result.theta)
         self.objective_ = at.objective
         self.multipliers_ = result.multipliers
@@ -244,14 +244,14 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         )
         self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
         self.n_iter_ = int(result.n_iter)
-        self.n_solves_ = found.n_solves
+        self.n_solves_ = solved.n_solves
         self.status_ = result.status
         self.history_ = result.history
         # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
         # may a user's model.
         is_final = self.enforce != "strict" or not problem.rules
         is_smooth = problem.objective.is_smooth and problem.model.has_curvature
-        runs_to_the_end = found.is_precise and is_smooth
+        runs_to_the_end = solved.is_precise and is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
             _warn_not_converged(self.n_iter_, self.kkt_residual_, self.tol)
 
@@ -314,8 +314,10 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
 
 
 def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
-    given = problem.objective
-    return problem.with_objective(MeanLoss(LOSSES["log_loss"](), given.targets, given.weights))
+    objective = problem.objective
+    return problem.with_objective(
+        MeanLoss(LOSSES["log_loss"](), objective.targets, objective.weights)
+    )
 
 
 def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
@@ -350,7 +352,7 @@ def _go_on(
     factor = _best_factor(form, first.result.theta)
     theta = factor * form.model_part(first.result.theta)
     surrogate = _narrowed(constraint, solver, target.spread(form.model.forward(theta)[0]))
-    found = solve_partially(
+    smoothed = solve_partially(
         build(surrogate, constraint.n_percentiles),
         solver,
         theta,
@@ -359,8 +361,8 @@ def _go_on(
         n_rounds=ROUNDS_BEFORE_REPAIR,
         **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(options.tol, 1e-3)},
     )
-    both = [first._replace(problem=form, n_solves=0), found]
-    best = min(both, key=lambda one: target.rank(one.scores, one.disparity))
+    both = [first._replace(problem=form, n_solves=0), smoothed]
+    best = min(both, key=lambda candidate: target.rank(candidate.scores, candidate.disparity))
     factor = _best_factor(best.problem, best.result.theta)
     best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
-    return best._replace(n_solves=first.n_solves + found.n_solves)
+    return best._replace(n_solves=first.n_solves + smoothed.n_solves)

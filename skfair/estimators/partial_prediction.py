@@ -92,8 +92,8 @@ class PartialPrediction(Certified, ClassifierMixin):
         if not self.certified_ and self.enforce == "strict":
             warn_not_kept(promise, self.train_disparity_, is_repaired)
         # Alike groups differ where each has an interval of its own, and not by chance.
-        is_one = not isinstance(promise.interval, Mapping)
-        if promise.rule.is_repairable and is_one and not promise.is_vacuous:
+        is_same_for_all = not isinstance(promise.interval, Mapping)
+        if promise.rule.is_repairable and is_same_for_all and not promise.is_vacuous:
             warn_below_noise(promise, self._alike)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
@@ -186,11 +186,11 @@ class PartialPrediction(Certified, ClassifierMixin):
         accuracy : float
             Share of right predictions.
         """
-        given = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+        groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         if is_lazy(X, y, sample_weight, sensitive_features):
-            return accuracy_in_blocks(self, X, y, sample_weight, **given)
+            return accuracy_in_blocks(self, X, y, sample_weight, **groups)
         check_aligned(X=X, y=y, sample_weight=sample_weight)
-        predicted = self.predict(X, **given)
+        predicted = self.predict(X, **groups)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @cached_property
@@ -220,7 +220,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         table, parts = table.astype(np.int64), []
         for first, stop in pairwise(offsets.tolist()):
             by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
-            parts.append([rng.permutation(one) for one in by_class])
+            parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
         # Attributes differ in how many groups they have, so in how many rows are left of all.
         sizes = [min(part[c].size for part in parts) for c in (0, 1)]
         codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
@@ -278,8 +278,8 @@ class PartialPrediction(Certified, ClassifierMixin):
             classes, names = positive.astype(np.int64), self.classes_.tolist()
             groups.check_nonempty(classes, names, weights, list(rule.classes))
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
-        given = sensitive_features if self.is_group_aware_ else None
-        scores = self.decision_function(X, sensitive_features=given)
+        groups_of_rows = sensitive_features if self.is_group_aware_ else None
+        scores = self.decision_function(X, sensitive_features=groups_of_rows)
         return upper_bound(promise, scores, confidence)
 
     def _read_classes(self, y: NDArray[Any], groups: GroupEncoding, loss: object = None) -> None:
