@@ -225,6 +225,33 @@ def any_breaches(root):
     ]
 
 
+# Names that do not say what is in them.
+EMPTY_WORDS = {"one", "found", "given", "there", "here", "told", "lacks"}
+EMPTY_NAMES = EMPTY_WORDS | {"of_one", "the_one", "each_one", "is_one", "n_found"}
+EMPTY_NAMES |= {f"{verb}_{word}" for verb in ("is", "are") for word in ("there", "here", "told")}
+
+
+def names_made(tree):
+    """List the names that a file gives to variables, arguments, attributes, functions, classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+def name_breaches(root):
+    """List names that say nothing of what is in them."""
+    return [
+        f"{path.relative_to(root)}:{line} is called {name}"
+        for path in sorted(Path(root).rglob("*.py"))
+        for line, name in names_made(parsed(path.read_text()))
+        if name.strip("_").lower() in EMPTY_NAMES
+    ]
+
+
 def print_breaches(root):
     """List calls of print in the package."""
     return [

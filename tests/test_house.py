@@ -136,6 +136,30 @@ def test_contracts_between_parts_are_typed(tmp_path):
     assert house.any_breaches(tmp_path) == ["solvers/a.py: solve(problem: Any)"]
 
 
+def test_names_say_what_is_in_them():
+    assert house.name_breaches(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "x = [one for one in range(3)]",
+        "def f(x, *, given=None): ...",
+        "f = lambda one: 2 * one",
+        "class A:\n    given: int = 0",
+        "class Given: ...",
+        "def _found(): ...",
+        "self.found = 1",
+        "if (one := f()): ...",
+        "is_there = True",
+    ],
+)
+def test_an_empty_name_is_caught(tmp_path, source):
+    [breach] = house.name_breaches(plant(tmp_path, "utils/a.py", source))
+    assert breach.startswith("utils/a.py:")
+
+
 def test_nothing_prints(tmp_path):
     assert house.print_breaches(ROOT) == []
     assert house.print_breaches(plant(tmp_path, "solvers/a.py", "print('step')"))
