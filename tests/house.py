@@ -8,6 +8,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import re
 from pathlib import Path
 
@@ -304,6 +305,21 @@ def public_objects():
         module = importlib.import_module(f"skfair.{name}")
         for attribute in getattr(module, "__all__", ()):
             yield f"skfair.{name}.{attribute}", getattr(module, attribute)
+
+
+def option_objects():
+    """Every other (qualified name, object) that parameters of estimators are said to take."""
+    public = dict(public_objects())
+    for estimator in discover_estimators().values():
+        parameters = (inspect.getdoc(estimator) or "").partition("\nAttributes\n")[0]
+        for name in re.findall(r"skfair\.[a-z_]+\.\w+(?:\.\w+)*", parameters):
+            if name in public:
+                continue
+            thing = pydoc.locate(name)
+            if inspect.ismodule(thing):
+                yield from ((f"{name}.{entry}", getattr(thing, entry)) for entry in thing.__all__)
+            else:
+                yield name, thing
 
 
 def documented_parameters(doc, section):

@@ -427,12 +427,19 @@ def test_tests_that_take_long_are_named(pytestconfig):
     assert lines == ["SLOW 11 s of a processor: call 11.0"]
 
 
-PUBLIC = dict(house.public_objects())
+PUBLIC, OPTIONS = dict(house.public_objects()), dict(house.option_objects())
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_objects_are_documented(name):
     assert house.doc_breaches(name, PUBLIC[name]) == []
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_of_estimators_are_documented(name):
+    """Their methods are those of the base class, for those who write one."""
+    breaches = house.doc_breaches(name, OPTIONS[name])
+    assert [breach for breach in breaches if not breach.startswith(f"{name}.")] == []
 
 
 def test_a_poor_docstring_is_caught():

@@ -24,7 +24,24 @@ _DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
 @AFFINITIES.register("nearest_neighbors")
 @dataclass(frozen=True, repr=False)
 class NeighborGraph(Affinity):
-    """Each row is linked to its nearest rows; links of one direction only count half."""
+    """Each row is linked to its nearest rows; links of one direction only count half.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours per row, itself included.
+    n_jobs : int, default=None
+        Threads of the search for neighbours.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import NeighborGraph
+    >>> FairSpectralClustering(3, affinity=NeighborGraph(20)).affinity
+    NeighborGraph(20)
+    """
 
     weighs_new_rows = False
 
@@ -40,7 +57,24 @@ class NeighborGraph(Affinity):
 @AFFINITIES.register("precomputed_nearest_neighbors")
 @dataclass(frozen=True, repr=False)
 class PrecomputedNeighbors(NeighborGraph):
-    """The same where X is a sparse graph of distances to neighbours."""
+    """The graph of nearest neighbours where X is a sparse graph of distances to neighbours.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Neighbours per row.
+    n_jobs : int, default=None
+        Threads of the search for neighbours.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import PrecomputedNeighbors
+    >>> FairSpectralClustering(3, affinity=PrecomputedNeighbors(20)).affinity
+    PrecomputedNeighbors(20)
+    """
 
     is_pairwise = True
 
@@ -63,7 +97,20 @@ def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
 @AFFINITIES.register("precomputed")
 @dataclass(frozen=True, repr=False)
 class Precomputed(Affinity):
-    """X is the matrix of weights, dense or sparse."""
+    """X is the matrix of weights, dense or sparse.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import Precomputed
+    >>> FairSpectralClustering(3, affinity=Precomputed(dtype="float64")).affinity
+    Precomputed(dtype='float64')
+    """
 
     is_pairwise = True
     weighs_new_rows = False

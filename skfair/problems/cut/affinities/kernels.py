@@ -30,6 +30,26 @@ class Kernel(Affinity):
     """Any kernel of ``sklearn.metrics.pairwise``, or a function of two rows.
 
     A function gets two rows only. Parameters that a kernel does not have are ignored.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        The name of the kernel, or a function.
+    gamma : float, default=None
+        Width or scale of the kernel, larger is narrower; None is 1 / n_features.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant of the polynomial and sigmoid kernels.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import Kernel
+    >>> FairSpectralClustering(3, affinity=Kernel("polynomial", degree=2)).affinity
+    Kernel('polynomial', degree=2)
     """
 
     kernel: str | KernelFunction
@@ -60,7 +80,22 @@ class Kernel(Affinity):
 @AFFINITIES.register("rbf")
 @dataclass(frozen=True, repr=False)
 class Rbf(Affinity):
-    """``exp(-gamma |x - y|^2)``; gamma None is one over the number of columns."""
+    """``exp(-gamma |x - y|^2)``.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Width of the kernel, larger is narrower; None is 1 / n_features.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import Rbf
+    >>> FairSpectralClustering(3, affinity=Rbf(dtype="float64")).affinity
+    Rbf(dtype='float64')
+    """
 
     gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 

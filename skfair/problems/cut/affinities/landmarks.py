@@ -32,7 +32,24 @@ _MAX_KEPT = 2**28
 @AFFINITIES.register("nystroem")
 @dataclass(frozen=True, repr=False)
 class Nystroem(Affinity):
-    """The rbf kernel, as seen through ``n_landmarks`` rows."""
+    """The rbf kernel, as seen through ``n_landmarks`` rows.
+
+    Parameters
+    ----------
+    n_landmarks : int, default=500
+        Number of landmarks; all rows if there are fewer.
+    gamma : float, default=None
+        Width of the kernel, larger is narrower; None is 1 / n_features.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import Nystroem
+    >>> FairSpectralClustering(3, affinity=Nystroem(100)).affinity
+    Nystroem(100)
+    """
 
     reads_sparse = False
 
@@ -54,7 +71,23 @@ class Nystroem(Affinity):
 class Landmark(Affinity):
     """A graph in which rows are linked through their nearest landmarks.
 
-    ``gamma`` None is one over the mean squared distance to the landmarks used.
+    Parameters
+    ----------
+    n_landmarks : int, default=500
+        Number of landmarks; all rows if there are fewer.
+    n_neighbors : int, default=10
+        Landmarks per row.
+    gamma : float, default=None
+        Width, larger is narrower; None is one over the mean squared distance to the landmarks used.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the weights and of their products.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.cluster.affinities import Landmark
+    >>> FairSpectralClustering(3, affinity=Landmark(100)).affinity
+    Landmark(100)
     """
 
     reads_sparse = False
