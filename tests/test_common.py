@@ -259,6 +259,14 @@ def test_columns_whose_squares_vanish_are_named(model, data):
         model.fit(X * 1e-160, y, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("estimator_class", DISCOVERED.values())
+def test_what_all_estimators_take_stands_at_the_end_in_the_same_order(estimator_class):
+    names = list(inspect.signature(estimator_class).parameters)
+    last = ["sensitive", "confidence", "pos_label", "random_state", "n_jobs"]
+    last = [name for name in last if name in names]
+    assert names[-len(last) :] == last
+
+
 def test_fitted_attributes_are_documented(data):
     X, y, groups = data
     for estimator_class in DISCOVERED.values():

@@ -186,9 +186,9 @@ class PartialParityCalibrator(
         scale: Literal["conditional", "ccdf"] = "conditional",
         cv: Any = 5,
         response_method: str = "auto",
-        n_jobs: int | None = None,
         sensitive: SensitiveLike = None,
         confidence: float | Certificate | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.interval = interval
@@ -197,9 +197,9 @@ class PartialParityCalibrator(
         self.scale = scale
         self.cv = cv
         self.response_method = response_method
-        self.n_jobs = n_jobs
         self.sensitive = sensitive
         self.confidence = confidence
+        self.n_jobs = n_jobs
 
     @fit_method
     @one_thread_if_few

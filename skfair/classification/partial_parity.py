@@ -234,9 +234,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
         max_iter: int | None = None,
         tol: float = 1e-4,
-        random_state: Seed = None,
         sensitive: SensitiveLike = None,
         confidence: float | Certificate | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.interval = interval
         self.constraint = constraint
@@ -250,9 +250,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.enforce = enforce
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
         self.sensitive = sensitive
         self.confidence = confidence
+        self.random_state = random_state
 
     @fit_method
     @one_blas_thread

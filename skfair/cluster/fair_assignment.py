@@ -147,16 +147,16 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         relative_balance: bool = True,
         share_bounds: Any = None,
         costs: CostFunction | None = None,
-        random_state: Seed = None,
         sensitive: SensitiveLike = None,
+        random_state: Seed = None,
     ) -> None:
         self.clusterer = clusterer
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
         self.costs = costs
-        self.random_state = random_state
         self.sensitive = sensitive
+        self.random_state = random_state
 
     @fit_method
     @one_thread_if_few

@@ -220,9 +220,9 @@ class FairKMeans(
         n_init: int | Literal["auto"] = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
+        sensitive: SensitiveLike = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
-        sensitive: SensitiveLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.min_balance = min_balance
@@ -233,9 +233,9 @@ class FairKMeans(
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.sensitive = sensitive
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.sensitive = sensitive
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -226,9 +226,9 @@ class FairSpectralClustering(
         relative_balance: bool = True,
         share_bounds: Any = None,
         n_init: int = 10,
+        sensitive: SensitiveLike = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
-        sensitive: SensitiveLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -241,9 +241,9 @@ class FairSpectralClustering(
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
         self.n_init = n_init
+        self.sensitive = sensitive
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.sensitive = sensitive
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -156,8 +156,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         init: Literal["k-means++", "random"] = "k-means++",
         n_init: int = 2,
         max_iter: int = 500,
-        random_state: Seed = None,
         sensitive: SensitiveLike = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.balances = balances
@@ -165,8 +165,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
-        self.random_state = random_state
         self.sensitive = sensitive
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
