@@ -1,7 +1,7 @@
 """Other ways to fair decisions, on scores that are given: for the benchmark ``decisions``.
 
-Each is a function of scored training rows, a rule and a limit that returns a function of new rows:
-the chance that a row is selected (0 or 1 where nothing is drawn).
+Each is a function of scored training rows, a constraint and a limit that returns a function of new
+rows: the chance that a row is selected (0 or 1 where nothing is drawn).
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from benchmarks._decision_scores import SEEDS, Part, Stored, stored
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 
 Predictor = Callable[[Part], Any]
-# Classes whose rates a rule compares; None stands for all rows.
+# Classes whose rates a constraint compares; None stands for all rows.
 CELLS = {"demographic_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 
 
@@ -172,7 +172,7 @@ def reweighted(X: Any, y: Any, groups: Any, strength: float, seed: int) -> Any:
 
 
 def reduction(X: Any, y: Any, groups: Any, rule: str, limit: float, seed: int) -> Any:
-    """Fairlearn's ExponentiatedGradient; its bound is on the distance to the overall rate."""
+    """Fairlearn's ExponentiatedGradient; its limit is on the distance to the overall rate."""
     from fairlearn import reductions as r
 
     moment = {

@@ -128,7 +128,7 @@ def numbers(frame: Any) -> Any:
 
 
 def split(name: str, seed: int, n_rows: int | None = None) -> tuple[Any, Any, Any]:
-    """Return the numbers of training rows (70 %) and of test rows, and the pairs of all rows."""
+    """Return the numbers of training rows (70%) and of test rows, and the pairs of all rows."""
     _, y, groups = people(name)
     rows = np.arange(len(y))
     if n_rows is not None and n_rows < len(y):

@@ -104,7 +104,7 @@ def encoded(name: str, fit_on: Any = None) -> Part:
 
 
 def split(name: str, seed: int) -> tuple[Part, Part]:
-    """Return 70 % of the rows to learn from and the rest; the encoding knows only the former."""
+    """Return 70% of the rows to learn from and the rest; the encoding knows only the former."""
     parts = train_test_split(np.arange(len(table(name).y)), test_size=0.3, random_state=seed)
     everything = encoded(name, fit_on=parts[0])
     train, test = (Part(*(values[rows] for values in everything)) for rows in parts)
@@ -123,9 +123,9 @@ def communities() -> Part:
     """Return Communities and Crime with 848 overlapping groups, one column each.
 
     As in appendix E of plada: a group is where the shares of black, Hispanic and Asian people are
-    all above one of ten thresholds each, and has more than 1 % of the rows. The paper has 535 such
+    all above one of ten thresholds each, and has more than 1% of the rows. The paper has 535 such
     groups and does not say where its thresholds are; these are the quantiles .05, .15, ..., .95.
-    Positive are the 30 % with the most violent crimes.
+    Positive are the 30% with the most violent crimes.
     """
     return intersections()[0]
 

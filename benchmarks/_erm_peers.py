@@ -1,10 +1,10 @@
 """Comparisons of ConstrainedERMClassifier with fairlearn, scikit-lego and humancompatible-train.
 
-Bounds of different libraries mean different things: that of fairlearn's reduction is on the
+Limits of different libraries mean different things: that of fairlearn's reduction is on the
 distance to the overall rate, in the mean over its random predictions; that of scikit-lego is a
-covariance. So the bound of a peer is moved until the largest difference of rates on the training
+covariance. So the limit of a peer is moved until the largest difference of rates on the training
 rows is the one that our model has, and accuracies are compared there. What is timed is the fit with
-that bound alone.
+that limit alone.
 """
 
 import warnings
@@ -37,10 +37,10 @@ class Matched(NamedTuple):
 def matched(
     fit: Callable[[float], Any], gap_of: Callable[[Any], float], wanted: float, bound: float
 ) -> Matched:
-    """Fit with other bounds, at most four times, until the disparity is within 2 % of the wanted.
+    """Fit with other limits, at most four times, until the disparity is within 2% of the wanted.
 
-    A bound that is known to be too small and one that is too large are interpolated; else the bound
-    is changed in proportion, unless the last change brought nothing: the bound does not bind.
+    A limit that is known to be too small and one that is too large are interpolated; else the limit
+    is changed in proportion, unless the last change brought nothing: the limit does not bind.
     """
     tried: list[Matched] = []
     for _ in range(4):
@@ -71,7 +71,7 @@ def randomised(results: dict[str, Any], quick: bool) -> None:
         "demographic_parity": reductions.DemographicParity,
         "equal_opportunity": reductions.TruePositiveRateParity,
     }
-    print(f"       ours, theirs: {'':<28}gap              in test          accuracy", end="")
+    print(f"       ours, theirs: {'':<28}disparity        in test          accuracy", end="")
     print("         CPU: ours sparse, ours dense, theirs")
     for name, at_least, ratios in (
         ("compas", 0.005, {"": 1 / 3}),
@@ -164,7 +164,7 @@ def print_reduction(title: str, rows: list[dict[str, float]]) -> None:
 
 
 def scikit_lego(results: dict[str, Any], quick: bool) -> None:
-    """Figure 4: scikit-lego's bound on a covariance, at equal training disparity."""
+    """Figure 4: scikit-lego's limit on a covariance, at equal training disparity."""
     print("   4. scikit-lego's DemographicParityClassifier, COMPAS, at equal training disparity")
     if lacks("sklego", "cvxpy"):
         return
@@ -189,7 +189,7 @@ def with_groups(part: Part) -> Any:
 
 
 def nearest_covariance(train: Part, wanted: float, metric: Any) -> tuple[Any, float]:
-    """Halve the bound on the covariance until the disparity is near the wanted one from above.
+    """Halve the limit on the covariance until the disparity is near the wanted one from above.
 
     A disparity that is larger than ours is in favour of the peer.
     """
@@ -258,7 +258,7 @@ def networks(results: dict[str, Any], quick: bool) -> None:
 
 
 def smooth_gap(probabilities: Any, part: Part) -> float:
-    """Return what the smooth rule bounds: the difference of mean probabilities of two groups."""
+    """Return what the constraint is on: the difference of mean probabilities of two groups."""
     first, second = np.unique(part.groups)
     means = [probabilities[part.groups == group].mean() for group in (first, second)]
     return float(abs(means[1] - means[0]))

@@ -1,10 +1,10 @@
 """Data of the benchmark ``partial_parity``, as in partial_fairness_idca where it says how.
 
-a9a: 90 % of its training part to learn from, its own test part; groups by sex (or race); columns
+a9a: 90% of its training part to learn from, its own test part; groups by sex (or race); columns
 of the group are left out where a model must not see it. Bank: groups by age, from 25 to below 60 or
 not; eight numeric columns without ``duration``, whether somebody was contacted before, and one-hot
-columns; 80 % to learn from. COMPAS: African-American or not; 70 % to learn from. The law school
-data are not public: people of that shape are drawn; 75 % to learn from.
+columns; 80% to learn from. COMPAS: African-American or not; 70% to learn from. The law school
+data are not public: people of that shape are drawn; 75% to learn from.
 """
 
 from functools import cache
@@ -90,7 +90,7 @@ def law_school(seed: int) -> tuple[Part, Part]:
     """Return simulated rows of the size of the law school data, white (1) or not.
 
     Twelve columns are noisy views of a score that says how likely somebody is to pass. The laws of
-    the groups give about the accuracy and the fairness that the paper prints without a rule.
+    the groups give about the accuracy and the fairness that the paper prints without a constraint.
     """
     laws = {0: (1.4, 1.4), 1: (3.2, 1.4)}
     y, scores, groups = make_group_scores(

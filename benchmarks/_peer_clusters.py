@@ -152,7 +152,7 @@ def our_cut(graph: Graph, rule: str, disparity: float) -> Predictor:
         random_state=0,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # without groups: no rule on the embedding
+        warnings.simplefilter("ignore", UserWarning)  # no groups: no constraint on the embedding
         model.fit(graph.X, sensitive_features=graph.groups if disparity < 1 else None)
     return lambda _: model.labels_
 

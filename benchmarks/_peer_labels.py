@@ -58,7 +58,7 @@ def reduction(rule: str) -> Any:
     }[rule]
 
     def fit(train: Part) -> Predictor:
-        # Its bound is on the distance to the overall rate: half of a difference of two groups.
+        # Its limit is on the distance to the overall rate: half of a difference of two groups.
         model = r.ExponentiatedGradient(
             logistic_regression(), moment(difference_bound=BOUND / 2)
         ).fit(train.X, train.y, sensitive_features=train.groups)
@@ -145,7 +145,7 @@ def dense_split(name: str, seed: int) -> tuple[Part, Part]:
     return train, test
 
 
-# Networks: both bound the difference of mean probabilities, and so that is what is measured.
+# Networks: both limit the difference of mean probabilities, and so that is what is measured.
 
 
 def our_network(train: Part, rule: str, bound: float) -> Predictor:

@@ -1,9 +1,9 @@
 """How a peer is set against our estimator for the same task.
 
-The peer is fitted first, with its own bound. Ours then gets the disparity that the peer has on the
-training rows as its bound, so that costs are compared at equal disparity: bounds of libraries mean
-different things, and this needs no translation of them. References, which know no rule, are set
-against ours without a rule and with one.
+The peer is fitted first, with its own limit. Ours then gets the disparity that the peer has on the
+training rows as its limit, so that costs are compared at equal disparity: limits of libraries mean
+different things, and this needs no translation of them. References, which know no constraint, are
+set against ours without a constraint and with one.
 """
 
 import warnings
@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.harness import timed
 
 SEEDS = (3401, 3402, 3403)
-LEAST = 0.005  # some peers keep a rule exactly, in the mean of random labels; labels cannot
+LEAST = 0.005  # some peers keep a constraint exactly, in the mean of random labels; labels cannot
 LONG = 0.5  # seconds; fits of peers that take longer are timed once
 SLOW_TO_IMPORT = ("aif360", "holisticai")  # seconds each
 FIGURES = ("score", "train", "test")
@@ -39,7 +39,7 @@ class Peer(NamedTuple):
 class Task(NamedTuple):
     """How a model of a task is fitted by us, and measured."""
 
-    ours: Callable[[Any, str, float], Predictor]  # rows, rule, disparity -> predictor
+    ours: Callable[[Any, str, float], Predictor]  # rows, constraint, disparity -> predictor
     measure: Callable[[Any, str, Predictor], tuple[float, float]]  # score and disparity
     fixed: float  # the disparity that ours has when it is set against a reference
     is_scored_on_training: bool = False

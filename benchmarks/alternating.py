@@ -23,7 +23,7 @@ def _quadratic(rng: Any, highest: float) -> tuple[Any, Any]:
 
 
 def convergence(n_a: int, n_b: int, n_iter: int, seed: int = 0) -> tuple[float, float]:
-    """Return the log-log slope of the optimality gap and the error of the recovered weight.
+    """Return the log-log slope of the distance to the optimum, and the error of the weight.
 
     Every row of the iterate is a repetition of its own. The weight is the one whose minimiser is
     nearest to the mean of the last iterates.

@@ -1,7 +1,7 @@
 """Whether something became slow: ``python -m benchmarks.check``, or ``make bench-check``.
 
 Each case is measured against a yardstick of other libraries in the same run, on generated data. The
-ratio is compared with the one of the record, ``records/check.json``; more than 25 % above it is a
+ratio is compared with the one of the record, ``records/check.json``; more than 25% above it is a
 failure (exit code 1). A ratio that looks too high is measured again before it is believed. Absolute
 times are never compared; still, ratios belong to a machine: on another one, or after a change that
 is meant, write a record of its own by ``python -m benchmarks.check --keep``.
@@ -187,7 +187,7 @@ def measured(kept: Mapping[str, float]) -> dict[str, float]:
 
 
 def slower(found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
-    """Return the cases whose ratio is more than 25 % above that of the record."""
+    """Return the cases whose ratio is more than 25% above that of the record."""
     return [name for name in found if name in kept and found[name] > ALLOWED * kept[name]]
 
 

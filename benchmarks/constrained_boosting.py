@@ -3,8 +3,8 @@
 The gradients of a booster get those of a Lagrangian: rates are means of sigmoids, and a multiplier
 rises while the rates of the training rows differ by more than the limit. ``FairDecisionClassifier``
 with the same booster inside sets prices on rows that the boosters of the folds have not seen.
-FairGBM does the same with LightGBM's own code, for rules on errors only, at three speeds of the
-multipliers. None of them uses the group in predictions.
+FairGBM does the same with LightGBM's own code, for constraints on errors only, at three speeds of
+the multipliers. None of them uses the group in predictions.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ LIMITS = {
     "equal_opportunity": (0.05, 0.02),
     "equalized_odds": (0.05,),
 }
-# FairGBM calls rules by the errors that they compare.
+# FairGBM calls constraints by the errors that they compare.
 ERRORS = {"equal_opportunity": "FNR", "equalized_odds": "FNR,FPR"}
 SPEEDS = (0.01, 0.1, 1.0)
 # Limits of prices beside these, to compare at the disparity on test rows that another way has.

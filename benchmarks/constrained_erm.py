@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier: exactness, solvers, strict bounds, peers, groups, networks, scale.
+"""ConstrainedERMClassifier: exactness, solvers, strict limits, peers, groups, networks, scale.
 
 Figures are ratios of CPU seconds of the same run, or numbers without a unit; each is judged by its
 bar. The data, and what they leave out, are described in ``_erm_data.py``; the comparisons with
@@ -42,7 +42,7 @@ NEAR = 1e-3  # a point is near a solution if objective and constraints are misse
 
 def exactness(results: dict[str, Any], quick: bool) -> None:
     """Figure 1: objectives of four solvers that share nothing but the problem."""
-    print("   1. exactness, bound .02: objectives; KKT residual of al_newton")
+    print("   1. exactness, limit .02: objectives; KKT residual of al_newton")
     rules = ("demographic_parity", "equalized_odds")
     for name in ("compas",) if quick else ("compas", "bank"):
         for rule in rules[: 1 if quick else 2]:
@@ -222,7 +222,7 @@ def solver_table(results: dict[str, Any], quick: bool) -> None:
         for rule in ("demographic_parity", "equalized_odds")
     ]
     print(f"     CPU seconds until objective and constraints are within {NEAR:g} ('-': never), and")
-    print("     the best max(objective gap, violation) within " + limits_of(cases))
+    print("     the best max(loss of objective, violation) within " + limits_of(cases))
     rows: dict[str, list[str]] = {name: [] for name in SOLVERS}
     for data, rule, limit in cases:
         problem = make_problem(encoded(data), rule, 0.02)
@@ -246,7 +246,7 @@ def limits_of(cases: list[tuple[str, str, float]]) -> str:
 
 def promise(results: dict[str, Any], quick: bool) -> None:
     """Figure 3: disparity of the predictions on the training rows, by the metrics."""
-    print("   3. strict bounds: mean disparity in training, in test, and accuracy in test")
+    print("   3. strict limits: mean disparity in training, in test, and accuracy in test")
     kept, worst, n_warned = [], 0.0, 0
     for name in ("compas",) if quick else ("compas", "bank", "adult"):
         parts = [split(name, seed) for seed in SEEDS[: 1 if quick else None]]
@@ -281,7 +281,7 @@ def groups(results: dict[str, Any], quick: bool) -> None:
     rule, rounds = DemographicParity(reference="overall"), 1 if quick else 7
     adult = encoded("adult")
     names = adult_intersections()
-    print(f"   5. Adult, {np.unique(names).size} groups against 2, bound .05; then communities")
+    print(f"   5. Adult, {np.unique(names).size} groups against 2, limit .05; then communities")
     parts = {"many": adult._replace(groups=names), "sex": adult}
     problems = {name: make_problem(part, rule, 0.05) for name, part in parts.items()}
 

@@ -114,7 +114,7 @@ def _cluster(n_workers: int) -> Any:
     """Return the client of a new cluster, whose workers use the memory that they have.
 
     By default workers give freed memory back at once, and asking for it again page by page takes
-    long; and they write blocks to disk from 70 % of their limit on.
+    long; and they write blocks to disk from 70% of their limit on.
     """
     import dask
     import distributed

@@ -1,8 +1,9 @@
 """Whether fair decisions keep their limits on the training rows: hundreds of fits, counted by hand.
 
 Eight data sets, four of two classes and two groups, two of several groups, two of three classes.
-Every rule is kept with and without the group at prediction; so are floors, budgets, and limits for
-two attributes that overlap. Disparities are counted here, not by the code that enforced them.
+Every constraint is kept with and without the group at prediction; so are floors, budgets, and
+limits for two attributes that overlap. Disparities are counted here, not by the code that enforced
+them.
 """
 
 from functools import partial
@@ -32,7 +33,7 @@ NAMES = (
 )
 # Small, as only the promise is measured.
 N_ROWS, N_TREES = 4000, 25
-# Rule, limit, and further arguments, for two classes; with more, the first five.
+# Constraint, limit, and further arguments, for two classes; with more, the first five.
 CASES: tuple[tuple[str, float, dict[str, Any]], ...] = (
     ("demographic_parity", 0.05, {}),
     ("demographic_parity", 0.02, {}),

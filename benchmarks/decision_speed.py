@@ -14,7 +14,8 @@ from benchmarks._decision_scores import Stored
 from benchmarks.harness import Table, alternate, quiet
 from skfair.classification import FairDecisionClassifier
 
-# Rows, groups, classes, whether the group may be used, rule, limit, and the bar in CPU seconds.
+# Rows, groups, classes, whether the group may be used, constraint, limit, and the bar in CPU
+# seconds.
 CASES = (
     (30_000, 2, 2, False, "demographic_parity", 0.03, 0.2),
     (30_000, 2, 2, False, "equalized_odds", 0.03, 0.2),

@@ -61,7 +61,7 @@ Point = tuple[float, float, float]  # accuracy, disparity, CPU seconds
 
 
 def points(name: str, seed: int, *, quick: bool) -> dict[str, list[Point]]:
-    """Return what each way gives on a split, by "way | rule | limit"."""
+    """Return what each way gives on a split, by "way | constraint | limit"."""
     train, test = scored(name, seed, 3000 if quick else None)
     limits = (0.02, 0.1) if quick else LIMITS
     found: dict[str, list[Point]] = {}
@@ -78,7 +78,7 @@ def points(name: str, seed: int, *, quick: bool) -> dict[str, list[Point]]:
 
 
 def blind_points(name: str, rule: str, seed: int) -> dict[str, list[Point]]:
-    """Return what the ways without the group give on a split, for one rule."""
+    """Return what the ways without the group give on a split, for one constraint."""
     train, test = scored(name, seed)
     found = {}
     for way, fit in BLIND.items():
@@ -241,7 +241,7 @@ def ways(run: dict[str, list[Point]]) -> list[str]:
 
 
 def cells(results: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """Return every data set, rule and disparity."""
+    """Return every data set, constraint and disparity."""
     return [
         (name, rule, target)
         for name in results["runs"]

@@ -1,7 +1,7 @@
 """Tests of two rates, counted: size and power on a grid of group sizes, limits and rates.
 
 Size is the largest chance, over all rates that differ by the limit or more, that a test declares
-them to be within it; it must not exceed 5 %. Power is compared with the exact test at equal rates.
+them to be within it; it must not exceed 5%. Power is compared with the exact test at equal rates.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def overlapping(results: dict[str, Any], quick: bool) -> None:
     names = ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
     X = StandardScaler().fit_transform(frame[names].to_numpy(float))[rows]
     table = frame[["sex", "race", "marital-status"]].astype(str).iloc[rows]
-    print("   Adult, 10000 rows, three overlapping attributes: rows out of bounds, CPU")
+    print("   Adult, 10000 rows, three overlapping attributes: rows out of the limits, CPU")
     for k in (5, 10):
         start = time.process_time()
         with warnings.catch_warnings():

@@ -390,7 +390,7 @@ def partial(seeds: Sequence[int]) -> Iterator[Row]:
 
 
 def cluster(seeds: Sequence[int]) -> Iterator[Row]:
-    """Fair k-means: worth is 1 - cost / cost of k-means, the gap what balance was asked for."""
+    """Fair k-means: worth is 1 - cost / cost of k-means, disparity the balance asked for."""
 
     def cost(X: Any, labels: Any) -> float:
         parts = [X[labels == k] for k in np.unique(labels)]

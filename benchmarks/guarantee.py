@@ -49,7 +49,7 @@ _LARGE = 30_000  # a population, not a sample
 
 
 class _Remembers:
-    """A classifier that is not fitted twice on the same rows: rules and ways share its fits."""
+    """A classifier not fitted twice on the same rows: constraints and ways share its fits."""
 
     known: ClassVar[dict[Any, Any]] = {}
 
@@ -177,7 +177,7 @@ def make(cell: Cell, models: dict[str, Any], **options: Any) -> FairDecisionClas
 
 
 def runs(cells: list[Cell], sample: Sample) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Fit the ways of one rule to one sample, and yield what each does to everybody."""
+    """Fit the ways of one constraint to one sample, and yield what each does to everybody."""
     first, is_new = cells[0], {cell.way: cell for cell in cells}
     X, y, groups = sample.of(first.groups)
     fits = {}
@@ -259,7 +259,7 @@ SETTINGS = [
 
 
 def settings(only: str) -> Iterator[tuple[str, list[list[Cell]]]]:
-    """Yield populations, and the cells that are measured on the same sample, by rule."""
+    """Yield populations, and the cells that are measured on the same sample, by constraint."""
     wanted = [word for word in only.split(",") if word]
     for model, groups, n in SETTINGS:
         for population in POPULATIONS:
@@ -284,7 +284,7 @@ def _has_words(cell: Cell, wanted: list[str]) -> bool:
 
 
 def as_a_whole(repetitions: int) -> list[dict[str, Any]]:
-    """Measure ``Certificate(by="split")`` of models that are trained under their rule."""
+    """Measure ``Certificate(by="split")`` of models that are trained under their constraint."""
     results = []
     for population, read_people in POPULATIONS.items():
         people = read_people()

@@ -2,7 +2,7 @@
 
 Samples are drawn with replacement from Adult, which stands for everybody, so the rates of everybody
 are known. The classes are the hours that people work in a week: below 39, 39 to 41, and more; the
-groups are women and men. A rule limits the rates of each class against the rest.
+groups are women and men. A constraint limits the rates of each class against the rest.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from skfair.classification import FairDecisionClassifier
 
 FIRST_SEED, REPETITIONS = 61_000_000, 150
 WAYS: dict[str, float | None] = {"sample": None, "everybody": 0.95}
-# Rows of a sample, rule, limit, and whether decisions may use the group.
+# Rows of a sample, constraint, limit, and whether decisions may use the group.
 CELLS = (
     (2000, "demographic_parity", 0.1, True),
     (2000, "demographic_parity", 0.1, False),

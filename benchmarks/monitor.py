@@ -47,7 +47,7 @@ def alarms_of(rng: np.random.Generator, gaps: np.ndarray, share: float) -> np.nd
 
 
 def fixed_rows(share: float, power: float) -> float:
-    """Return the rows that a one-sided test at 5 % needs to find a gap of .10."""
+    """Return the rows that a one-sided test at 5% needs to find a difference of .10."""
     p = np.array([BASE, BASE + 0.1])
     variance = (p * (1 - p) / [share, 1 - share]).sum()
     z = stats.norm.ppf(0.95) + stats.norm.ppf(power)

@@ -84,8 +84,8 @@ def of_test(model: Any, part: Part, gap: Any, **params: Any) -> tuple[float, flo
 
 
 def unconstrained(results: dict[str, Any], quick: bool) -> None:
-    """Figure 2: the model without a rule on a9a."""
-    print("   2. a9a without a rule: accuracy, fairness over all ranks, Definition 4.2 on 5-30 %")
+    """Figure 2: the model without a constraint on a9a."""
+    print("   2. a9a, no constraint: accuracy, fairness over all ranks, Definition 4.2 on 5-30%")
     rows = []
     for seed in range(1 if quick else 3):
         train, test = a9a(seed)
@@ -108,8 +108,9 @@ def rows_of_paper(results: dict[str, Any], quick: bool) -> None:
 
     The test part of Bank has 350 people of the smaller group: means of five splits differ by .01 in
     fairness and .003 in accuracy, so there are twenty. Three of its rows ask for .9000 to .9003,
-    and linear scores reach .8996 without a rule, so the calibrator on boosted trees competes, with
-    the defaults of both. On a9a linear scores suffice, and trees, which take long, are left out.
+    and linear scores reach .8996 without a constraint, so the calibrator on boosted trees competes,
+    with the defaults of both. On a9a linear scores suffice, and trees, which take long, are left
+    out.
     """
     print("   3. rows of table 3 (ccdf scale): fairness / accuracy on test rows, means of splits")
     more = tuple(range(SEEDS[0], SEEDS[0] + 20))
@@ -223,7 +224,7 @@ def solvers(results: dict[str, Any], quick: bool) -> None:
 
 def certificates(results: dict[str, Any], quick: bool) -> None:
     """Figure 5: disparity on the training rows, by the metric."""
-    print("   5. conditional scale, training rows: share of fits within the bound")
+    print("   5. conditional scale, training rows: share of fits within the limit")
     kept: dict[str, list[bool]] = {"aware": [], "blind": []}
     truthful, spent = [], {"aware": [], "blind": []}
     for name, load in (("a9a", a9a), ("compas", compas))[1 if quick else 0 :]:
@@ -274,7 +275,7 @@ def definition(results: dict[str, Any], quick: bool) -> None:
 
 
 def peers(results: dict[str, Any], quick: bool) -> None:
-    """Figure 7: fairlearn's reduction at equal demographic-parity gap on training rows."""
+    """Figure 7: fairlearn's reduction at equal demographic parity on training rows."""
     print("   7. a9a, demographic parity: ExponentiatedGradient of fairlearn")
     if lacks("fairlearn"):
         return
@@ -290,7 +291,7 @@ def peers(results: dict[str, Any], quick: bool) -> None:
                 LogisticRegression(solver="liblinear"), DemographicParity(difference_bound=eps)
             ).fit(dense, train.y, sensitive_features=train.groups)
             seconds = time.process_time() - start
-            # A bound of theirs is on the distance to the overall rate; ours is their training gap.
+            # A limit of theirs is on the distance to the overall rate; ours is their training gap.
             bound = rate_gap(theirs._pmf_predict(dense)[:, 1], train.groups)
             start = time.process_time()
             ours = fitted(train, (0.0, 1.0), bound, constraint="demographic_parity")

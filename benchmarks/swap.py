@@ -187,7 +187,7 @@ def epoch(rounds: int) -> dict[str, Any]:
     results["ratio"] = results["swaps"] / results["MiniBatchKMeans"]
     print("   one pass, n=1e5, K=20, d=10, J=3, 20 rows and 4 swaps of 8 candidates each")
     print(
-        f"     swaps {results['swaps']:.3f} s, with a bound {results['swaps, bound']:.3f} s, "
+        f"     swaps {results['swaps']:.3f} s, with a limit {results['swaps, bound']:.3f} s, "
         f"MiniBatchKMeans {results['MiniBatchKMeans']:.3f} s: {results['ratio']:.2f}x"
     )
     return results

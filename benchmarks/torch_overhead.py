@@ -1,9 +1,9 @@
 """What :class:`skfair.models.TorchScore` costs: solvers on it against loops written by hand.
 
-A network of hidden layers of 64 and 32 units on batches of 64 rows (64 of each group under a rule).
-Both make the same steps from the same start on the same rows: Adam on the loss, and Adam on an
-augmented Lagrangian of loss parity with a multiplier. How far the parameters are apart in the end
-shows that they do.
+A network of hidden layers of 64 and 32 units on batches of 64 rows (64 of each group under a
+constraint). Both make the same steps from the same start on the same rows: Adam on the loss, and
+Adam on an augmented Lagrangian of loss parity with a multiplier. How far the parameters are apart
+in the end shows that they do.
 
 A linear module ends where linear scores do, which the tests show to 1e-6.
 """

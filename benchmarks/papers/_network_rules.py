@@ -1,6 +1,6 @@
 """Table 1 of the benchmark ``fairness_constrained_benchmark``: a network under each of its rules.
 
-The third rule bounds the sum of the absolute differences of the mean losses in both classes.
+The third constraint limits the sum of the absolute differences of the mean losses in both classes.
 """
 
 from statistics import mean
@@ -27,7 +27,7 @@ from skfair.solvers.base import SOLVERS
 
 
 def both_classes(rows: TrainingRows, bound: float) -> list[BoundConstraint]:
-    """Return the third rule of the table."""
+    """Return the third constraint of the table."""
     return [ClassLossParity(sum_classes="absolute").prepare(rows, bound)]
 
 
@@ -36,12 +36,12 @@ ROWS: dict[str, Rule] = {
     "equal opportunity": named("positive_loss_parity"),
     "equalized odds": both_classes,
 }
-# What each row bounds, then errors, and the rates that its name speaks of.
+# What each row limits, then errors, and the rates that its name speaks of.
 COLUMNS = (*ROWS, "Ina", "Ind", "Sp")
 
 
 def by_rule(splits: dict[int, tuple[Split, Split]], quick: bool) -> dict[str, Any]:
-    """Train by ALM without a rule and with each; means over splits."""
+    """Train by ALM without a constraint and with each; means over splits."""
     n_steps = 40 if quick else 1500
     settings = {"no rule": Setting(SOLVERS["sgd"](), n_steps)}
     settings |= {name: Setting(SOLVERS["alm"](), n_steps, rule) for name, rule in ROWS.items()}
@@ -59,7 +59,7 @@ def by_rule(splits: dict[int, tuple[Split, Split]], quick: bool) -> dict[str, An
 
 
 def measured(runs: list[tuple[dict[str, float], Any]], rows: list[Split]) -> dict[str, float]:
-    """Return the means over runs of the rules, errors and rates."""
+    """Return the means over runs of the constraints, errors and rates."""
     found = [
         bounded(scores, one) | {key: metrics[key] for key in COLUMNS[len(ROWS) :]}
         for (metrics, scores), one in zip(runs, rows, strict=True)
@@ -68,7 +68,7 @@ def measured(runs: list[tuple[dict[str, float], Any]], rows: list[Split]) -> dic
 
 
 def bounded(scores: Any, rows: Split) -> dict[str, float]:
-    """Return the numbers that the rows of the table bound."""
+    """Return the numbers that the rows of the table limit."""
     is_positive = rows.y > 0
     losses = np.logaddexp(0, -np.where(is_positive, 1, -1) * scores)
     of_classes = [gap(losses, rows.is_white, is_positive == v) for v in (True, False)]
@@ -78,7 +78,7 @@ def bounded(scores: Any, rows: Split) -> dict[str, float]:
 
 
 def table_1(results: dict[str, Any]) -> Table:
-    """Show what each rule does to itself, to the others, and to rates."""
+    """Show what each constraint does to itself, to the others, and to rates."""
     rows = [
         [name, *(one[part][key] for part in ("train", "test") for key in COLUMNS)]
         for name, one in results.items()

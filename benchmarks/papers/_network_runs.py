@@ -46,7 +46,7 @@ Rule = Callable[[TrainingRows, float], list[BoundConstraint]]
 
 
 def named(name: str) -> Rule:
-    """Return the rule of a name."""
+    """Return the constraint of a name."""
 
     def prepared(rows: TrainingRows, bound: float) -> list[BoundConstraint]:
         return [one.prepare(rows, bound) for one in make_constraints(name, "classification")]
@@ -58,7 +58,7 @@ LOSS_PARITY = named("loss_parity")
 
 
 class Setting(NamedTuple):
-    """An algorithm, how long it runs, and the rule and bound that it is given."""
+    """An algorithm, how long it runs, and the constraint and limit that it is given."""
 
     solver: Any
     n_steps: int

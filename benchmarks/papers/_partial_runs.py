@@ -57,7 +57,8 @@ class Setting(NamedTuple):
     lambda_of_9: float
     kappa_of_10: float
     n_outer: int  # of IDCA; the paper goes up to 400
-    # kappa (1 without a rule), (fairness, accuracy) of: [0, 100 %], 20 percentiles, 10 percentiles
+    # kappa (1 without a constraint), (fairness, accuracy) of: [0, 100%], 20 percentiles, 10
+    # percentiles
     paper: tuple[tuple[float, tuple[Pair, Pair, Pair]], ...]
 
 
@@ -180,7 +181,7 @@ def last(values: Any, size: Size) -> Any:
     return values[-size.n_values if size.n_values else None :]
 
 
-Models = dict[tuple[str, str, float], Fit]  # rule, method, kappa or lambda
+Models = dict[tuple[str, str, float], Fit]  # constraint, method, kappa or lambda
 
 
 def thinned(part: Part, share: float, seed: int) -> Part:

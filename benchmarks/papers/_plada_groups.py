@@ -1,7 +1,8 @@
-"""Rules on hundreds of groups for the benchmark ``plada``: figure 3, for a network and for lines.
+"""Constraints on hundreds of groups for the benchmark ``plada``: figure 3, a network and lines.
 
-Groups are those of appendix E of the paper. The rules are :class:`~skfair.constraints.ExcessLoss`
-and :class:`~skfair.constraints.MeanExcessLoss` on the members of the groups only.
+Groups are those of appendix E of the paper. The constraints are
+:class:`~skfair.constraints.ExcessLoss` and :class:`~skfair.constraints.MeanExcessLoss` on the
+members of the groups only.
 """
 
 import time
@@ -68,7 +69,7 @@ def split(seed: int) -> Split:
 
 
 def bound_to_groups(rule: Constraint, train: Part, bound: float) -> BoundConstraint:
-    """Bind a rule on hinge losses to the groups."""
+    """Bind a constraint on hinge losses to the groups."""
     groups = encode_groups(train.groups.astype(int), intersectional=False)
     loss = make_loss("hinge", "classification")
     rows = TrainingRows(groups, signs(train.y), None, loss, (0, 1))
@@ -94,7 +95,7 @@ def steps_of(solver: Any, n_epochs: int, an_epoch: int, fewer: int) -> int:
 def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
     """Train the network on Communities and Crime with hinge losses of groups bounded as in (18).
 
-    (18) bounds the mean over the groups, the text speaks of one constraint for each: both are run.
+    (18) limits the mean over the groups, the text speaks of one constraint for each: both are run.
     The multiplier model, whose epochs take two seconds each, is trained on the first split only.
     """
     train, test, descriptions = split(seed)
@@ -146,7 +147,7 @@ def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
 
 
 def lines(n_epochs: int, seed: int) -> dict[str, Any]:
-    """Train linear scores under a bound for every group: epochs and CPU until all are kept."""
+    """Train linear scores under a limit for every group: epochs and CPU until all are kept."""
     train, test, descriptions = split(seed)
     loss, targets = make_loss("hinge", "classification"), signs(train.y)
     rules = [bound_to_groups(ExcessLoss(members_only=True), train, EACH)]

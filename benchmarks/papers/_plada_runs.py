@@ -18,7 +18,7 @@ from skfair.papers.one_sided import OneSided
 SEEDS = (3101, 3102, 3103)
 NEAR = (1e-2, 1e-3)  # distances of the loss from the optimum, and violations, called near
 N_POINTS = 14  # of each curve that is kept
-# The paper says five hidden layers, not how wide, and gives no bounds: for the excess loss of every
+# The paper says five hidden layers, not how wide, and gives no limits: for the excess loss of every
 # group, and for its mean over the groups.
 N_LAYERS, EACH, MEAN = 5, 0.1, 0.02
 MEASURED = ("error", "mean excess", "largest excess")

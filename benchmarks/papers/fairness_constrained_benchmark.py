@@ -1,14 +1,14 @@
 """Figures 1 to 5 and table 3 of the paper that compares stochastic solvers for fair networks.
 
-A network with hidden layers of 64 and 32 units is trained under a bound on the difference of the
+A network with hidden layers of 64 and 32 units is trained under a limit on the difference of the
 mean losses of two groups, by Stochastic Ghost, SSL-ALM, ALM and SSw with the printed values
-(``paper()``), and by two baselines: SGD without a rule, and SGD with a penalty in the way of the
-library Fairret, here on the difference of accuracies. Loss and constraint are followed on training
-and test rows, and the predictions at the end are compared between groups.
+(``paper()``), and by two baselines: SGD without a constraint, and SGD with a penalty in the way of
+the library Fairret, here on the difference of accuracies. Loss and constraint are followed on
+training and test rows, and the predictions at the end are compared between groups.
 
 The paper's ACS Income of Oklahoma has to be downloaded from the census, so Adult is taken in its
 place, as like it as can be: 17,917 rows, the nine columns that both have, words as numbers, groups
-white or not, 80 % of the rows to learn from. The bound and the batch sizes are not printed in the
+white or not, 80% of the rows to learn from. The limit and the batch sizes are not printed in the
 paper, and neither are the values of the baselines: they are chosen here.
 
 Networks are those of this package; with PyTorch installed the same runs are made with a module of

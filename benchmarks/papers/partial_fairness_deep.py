@@ -2,8 +2,8 @@
 
 The paper fine-tunes a ResNet-18 on CelebA, which is neither here nor trainable on a processor. The
 form of the figure is kept: a convolution net (PyTorch) on the digits of scikit-learn with a made
-group, and a network of our own (no PyTorch) on a9a; intervals [20 %, 40 %] with 10 and 50
-percentiles and [0 %, 100 %] with 50; steps on 64 rows; several kappa each.
+group, and a network of our own (no PyTorch) on a9a; intervals [20%, 40%] with 10 and 50
+percentiles and [0%, 100%] with 50; steps on 64 rows; several kappa each.
 
 Each digit is shown several times, half of them with strokes of noise. Noisy pictures are rarer
 among the digits from 5 on, which are to be recognised, so that a net learns to use the noise.
@@ -166,7 +166,7 @@ def fit(
 
 
 def fairness(gap: Callable[..., float], scores: Any, groups: Any) -> float:
-    """Return 1 minus a gap; nan where so many scores are tied that no rank is in the interval."""
+    """Return 1 minus a disparity; nan if so many scores tie that no rank is in the interval."""
     try:
         return 1 - gap(None, scores, sensitive_features=groups, interval=INTERVAL)
     except ValueError:
@@ -235,7 +235,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 
 def best(rows: list[dict[str, Any]], setting: str, level: float) -> Any:
-    """Return the best accuracy of a rule where fairness in shares of groups reaches a level."""
+    """Return the best accuracy of a model where fairness in shares of groups reaches a level."""
     fair = [r["accuracy"] for r in rows if r["setting"] == setting and r["ccdf"] >= level]
     return max(fair) if fair else "not reached"
 

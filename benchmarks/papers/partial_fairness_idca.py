@@ -36,7 +36,7 @@ NAMES = {
     "penalty": "penalty (114)/(119)",
     **BASELINES,
 }
-# What a frontier of figure 1 is over: title, rule of the models.
+# What a frontier of figure 1 is over: title, constraint of the models.
 AXES = {
     "ccdf": ("pSP fairness, shares of groups", "statistical_parity"),
     "conditional": ("pSP fairness, Definition 4.2", "statistical_parity"),

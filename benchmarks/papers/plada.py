@@ -3,7 +3,7 @@
 PLADA, IPP-ConEx, IPP-SSG and SSG, each with the library's defaults and with the settings of the
 papers, run on the same smooth problems from the same start (figures 1 and 2), PLADA for several
 alpha and beta (figures 4 and 5); its prices (figure 6) are those of the runs of figure 1. Figure 3
-trains a network, and linear scores, under a rule on hundreds of groups. Figure 7 is in
+trains a network, and linear scores, under a constraint on hundreds of groups. Figure 7 is in
 ``benchmarks/ranking.py``.
 
 All solvers but ``al_newton`` make the same number of steps, each of about one evaluation and one
@@ -306,7 +306,7 @@ def price_picture(by_data: dict[str, Any]) -> Any:
 
 
 def group_picture(runs: dict[str, Any]) -> Any:
-    """Test error and excess losses against epochs, one column for each form of the rule."""
+    """Test error and excess losses against epochs, one column for each form of the constraint."""
     rules = {"every group": EACH, "mean": MEAN}
     figure, axes = grid(len(MEASURED), len(rules))
     for column, (rule, bound) in zip(axes.T, rules.items(), strict=True):

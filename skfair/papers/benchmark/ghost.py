@@ -72,7 +72,7 @@ class Ghost(StochasticSolver[GhostState]):
     Parameters
     ----------
     n_loss, n_per_cell : int, default=32
-        Rows of a unit batch for the objective, and for each cell of each rule.
+        Rows of a unit batch for the objective, and for each cell of each constraint.
     max_constraint_rows : int, default=512
         With many cells fewer rows are drawn for each, so that their sum stays within this.
     output : {"best", "last"}, default="best"
@@ -101,7 +101,7 @@ class Ghost(StochasticSolver[GhostState]):
     -----
     Per step one pull-back for each constraint and for the objective, for each of three batches, and
     four quadratic problems with one dual variable per constraint. With the defaults 1500 steps end
-    within 2e-3 of the optimum and of the bounds on COMPAS and within 1e-2 on Adult. Multipliers are
+    within 2e-3 of the optimum and of the limits on COMPAS and within 1e-2 on Adult. Multipliers are
     those of (8) for all rows; given ones are not used.
 
     References

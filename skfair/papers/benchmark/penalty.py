@@ -4,7 +4,7 @@ r"""Stochastic gradient descent on a weighted sum of objective and violations.
    \qquad q \in \{1, 2\}
 
 The regulariser that the paper on stochastic solvers compares with has this form. Nothing steers
-the weight, so how far the rules are kept is for the user to find out by trial.
+the weight, so how far the constraints are kept is for the user to find out by trial.
 
 Slopes of the penalty and gradients of the constraints come from two batches, as in equation (10) of
 the paper: in one batch the noise of both is the same, and its square would count as violation.
@@ -36,7 +36,8 @@ class Penalty(GradientSolver[TrainingState]):
     tolerance : float
         Not used: checks are compared by the sum that is minimised.
     weight : float, default=20.0
-        Weight of the penalty. A larger one keeps the rules better and makes the steps noisier.
+        Weight of the penalty. A larger one keeps the constraints better and makes the steps
+        noisier.
     kind : {"squared", "absolute"}, default="squared"
         The power q of the violations.
 

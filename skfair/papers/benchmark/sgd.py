@@ -1,4 +1,4 @@
-"""Stochastic gradient descent on the objective alone: the baseline that ignores all rules."""
+"""Stochastic gradient descent on the objective alone: the baseline that ignores all constraints."""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ Algorithm 3 of the paper that compares stochastic solvers, for one-sided constra
 step estimates G from a batch. If its largest entry is at most epsilon the step follows the
 gradient of the objective, and otherwise that of this entry, each from a fresh batch.
 
-Changed against the paper, which finds no values with which the method both satisfies the rules and
-minimises:
+Changed against the paper, which finds no values with which the method both satisfies the
+constraints and minimises:
 
 - The two rates are equal and fall like the root of the step. With the printed pair, 0.5 and 0.05,
-  the objective overruns the rules.
+  the objective overruns the constraints.
 - The maximum of noisy estimates is above that of their means, so the method sees violations where
   there are none. A running mean of the estimates over the batches brings both closer.
 - Iterates zigzag around the boundary, so their mean is returned, not a random one.
@@ -55,20 +55,20 @@ class SSw(StochasticSolver[SSwState]):
     Parameters
     ----------
     n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each rule.
+        Rows per step for the objective, and for each cell of each constraint.
     max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this.
     output : {"best", "last", "random"}, default="best"
-        Which check is returned; "random" is the paper's rule, an iterate drawn in proportion to
+        Which check is returned; "random" is what the paper does, an iterate drawn in proportion to
         the rates.
     objective_rate, constraint_rate : float, default=0.5
         First rates of the steps along the objective and along a constraint. If the second is
-        smaller the rules are kept less well.
+        smaller the constraints are satisfied less well.
     decay_steps : float, default=100
         At step t both rates are divided by ``sqrt(1 + t / decay_steps)``; inf for constant ones.
     tracking : float, default=0.2
         Weight of a batch in the running mean of the constraint values, in (0, 1]; 1 is the paper's
-        rule, the batch alone.
+        constraint, the batch alone.
     epsilon : float, default=1e-4
         Violations up to this do not count.
     shrink : float, default=0.97
@@ -85,8 +85,8 @@ class SSw(StochasticSolver[SSwState]):
     -----
     Two evaluations and one pull-back of a batch per step. Multipliers are estimated by the ratio of
     the rates spent on a constraint to those spent on the objective; given ones are not used. With
-    the defaults 1500 steps end within 1e-2 of the optimum and keep the rules to 1e-3 on linear
-    problems like Adult.
+    the defaults 1500 steps end within 1e-2 of the optimum and satisfy the constraints to 1e-3 on
+    linear problems like Adult.
 
     References
     ----------

@@ -7,8 +7,8 @@ the history is the distance from the true constraint, and the status says whethe
 
 Choices where the paper is silent. (1) V starts from N(0, 1) and is carried over from one ADMM
 iteration to the next. (2) M is ``D^-1/2 W D^-1/2`` plus 1.01 times the identity, "1 + omega" of
-Remark 2.3, unless the weights are known to be positive semidefinite. (3) alpha stops at 0.95: rule
-(16) doubles it nearly every time, but the dual (14) needs alpha < 1. (4) Rule (16) reads both
+Remark 2.3, unless the weights are known to be positive semidefinite. (3) alpha stops at 0.95:
+update (16) doubles it nearly always, but the dual (14) needs alpha < 1. (4) Update (16) reads both
 residuals after the step. Rows without edges stay zero.
 
 Glossary: H, Y, V, P, M, alpha -> as in the paper; R, S of (16) -> ``primal``, ``dual``.

@@ -77,9 +77,9 @@ class IDCAStochastic(DCSolver):
     Notes
     -----
     A step costs three passes of a batch through the model, one pull-back, and :math:`O(m P)` with m
-    rows and P percentiles; a convex problem costs a pass of all rows. It needs a rule and a loss
-    that are means over rows: ``constraint="statistical_parity"``. Multipliers are the mean queues
-    over V, in the last convex problem. Nothing is guaranteed for networks.
+    rows and P percentiles; a convex problem costs a pass of all rows. It needs a constraint and a
+    loss that are means over rows: ``constraint="statistical_parity"``. Multipliers are the mean
+    queues over V, in the last convex problem. Nothing is guaranteed for networks.
 
     References
     ----------

@@ -97,7 +97,7 @@ class IPPConEx(IterativeSolver[Problem]):
 
     @classmethod
     def paper(cls) -> IPPConEx:
-        """Return the rule of the paper: averages, and gamma above the constants of weak convexity.
+        """Return what the paper says: averages, and gamma above the constants of weak convexity.
 
         The papers print no numbers; gamma is 1 in units of L_F, with 100 steps for each centre.
         Known to fail: the centre then moves about as slowly as gradient steps would, at ``n_inner``

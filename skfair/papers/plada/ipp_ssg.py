@@ -75,7 +75,7 @@ class IPPSSG(SSG):
 
     @classmethod
     def paper(cls) -> IPPSSG:
-        """Return the rule of the paper: equal steps that fall like 1 / sqrt(k + 1), averaged.
+        """Return what the paper says: equal steps that fall like 1 / sqrt(k + 1), averaged.
 
         The papers print no numbers; gamma is 1 in units of L_F, above every constant of weak
         convexity. Known to fail: the centre then moves about as slowly as gradient steps would, at

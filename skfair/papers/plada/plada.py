@@ -97,7 +97,7 @@ class Plada(IterativeSolver[Problem]):
     -----
     An iteration costs one evaluation and one pull-back, whatever the number of constraints, and a
     second evaluation where a step is rejected. A KKT residual of 1e-4 takes some hundred iterations
-    for a rule on two groups; pairwise rules on many groups need several times as many.
+    for a constraint on two groups; pairwise constraints on many groups need several times as many.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class PladaStochastic(GradientSolver[PladaState]):
     Parameters
     ----------
     n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each rule.
+        Rows per step for the objective, and for each cell of each constraint.
     max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this.
     averaging : float or None, default=3.0

@@ -107,7 +107,7 @@ class SSG(IterativeSolver[Problem]):
 
     @classmethod
     def paper(cls) -> SSG:
-        """Return the rule of Huang and Lin: equal steps that fall like 1 / sqrt(k + 1), averaged.
+        """Return what Huang and Lin say: equal steps that fall like 1 / sqrt(k + 1), averaged.
 
         The papers print neither first step nor first tolerance; they are 1 / L_F and 0.1. Known to
         fail: the average carries the error of the early iterates, and equal steps need hundreds of

@@ -101,9 +101,9 @@ def alternating_gradient(
     Notes
     -----
     Costs ``n_a + n_b`` gradients per iteration. For strongly convex functions with Lipschitz
-    gradients, unbiased estimates of bounded variance and the harmonic step, the expected gap of
-    the weighted sum falls like 1/T (Theorem 5.1, stated for the best iterate). The limit is the
-    minimiser of the weighted sum only because the step tends to 0; a constant step ends in a
+    gradients, unbiased estimates of bounded variance and the harmonic step, the weighted sum is
+    expected to approach its minimum like 1/T (Theorem 5.1, stated for the best iterate). The limit
+    is the minimiser of the weighted sum only because the step tends to 0; a constant step ends in a
     neighbourhood of it whose size is proportional to the step. For other smooth functions nothing
     is guaranteed.
 

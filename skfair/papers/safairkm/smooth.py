@@ -207,7 +207,7 @@ class Smooth(ClusteringSolver):
         Parameters
         ----------
         problem : RepresentationProblem
-            The points; rules are not used.
+            The points; constraints are not used.
         centers : ndarray of shape (n_clusters, n_features)
             Scaled starting centres.
         max_iter : int

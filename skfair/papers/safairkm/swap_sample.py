@@ -87,7 +87,7 @@ class SwapSample:
 
 
 class BestLabels:
-    """The labels to return: the last ones, or the best ones under a bound on the balance."""
+    """The labels to return: the last ones, or the best ones under a limit on the balance."""
 
     labels: NDArray[Any]
 
@@ -99,7 +99,7 @@ class BestLabels:
     def offer(self, cost: float, balance: float, labels: NDArray[Any]) -> None:
         """Take a copy of the labels if they are the best so far."""
         if self._min_balance is not None:
-            # Below the bound, the balance decides; above it, only the cost.
+            # Below the limit, the balance decides; above it, only the cost.
             key = (min(balance, self._min_balance), -cost)
             if self._key is not None and key <= self._key:
                 return

@@ -251,7 +251,7 @@ class Variational(ClusteringSolver):
         Parameters
         ----------
         problem : RepresentationProblem
-            The points; rules are not used.
+            The points; constraints are not used.
         centers : ndarray of shape (n_clusters, n_features)
             Scaled starting centres.
         max_iter : int
