@@ -292,8 +292,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         data = self._read(X, y, **metadata, **self._row_checks(X))
         self._read_two_classes(data.y, data.groups)
         self._forget()
-        if self.confidence is not None and (certificate := certified(self, data, X, metadata)):
-            return self._store_certified(certificate)
+        if self.confidence is not None and (attributes := certified(self, data, X, metadata)):
+            return self._store_certified(attributes)
         task = self._make_task(data)
         problem = self._build(data, task)
         solver = self._choose(problem)

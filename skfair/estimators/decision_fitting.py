@@ -230,7 +230,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_ or data.groups.is_vacuous or judge(before).is_feasible:
             return None
         estimator, folds = self._group_estimator(), self._folds(rows)
-        models = fit_group_models(
+        group_models = fit_group_models(
             estimator,
             data.X,
             data.groups,
@@ -240,8 +240,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             self.n_jobs,
             data.people,
         )
-        self.group_estimators_ = models.models
-        return models
+        self.group_estimators_ = group_models.models
+        return group_models
 
     def _searching(
         self,
