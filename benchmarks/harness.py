@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -30,7 +31,21 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair.exceptions import SmallGroupWarning
 
 HERE = Path(__file__).parent
+DOTS = 100  # an inch of a picture
 OUTPUT, RECORDS = HERE / "output", HERE / "records"
+PARTS = ("numpy", "scipy", "scikit-learn", "numba")
+PEERS = {  # distributions and their modules
+    "fairlearn": "fairlearn",
+    "scikit-lego": "sklego",
+    "aif360": "aif360",
+    "humancompatible-train": "humancompatible",
+    "holisticai": "holisticai",
+    "fairgbm": "fairgbm",
+    "lightgbm": "lightgbm",
+    "xgboost": "xgboost",
+    "torch": "torch",
+    "dask": "dask",
+}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -154,10 +169,23 @@ def show(name: str, results: Any, folder: Path, *, say: Callable[[str], None] = 
         say(str(table))
         table.write_csv(folder / f"{name}-{slug}.csv")
     if hasattr(module, "pictures") and not lacks("matplotlib"):
-        for slug, figure in module.pictures(results).items():
-            # Cutting off what is empty draws a picture twice; with a layout nothing is.
-            box = "tight" if figure.get_layout_engine() is None else None
-            figure.savefig(folder / f"{name}-{slug}.png", dpi=110, bbox_inches=box)
+        from matplotlib import rc_context
+
+        with rc_context(rc_params()):
+            for slug, figure in module.pictures(results).items():
+                # Cutting off what is empty draws a picture twice; with a layout nothing is.
+                box = "tight" if figure.get_layout_engine() is None else None
+                figure.savefig(folder / f"{name}-{slug}.png", dpi=DOTS, bbox_inches=box)
+
+
+def rc_params() -> dict[str, Any]:
+    """Return the settings of matplotlib for every picture: the displays' colours, no frames."""
+    from cycler import cycler
+
+    from skfair.inspection._style import PALETTE
+
+    frameless = {"axes.spines.top": False, "axes.spines.right": False}
+    return {"axes.prop_cycle": cycler(color=PALETTE), **frameless}
 
 
 def module_of(name: str) -> Any:
@@ -183,6 +211,12 @@ def processor() -> str:
     return named[0] if named else platform.machine()
 
 
+def peers() -> list[str]:
+    """Return the libraries that were compared, of those that this process has imported."""
+    modules = {module.partition(".")[0] for module in list(sys.modules)}
+    return [name for name, module in PEERS.items() if module in modules]
+
+
 def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
     """Write results as JSON together with the machine and the commit they were measured on."""
     folder.mkdir(exist_ok=True)
@@ -196,7 +230,8 @@ def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
         "benchmark": name,
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {part: version(part) for part in ("numpy", "scipy", "scikit-learn", "numba")},
+        "versions": {part: version(part) for part in (*PARTS, *peers())},
+        "date": f"{date.today()}",
         "commit": commit,
         "results": results,
     }

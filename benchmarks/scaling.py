@@ -314,6 +314,7 @@ def slug(name: str) -> str:
 def picture(name: str, curves: dict[str, Any]) -> Any:
     """Draw time (top) and memory (bottom) against each size, with the fitted slopes."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     figure = Figure(figsize=(2.6 * len(curves), 4.6), layout="constrained")
     axes = figure.subplots(2, len(curves), sharey="row", squeeze=False)
@@ -332,6 +333,8 @@ def picture(name: str, curves: dict[str, Any]) -> Any:
                 axis.legend(frameon=False, fontsize=8, loc="upper left")
             axis.set_xticks(values[:, 0], [f"{x:g}" for x in values[:, 0]], fontsize=8)
             axis.minorticks_off()
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=9))
+            axis.yaxis.set_major_formatter("{x:g}")
         pair[1].set_xlabel(factor)
     axes[0, 0].set_ylabel("CPU seconds")
     axes[1, 0].set_ylabel("memory beyond the data, MB")

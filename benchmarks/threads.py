@@ -262,20 +262,19 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
-    """Draw the ratios that were measured, and what the serial shares allow beyond."""
+    """Draw the ratios that were measured, and what the serial shares allow 16 threads."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    figure = Figure(figsize=(7, 0.3 * len(results) + 1), layout="constrained")
     axis = figure.subplots()
-    n_threads = np.array([1, 2, 4, 8, 16, 32, 64])
-    for k, (name, row) in enumerate(results.items()):
-        bound = 1 / (row["serial"] + (1 - row["serial"]) / n_threads)
-        axis.loglog(n_threads, bound, "-", color=f"C{k}", label=name)
-        axis.loglog([2], [row["one"] / row["two"]], "o", color=f"C{k}")
-    axis.set_xticks(n_threads, [str(n) for n in n_threads])
-    axis.set_yticks(n_threads, [str(n) for n in n_threads])
-    axis.minorticks_off()
-    axis.set_xlabel("threads")
-    axis.set_ylabel("times as fast")
-    axis.legend(frameon=False, fontsize=7)
+    rows = range(len(results), 0, -1)
+    measured = [row["one"] / row["two"] for row in results.values()]
+    most = [1 / (row["serial"] + (1 - row["serial"]) / 16) for row in results.values()]
+    axis.hlines(rows, measured, most, color="0.85", lw=2)
+    axis.plot(measured, rows, "o", label="measured with two threads")
+    axis.plot(most, rows, "s", mfc="none", label="most with 16 threads")
+    axis.axvline(1, color="0.4", lw=1)
+    axis.set_yticks(rows, results)
+    axis.set(xlabel="times as fast as one thread", xlim=(0, 17))
+    figure.legend(frameon=False, ncols=2, loc="outside upper center")
     return {"speed": figure}

@@ -4,6 +4,7 @@ The build needs no network. Links into the manuals of numpy, scikit-learn and ot
 ``SKFAIR_DOC_INTERSPHINX=1`` to have them.
 """
 
+import csv
 import json
 import os
 import re
@@ -211,6 +212,22 @@ def stage_benchmarks():
         path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
 
 
+def stage_verdicts():
+    """Write the table of verdicts: the sentence on top of each page, and the day of its record."""
+    from benchmarks.harness import RECORDS
+
+    rows = [("Comparison", "Verdict", "Measured")]
+    index = (HERE / "benchmarks" / "index.rst").read_text()
+    for name in re.findall(r"^ {3}(\w+)$", index, re.MULTILINE):
+        page = HERE / "benchmarks" / f"{name}.rst"
+        verdict = re.search(r"admonition:: Verdict\n\n((?: {3}.+\n)+)", page.read_text())
+        if verdict:
+            about = json.loads((RECORDS / f"{page.stem}.json").read_text())
+            rows.append((f":doc:`{page.stem}`", " ".join(verdict[1].split()), about["date"]))
+    with (HERE / "generated" / "benchmarks" / "verdicts.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
 def stage_audits():
     """Write the pages of audits that the site shows as samples."""
     from sample_audits import samples
@@ -332,7 +349,7 @@ def add_read_more(app, what, name, obj, options, lines):
 
 
 def add_machine(app, docname, source):
-    """Say below each page of benchmarks on which machine its record was measured."""
+    """Say below each page of benchmarks on which machine its record was measured, when and how."""
     from benchmarks.harness import RECORDS
 
     record = RECORDS / f"{docname.removeprefix('benchmarks/')}.json"
@@ -340,8 +357,9 @@ def add_machine(app, docname, source):
         about = json.loads(record.read_text())
         versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
         source[0] += (
-            f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, at "
-            f"commit* ``{about['commit']}``.\n"
+            f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, on "
+            f"{about['date']} at commit* ``{about['commit']}`` *by* "
+            f"``make bench NAME={record.stem} KEEP=1``.\n"
         )
 
 
@@ -355,4 +373,5 @@ def setup(app):
 
 stage_examples()
 stage_benchmarks()
+stage_verdicts()
 stage_audits()

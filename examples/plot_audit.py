@@ -11,12 +11,12 @@ models. The result is a page that can be shared.
 # ----------
 # The old model is a plain logistic regression. For the new one, the selection rates of women and
 # men may differ by at most 0.05 on the training data.
+import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
-from skfair.inspection import GroupRatesDisplay
 from skfair.report import Audit
 
 X, y, groups = make_loans(6000, missing_rate=0.0, random_state=0)
@@ -51,13 +51,15 @@ print(audit.subgroups[columns].groupby("measure", sort=False).head(1).round(3).t
 # %%
 # The report
 # ----------
-# ``audit.to_html("report.html")`` writes everything as one page. One of its pictures, drawn here
-# with matplotlib:
+# ``audit.to_html("report.html")`` writes everything as one page. Drawn here: the selection rates
+# that it compares.
 page = audit.to_html()
 print(f"{len(page) / 1000:.0f} kB")
-display = GroupRatesDisplay.from_predictions(
-    y_test, new.predict(X_test), sensitive_features=groups_test["sex"], name="new"
-)
-GroupRatesDisplay.from_predictions(
-    y_test, old.predict(X_test), sensitive_features=groups_test["sex"], name="old", ax=display.ax_
-)
+models, groups = ("old", "new"), ("female", "male")
+figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+for sex in groups:
+    rates = [model.predict(X_test)[groups_test["sex"] == sex].mean() for model in (old, new)]
+    (line,) = ax.plot(models, rates, "o-")
+    ax.text(1.08, rates[1], f"{sex} {rates[1]:.0%}", color=line.get_color(), va="center")
+    ax.text(-0.08, rates[0], f"{rates[0]:.0%}", color=line.get_color(), va="center", ha="right")
+ax.set(ylabel="share predicted to be granted", xlim=(-0.4, 1.6), ylim=(0, 0.7))

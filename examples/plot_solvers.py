@@ -1,9 +1,9 @@
 """
-Five solvers on one problem
+Four solvers on one problem
 ===========================
 
 The smooth problem behind ``ConstrainedERMClassifier`` can be solved in many ways. Two solvers of
-this package and three of the papers start from the same point. A step of one costs more than a
+this package and two of the papers start from the same point. A step of one costs more than a
 step of another, so the pictures count passes over the rows.
 """
 
@@ -21,7 +21,7 @@ X, y, people = make_loans(5000, bias=2.0, missing_rate=0.0, random_state=0)
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, layout="constrained")
-for solver in ("al_newton", "al_lbfgs", "plada", "ssg", "alm"):
+for solver in ("al_newton", "al_lbfgs", "plada", "alm"):
     model = ConstrainedERMClassifier(
         max_disparity=0.05, solver=solver, enforce="surrogate", max_iter=200, random_state=0
     )

@@ -51,7 +51,8 @@ for seed in range(1, 21):
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for (name, values), style in zip(gaps.items(), ("s--", "o-", "^-"), strict=True):
     accuracy = models[name].score(X_test, y_test)
-    ax.plot(range(1, 21), values, style, label=f"{name}: accuracy {accuracy:.2f}")
+    (line,) = ax.plot(range(1, 21), values, style)
+    label, side = f"{name},\naccuracy {accuracy:.2f}", "bottom" if name == "no limit" else "top"
+    ax.text(20.4, values[-1], label, color=line.get_color(), va=side)
 ax.axhline(0.05, color="0.5", lw=1)
-ax.set(xlabel="week", ylabel="disparity", ylim=(0, None))
-ax.legend()
+ax.set(xlabel="week", ylabel="disparity", xlim=(0, 25), ylim=(0, None), xticks=range(0, 21, 5))

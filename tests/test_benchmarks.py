@@ -68,6 +68,18 @@ def test_pages_include_what_records_show(name, tmp_path):
     assert set(wanted) <= made <= set(included)
 
 
+@pytest.mark.parametrize("page", sorted(path.stem for path in DOC.glob("*.rst")))
+def test_a_page_begins_with_a_verdict_without_numbers(page):
+    """Numbers stand in tables, which are made from records; a record says when it was measured."""
+    if page == "index":
+        return
+    start = (DOC / f"{page}.rst").read_text().split("\n", 2)[2]
+    verdict = re.match(r"\n\.\. admonition:: Verdict\n\n((?: {3}.+\n)+)", start)
+    assert verdict, "no verdict below the title"
+    assert not re.search(r"\d*\.\d|\d%", verdict[1])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", harness.read(page)["date"])
+
+
 def test_a_page_says_how_many_groups_its_record_has():
     said = re.findall(r"about (\d+) groups", (DOC / "plada.rst").read_text())
     groups = [run["n_groups"] for run in harness.read("plada")["results"]["groups"]]
@@ -98,7 +110,7 @@ def test_records_are_read_as_they_were_written(tmp_path):
     harness.write("some", {"ratio": 2.5}, tmp_path)
     record = harness.read("some", tmp_path)
     assert record["results"] == {"ratio": 2.5}
-    assert {"machine", "commit", "python", "versions"} <= set(record)
+    assert {"machine", "commit", "date", "python", "versions"} <= set(record)
 
 
 def test_a_new_process_brings_results_back():
