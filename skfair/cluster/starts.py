@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -71,8 +72,10 @@ def best_runs(
         points, seed = seen[i // n_trials], np.random.RandomState(seeds[i])
         first = points[spread_rows(points, weights, n_clusters, seed)] if "+" in init else init
         kmeans = KMeans(n_clusters, init=first, n_init=1, max_iter=max_iter, random_state=seed)
-        # OpenMP counts the threads of each thread of Python by itself.
-        return one_thread(kmeans.fit)(points, sample_weight=weights)
+        # OpenMP counts the threads of each thread of Python by itself. The rows are checked:
+        # doing it again for each run takes a twentieth of a fit of a thousand rows.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            return one_thread(kmeans.fit)(points, sample_weight=weights)
 
     # Fewer distinct points than clusters are no reason to warn.
     with hidden("Number of distinct clusters", ConvergenceWarning):
