@@ -250,9 +250,7 @@ class _BlasLimit:
     def _stay_alone(self) -> None:
         """Forget holders that are threads of the parent process."""
         me = threading.get_ident()
-        self._holders = {
-            library: thread for library, thread in self._holders.items() if thread == me
-        }
+        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == me}
         if not self._holders:
             self._restore()
         self._lock.release()
