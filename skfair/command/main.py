@@ -42,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, default=None
         What stands behind ``python -m skfair``; None reads the command line.
     """
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:  # with the usage of the command, which argparse itself does not show
+        options.parser.error(f"unrecognized arguments: {visible(' '.join(unknown))}")
     try:
         if sys.stdout is None:  # as after ">&-" in a shell
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
@@ -115,13 +117,15 @@ def _command(
     text: str,
     examples: str,
 ) -> argparse.ArgumentParser:
-    return commands.add_parser(
+    command = commands.add_parser(
         name,
         help=text,
         description=text.capitalize() + ".",
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    command.set_defaults(parser=command)
+    return command
 
 
 def _add_audit(audit: argparse.ArgumentParser) -> None:
@@ -173,7 +177,7 @@ def _add_result(audit: argparse.ArgumentParser) -> None:
     result = audit.add_argument_group("result")
     result.add_argument("--out", help="file to write: .html, .md or .json; default: none")
     result.add_argument("--title", help="title of the report")
-    result.add_argument("--metrics", help="names of gaps to report, separated by commas")
+    result.add_argument("--metrics", help="names of metrics to report, separated by commas")
     result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")
     result.add_argument("--min-size", type=int, default=30, help="smallest subgroup searched")
     result.add_argument(

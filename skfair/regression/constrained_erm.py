@@ -86,8 +86,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     confidence : float, default=None
         How sure the limits on means are to hold for unseen data, such as 0.95: models are fitted
         under limits that rise up to the one asked for, and judged on rows that they have not seen.
-        None promises them on the training rows only, and unseen data exceed them about half of the
-        time.
+        None promises them on the training rows only, and unseen data exceed them in half of the
+        fits, in most with many columns.
 
     Attributes
     ----------

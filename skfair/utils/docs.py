@@ -38,7 +38,7 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     "confidence": """confidence : float or Certificate, default=None
     How sure the limits are to hold for the population, such as 0.95; or a
     :class:`~skfair.Certificate`, which says how that is shown. None promises them on the training
-    rows only, and the population exceeds them about half of the time.""",
+    rows only, and the population exceeds them in half of the fits, in most with many columns.""",
     "random_state": """random_state : int, RandomState instance or None, default=None
     Seed.""",
     "fit.Returns": """self : {owner}

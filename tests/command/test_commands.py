@@ -563,6 +563,19 @@ def test_options_that_cannot_be_read_are_bad_input(file, capsys, wrong, message)
     assert told.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "shown"), [(["--truth", "repaid"], "--truth repaid"), (["x\u202ey"], "x\\u202ey")]
+)
+def test_unknown_arguments_are_named_with_the_usage_of_the_command(file, capsys, wrong, shown):
+    """A newcomer who guesses "--truth" finds "--target" among the options of the audit."""
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", str(file), *USUAL, "--groups", "sex", *wrong])
+    assert ended.value.code == 2
+    written = capsys.readouterr().err
+    assert "--target TARGET" in written
+    assert f"unrecognized arguments: {shown}" in written
+
+
 def test_nowhere_to_print_to_is_said(file, capsys, monkeypatch):
     """As other commands do it after ">&-"."""
     monkeypatch.setattr(sys, "stdout", None)
