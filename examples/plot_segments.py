@@ -24,9 +24,8 @@ def customers(n_rows, seed):
 
 X, age = customers(200_000, seed=1)
 segments = FairKMeans(12, min_balance=0.8, random_state=0).fit(X, sensitive_features=age)
-print(
-    f"all customers: {balance_score(segments.labels_, sensitive_features=age, relative=True):.2f}"
-)
+balance = balance_score(segments.labels_, sensitive_features=age, relative=True)
+print(f"all customers: {balance:.2f}")
 
 # %%
 # Each day the new customers are assigned as one batch. The limit holds for the batch, and its
@@ -41,11 +40,9 @@ for day in range(7):
         found.append(balance_score(labels, sensitive_features=its_age, relative=True))
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
 ClusterCompositionDisplay.from_labels(segments.labels_, sensitive_features=age, ax=left)
-left.set_xticks(range(12), range(12), rotation=0)
-left.set_xlabel("segment")
+left.set(xticks=range(12), xticklabels=range(12), xlabel="segment")
 for values, style, name in ((assigned, "o-", "assign"), (nearest, "s--", "nearest centre")):
     (line,) = right.plot(values, style)
     right.text(6.2, values[-1], name, color=line.get_color(), va="bottom")
 right.axhline(0.8, color="0.5", lw=1)
-right.set(xlabel="day", ylabel="smallest balance of a segment", xlim=(-0.3, 8.5), ylim=(0, 1.02))
-right.set_xticks(range(7))
+right.set(xlabel="day", ylabel="smallest balance", xlim=(-0.3, 8.5), ylim=(0, 1.02))
