@@ -2,9 +2,9 @@
 
 As with two classes (:mod:`skfair.estimators.certified`), each fold has a path of prices of its own,
 found on the other folds, and each step of all paths together is judged on the decisions of every
-row, by the model and the path of its fold. A step nearly keeps a share of the limits on the rows
-that it was found on; the shares rise. A constraint on several classes limits the rates of each
-class against the rest, and all of them must pass.
+row, by the model and the path of its fold. A step keeps a share of the limits on the rows that it
+was found on; the shares rise. A constraint on several classes limits the rates of each class
+against the rest, and all of them must pass.
 """
 
 from __future__ import annotations
@@ -118,16 +118,11 @@ def _paths_and_decisions(
 
 
 def _prices(search: PriceSearch) -> FloatArray:
-    """Return prices for each share of the limits, (n_steps, n_features, n_classes).
-
-    Soft ones nearly keep it. Strict ones take three times as long, and are tighter on these rows
-    only: on others, which judge, both are as fair, and as accurate.
-    """
+    """Return prices that keep each share of the limits, (n_steps, n_features, n_classes)."""
     paths, judge = [], search.judge
     for share in SHARES[::-1]:  # from small prices to large ones: nearest to the free decisions
         search = search.under(judge.tightened(share))
-        free = search.free()
-        paths.append((free if free.verdict.is_feasible else search.soft()).prices)
+        paths.append(search.run().prices)
     return np.array(paths[::-1])
 
 
