@@ -29,7 +29,7 @@ from skfair.enforcement.rounds import Place, Rounds, SolveOptions
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 
-ROUNDS = 8
+ROUNDS = 5
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
 # Widths that retries begin with. Wider steps lose some accuracy and get into fewer dead ends.

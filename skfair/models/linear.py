@@ -198,10 +198,13 @@ class LinearScore(ScoreModel):
 
     def standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
         """Turn X'd and 1'd into the derivative by the standardised parameters."""
-        gradient = np.asarray((sums - np.multiply.outer(totals, self.mean)) / self.scale)
-        if not self.fit_intercept:
-            return gradient
-        return np.concatenate([gradient, np.expand_dims(totals, -1)], axis=-1)
+        gradient = np.empty((*np.shape(totals), self.n_parameters))
+        of_weights = gradient[..., : self.n_features]
+        np.subtract(sums, np.multiply.outer(totals, self.mean), out=of_weights)
+        of_weights /= self.scale
+        if self.fit_intercept:
+            gradient[..., -1] = totals
+        return gradient
 
     @staticmethod
     def _part_rows(n: int) -> int:

@@ -103,8 +103,10 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     """
     if _errors.get(()):
         raise _AbandonedError
+    if 0 < n_rows <= block:
+        return [function(0, n_rows)]
     starts = range(0, n_rows, block)
-    n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
+    n_threads = min(len(starts), allowed_threads()) if n_rows else 1
     if n_threads == 1:
         return [function(start, min(start + block, n_rows)) for start in starts]
     if _allowed.get() is not None:  # libraries are limited already

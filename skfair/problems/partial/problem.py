@@ -56,12 +56,14 @@ class PartialEvaluation:
     def slopes(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the slopes of the sum of multipliers * c by scores and auxiliary parameters."""
         problem, by_scores = self.problem, np.zeros(self.scores.size)
-        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
-        for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
+        of_aux, row, aux = np.zeros(problem.n_aux), 0, 0
+        for rule, values in zip(problem.rules, self.of_rules, strict=True):
+            mine = multipliers[row : row + rule.n_constraints]
             if mine.any():
-                slopes, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
+                slopes, of_aux[aux : aux + rule.n_aux] = rule.pull(values, mine)
                 by_scores += slopes
-        return by_scores, np.concatenate([np.empty(0), *of_aux])
+            row, aux = row + rule.n_constraints, aux + rule.n_aux
+        return by_scores, of_aux
 
     def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of the constraints along a step that changes the scores so.
@@ -100,8 +102,7 @@ class PartialParityProblem(TwoSidedProblem):
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
         self.aux_starts = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
         self.n_parameters = int(self.aux_starts[-1])
-        ends = np.cumsum([0, *(rule.n_constraints for rule in self.rules)])
-        self.row_starts, self.n_constraints = ends[1:-1], int(ends[-1])
+        self.n_constraints = sum(rule.n_constraints for rule in self.rules)
         self._set_tolerance(tolerance)
 
     def _set_tolerance(self, tolerance: float) -> None:

@@ -70,8 +70,8 @@ def augmented(
     if not problem.n_constraints:
         return Augmented(at.objective, lam)
     shifted = at.constraints + lam / rho
-    pull = rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
-    nu = np.clip(pull, -largest, largest)
+    pull = rho * (shifted - np.minimum(np.maximum(shifted, problem.lower), problem.upper))
+    nu = pull if largest == np.inf else np.clip(pull, -largest, largest)
     # The last digits decide where line searches end: without a largest one this is nu'nu - lam'lam.
     extra = float(2 * (nu @ pull) - nu @ nu - lam @ lam) / (2 * rho)
     return Augmented(at.objective + extra, nu)
