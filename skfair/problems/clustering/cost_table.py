@@ -209,6 +209,8 @@ class CostTable(ABC):
 
     def _added(self, parts: list[tuple[float, FloatArray]]) -> tuple[float, FloatArray]:
         """Add up values and counts, in the order of the blocks."""
+        if len(parts) == 1:
+            return parts[0]
         value, counts = 0.0, self.rows.no_counts()
         for of_block, counted in parts:
             value += of_block
