@@ -68,3 +68,18 @@ def mark(axes: Any, value: float, text: str) -> None:
     axes.annotate(
         text, (value, 1.01), xycoords=axes.get_xaxis_transform(), ha="center", fontsize="small"
     )
+
+
+def pairs_of_dots(axes: Any, rows: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
+    """Draw dots in each row, joined by a line; the names stand above those of the first row."""
+    for k, values in enumerate(rows.values()):
+        axes.plot(values, [k] * len(values), color="0.8", lw=2, zorder=1)
+        for number, value in enumerate(values):
+            axes.plot(value, k, marker="os^D"[number], color=f"C{number}", ls="")
+    first = next(iter(rows.values()))
+    sides = {min(first): "right", max(first): "left"} if len(first) > 2 else {}
+    for number, (name, value) in enumerate(zip(names, first, strict=False)):
+        place = {"xytext": (0, 7), "textcoords": "offset points", "ha": sides.get(value, "center")}
+        axes.annotate(name, (value, 0), color=f"C{number}", fontsize="small", **place)
+    name_rows(axes, list(rows))
+    axes.set_ylim(top=-0.9)
