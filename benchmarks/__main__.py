@@ -29,9 +29,10 @@ def main() -> None:
         start = time.perf_counter()
         with quiet():
             results = module_of(name).main(quick=arguments.quick)
-        show(name, results, OUTPUT)
-        path = write(name, results, RECORDS if arguments.keep else OUTPUT)
         seconds = time.perf_counter() - start
+        show(name, results, OUTPUT)
+        folder = RECORDS if arguments.keep else OUTPUT
+        path = write(name, results, folder, seconds=seconds)
         print(f"   {seconds:.0f} s, written to {path.parent.name}/{path.name}", flush=True)
 
 

@@ -20,6 +20,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.mixture import GaussianMixture
 
+from benchmarks._drawing import pairs_of_dots, small
 from benchmarks.harness import THREAD_VARIABLES, Table, in_new_process
 from benchmarks.threads import points
 from skfair.classification import (
@@ -172,3 +173,17 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         lines.append([name, *shown])
     columns = ["estimator / twin", "idle, s", "slowdown", "of the twin", "ratio"]
     return {"slowdown": Table("slowdown beside spinning processes", columns, lines)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw both slowdowns of each estimator."""
+    rows = {
+        name.split(" / ")[0]: [b / i for b, i in zip(row["busy"], row["idle"], strict=True)]
+        for name, row in results.items()
+    }
+    figure, (axes,) = small(height=0.5 + 0.27 * len(rows))
+    pairs_of_dots(axes, rows, ["skfair", "scikit-learn"])
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("Times as long beside busy processes (smaller is better)")
+    return {"picture": figure}

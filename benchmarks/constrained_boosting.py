@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from benchmarks._decision_peers import CELLS, measured
 from benchmarks._decision_scores import SEEDS, Part, people, split
+from benchmarks._drawing import name_rows, small
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
 from skfair.classification import FairDecisionClassifier
 
@@ -157,6 +158,22 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         "boosting": Table("Boosters under a limit, means over splits", columns, rows),
         "summary": _summary(results),
     }
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw how many fits of each way keep the limit, and by how much it is exceeded on new rows."""
+    rows = _summary(results).rows
+    figure, axes = small(2, height=0.8 + 0.28 * len(rows))
+    shown = {
+        "Fits within the limit, training, %": [float(row[2].rstrip("%")) for row in rows],
+        "Excess over the limit, unseen rows": [max(float(row[3]), 0.0) for row in rows],
+    }
+    for panel, (label, values) in zip(axes, shown.items(), strict=True):
+        panel.barh(range(len(rows)), values, color=["C0", *["C1"] * (len(rows) - 1)], height=0.6)
+        name_rows(panel, [row[0] for row in rows] if panel is axes[0] else [""] * len(rows))
+        panel.set_xlabel(label)
+        panel.set_xlim(left=0)
+    return {"picture": figure}
 
 
 def _summary(results: dict[str, Any]) -> Table:

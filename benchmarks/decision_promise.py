@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks._decision_scores import SEEDS, Part, kept, people, scored, split, stored
+from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks.harness import Table, data_folder, quiet, timed
 from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
@@ -165,3 +166,16 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         "CPU s (median)",
     ]
     return {"promise": Table("Limits on the training rows", columns, rows)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw a dot for each fit: its worst disparity minus the limit."""
+    rows = {
+        name: [100 * row["excess"] for found in kinds.values() for row in found]
+        for name, kinds in results.items()
+    }
+    figure, (axes,) = small(height=0.6 + 0.26 * len(rows))
+    rows_of_dots(axes, rows)
+    mark(axes, 0, "limit")
+    axes.set_xlabel("Largest disparity of a fit minus its limit, points, training rows")
+    return {"picture": figure}

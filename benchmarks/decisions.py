@@ -23,6 +23,7 @@ from benchmarks._decision_peers import (
     threshold_optimizer,
 )
 from benchmarks._decision_scores import SEEDS, kept, people, scored, split
+from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
 from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
@@ -280,6 +281,25 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         "more": Table("Without the group, on more splits", MORE_COLUMNS, _more(results["more"])),
         "job": _jobs(results["jobs"]),
     }
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw a dot for each cell: by how much ours is more accurate at equal disparity."""
+    rows = {}
+    for way in dict.fromkeys(way for run in results["runs"].values() for way in ways(run)):
+        own = OURS[0] if way in AWARE else OURS[1]
+        if way not in OURS:
+            leads = [
+                100 * (accuracy_at(run, own, rule, target) - accuracy_at(run, way, rule, target))
+                for name, rule, target in cells(results)
+                if way in ways(run := results["runs"][name])
+            ]
+            rows[way] = [value for value in leads if np.isfinite(value)]
+    figure, (axes,) = small(height=0.6 + 0.26 * len(rows))
+    rows_of_dots(axes, rows)
+    mark(axes, 0, "as accurate as skfair")
+    axes.set_xlabel("Points by which skfair is more accurate at equal disparity", loc="right")
+    return {"picture": figure}
 
 
 MORE_COLUMNS = ["data", "rule", "disparity", "splits", "way", "ours ahead by", "standard error"]

@@ -30,6 +30,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from benchmarks._drawing import name_ends, small
 from benchmarks.harness import (
     OUTPUT,
     RECORDS,
@@ -558,6 +559,28 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
         for cpu in [float(part.cpu.mean())]
     ]
     return {"cells": Table("means of each cell on test rows", columns, rows)} if len(d) else {}
+
+
+def pictures(results: Sequence[Row]) -> dict[str, Any]:
+    """Draw accuracy against disparity, both of unseen rows, for demographic parity."""
+    names = {
+        "erm {} demographic_parity": "linear model, blind",
+        "decide {} HistG demographic_parity blind": "trees, blind",
+        "decide {} HistG demographic_parity aware": "trees, aware",
+    }
+    d = pd.DataFrame(list(results))
+    figure, axes = small(3, height=2.5, width=8.5)
+    for panel, data in zip(axes, ("adult", "bank", "compas"), strict=True):
+        drawn = {}
+        for number, (cell, name) in enumerate(names.items()):
+            part = d[d.cell == cell.format(data)].groupby("limit")[["gap", "worth"]].mean()
+            style = {"marker": "os^"[number], "ms": 4, "color": f"C{number}"}
+            (drawn[name],) = panel.plot(part.gap, part.worth, **style)
+        panel.set(title=data, xlabel="Disparity of unseen rows")
+        panel.set_xlim(left=0)
+    axes[0].set_ylabel("Accuracy on unseen rows")
+    name_ends(axes[2], drawn, gap=0.12)
+    return {"picture": figure} if len(d) else {}
 
 
 def judged(rows: Sequence[Row], before: Sequence[Row], *, judge_cpu: bool = False) -> list[str]:

@@ -24,6 +24,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks._guarantee_rivals import RIVALS, fits_on_half
 from benchmarks.harness import OUTPUT, RECORDS, Table, data_folder, quiet, read, write
 from skfair import Certificate
@@ -445,6 +446,23 @@ def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
     }
 
 
+def pictures(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Draw a dot for each cell: the share of samples whose limit is violated."""
+    words = {"sex": "two groups", "four": "four groups"}
+    rows: dict[str, list[float]] = {"limit on the training rows only": []}
+    for one in results:
+        if one["way"] in ("plain", "folds") and one["repetitions"] >= _ENOUGH:
+            name = f"confidence=0.95, {one['model']}, {words[one['groups']]}"
+            name = name if one["way"] == "folds" else next(iter(rows))
+            rows.setdefault(name, []).append(100 * one["failures"])
+    figure, (axes,) = small(height=0.7 + 0.26 * len(rows))
+    rows_of_dots(axes, rows)
+    mark(axes, 5, "nominal 5%")
+    axes.set_xlabel("Samples whose limit is violated in the population, %", loc="right")
+    axes.set_xlim(left=-0.5)
+    return {"picture": figure}
+
+
 _PER_TABLE = [f"{name}: {what}" for name in POPULATIONS for what in ("exceeded", "accuracy")]
 TESTS = {
     "split": "half of the rows, tested on the other half",
@@ -465,6 +483,7 @@ def _by_method(cells: dict[Cell, dict[str, Any]]) -> list[list[str]]:
     return rows
 
 
+_ENOUGH = 40  # samples of a dot; of fewer, one violation is more than 2.5 points
 _FORMS = {"failures": ".1%", "accuracy": ".3f"}
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks._drawing import mark, pairs_of_dots, small
 from benchmarks.guarantee import Population
 from benchmarks.harness import Table, data_folder, timed
 from skfair.classification import FairDecisionClassifier
@@ -117,3 +118,19 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return {
         "classes": Table("Three classes, for everybody", [*columns, "difference", "CPU s"], lines)
     }
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw how often the limit is exceeded for everybody, without a certificate and with one."""
+    rows: dict[str, list[float]] = {}
+    for row in results["fits"]:
+        n, rule, limit, is_aware = row["cell"]
+        used = "aware" if is_aware else "blind"
+        about = f"{rule.replace('_', ' ')} {limit:g}, {n} rows, {used}"
+        rows.setdefault(about, []).append(100 * row["failed"])
+    figure, (axes,) = small(height=0.9 + 0.3 * len(rows))
+    pairs_of_dots(axes, rows, ["limit for the sample", "certified"])
+    mark(axes, 5, "5%")
+    axes.set_xlabel("Samples in which the limit is exceeded for everybody, %", loc="right")
+    axes.set_xlim(0, 75)
+    return {"picture": figure}

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks._drawing import mark, pairs_of_dots, small
 from benchmarks.harness import Table, data_folder, timed
 from skfair import Certificate
 from skfair.metrics import mean_score_difference
@@ -118,3 +119,20 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     ]
     columns = ["table", "rows", "limit", "way", "fails", "solved", "R2", "difference", "CPU s"]
     return {"means": Table("Limits on means, for everybody", columns, lines)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw how often each way exceeds the limit, and its fit."""
+    figure, axes = small(2, height=2.2)
+    labels = {"failed": "Samples over the limit, %", "r2": "R2 (higher is better)"}
+    for panel, (key, label) in zip(axes, labels.items(), strict=True):
+        rows: dict[str, list[float]] = {}
+        for row in results["fits"]:
+            about = f"{row['table'].split('_')[0]}, {row['n']} rows"
+            rows.setdefault(about, []).append(100 * row[key] if key == "failed" else row[key])
+        pairs_of_dots(panel, rows, ["sample", "split", "cross"] if key == "r2" else [])
+        panel.set_xlabel(label)
+        panel.set_xlim(left=0)
+    axes[1].set_yticklabels([])
+    mark(axes[0], 5, "5%")
+    return {"picture": figure}

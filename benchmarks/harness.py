@@ -217,8 +217,8 @@ def peers() -> list[str]:
     return [name for name, module in PEERS.items() if module in modules]
 
 
-def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
-    """Write results as JSON together with the machine and the commit they were measured on."""
+def write(name: str, results: Any, folder: Path = OUTPUT, *, seconds: float | None = None) -> Path:
+    """Write results as JSON with the machine, the commit, and the seconds of the whole run."""
     folder.mkdir(exist_ok=True)
     try:
         commit = subprocess.run(
@@ -233,6 +233,7 @@ def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
         "versions": {part: version(part) for part in (*PARTS, *peers())},
         "date": f"{date.today()}",
         "commit": commit,
+        **({} if seconds is None else {"seconds": round(seconds)}),
         "results": results,
     }
     path = folder / f"{name}.json"

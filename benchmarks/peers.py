@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._drawing import rows_of_dots, small
 from benchmarks._peer_clusters import k_means, spectral
 from benchmarks._peer_labels import labels, networks
 from benchmarks._peer_tasks import FIGURES, SEEDS
@@ -82,6 +83,36 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         last += [row["ratio"]] if "ratio" in row else []
         rows.append([row["peer"], row.get("what", ""), row.get("data", ""), *last])
     return shown | {"metrics": Table("metrics of the same names", columns, rows)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw classifiers at equal training disparity: accuracy, disparity of test rows, seconds."""
+    figure, axes = small(3, height=1.9, width=8.5)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in [*results["labels"], *results["aware"]]:
+        if row.get("ours") == "the same disparity":
+            found.setdefault(f"{row['peer']}: {row['what']}", []).append(row)
+
+    def ahead(key: str) -> dict[str, list[float]]:
+        return {
+            name: [100 * (row[key][1] - row[key][0]) for row in rows]
+            for name, rows in found.items()
+        }
+
+    rows_of_dots(axes[0], ahead("score"))
+    rows_of_dots(axes[1], ahead("test"))
+    rows_of_dots(axes[2], {name: [row["ratio"] for row in rows] for name, rows in found.items()})
+    axes[2].set_xscale("log")
+    labels = [
+        "Accuracy: skfair minus\nthe other, points",
+        "Test disparity: skfair\nminus the other",
+    ]
+    for panel, label in zip(axes, [*labels, "CPU seconds: the other\nover skfair"], strict=True):
+        panel.set_xlabel(label)
+        panel.axvline(float(panel is axes[2]), color="0.35", lw=0.9)
+    for panel in axes[1:]:
+        panel.set_yticklabels([])
+    return {"picture": figure}
 
 
 def cells(row: dict[str, Any]) -> list[Any]:

@@ -18,6 +18,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
+from benchmarks._drawing import mark, name_rows, small
 from benchmarks.frontier import FAMILIES, Row, compared
 from benchmarks.harness import Table, data_folder
 
@@ -115,6 +116,19 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     columns = ["procedure", "fits", "changes the result, %", "worth that it gains"]
     columns += ["standard error", "violated without it", "CPU with it / without"]
     return {"gains": Table("procedures", columns, [_line(p, results) for p in PROCEDURES])}
+
+
+def pictures(results: Sequence[Row]) -> dict[str, Any]:
+    """Draw what each procedure gains, with two standard errors."""
+    rows = [line for p in PROCEDURES if (line := _line(p, results))[2] > 0] if results else []
+    figure, (axes,) = small(height=0.6 + 0.27 * len(rows))
+    gains, errors = ([100 * row[k] for row in rows] for k in (3, 4))
+    axes.errorbar(gains, range(len(rows)), xerr=2 * np.array(errors), fmt="o", capsize=3)
+    mark(axes, 0, "no effect")
+    name_rows(axes, [row[0] for row in rows])
+    label = "Gain in points where it changes a result, with two standard errors"
+    axes.set_xlabel(label, loc="right")
+    return {"picture": figure}
 
 
 def _line(procedure: Procedure, results: Sequence[Row]) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._drawing import name_rows, small
 from benchmarks.harness import Table, alternate, lacks
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.groups.encoding import encode_groups
@@ -138,3 +139,20 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     ]
     columns = ["steps", "TorchScore, us a step", "by hand, us a step", "ratio", "apart"]
     return {"steps": Table("TorchScore against a loop by hand", columns, rows)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw microseconds per step."""
+    if "skipped" in results:
+        return {}
+    names = {"solver": "TorchScore", "by hand": "loop by hand"}
+    bars = {
+        f"{name}, {names[way]}": one[way]["per step"]
+        for name, one in results.items()
+        for way in names
+    }
+    figure, (axes,) = small(height=1.8)
+    axes.barh(range(len(bars)), list(bars.values()), color=["C0", "C1"] * len(results), height=0.6)
+    name_rows(axes, list(bars))
+    axes.set_xlabel("Microseconds of a step")
+    return {"picture": figure}

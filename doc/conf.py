@@ -356,10 +356,12 @@ def add_machine(app, docname, source):
     if docname.startswith("benchmarks/") and record.exists():
         about = json.loads(record.read_text())
         versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        minutes = about["seconds"] / 60 if "seconds" in about else None
+        took = "" if minutes is None else f" in {minutes:.0f} minutes"
         source[0] += (
             f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, on "
             f"{about['date']} at commit* ``{about['commit']}`` *by* "
-            f"``make bench NAME={record.stem} KEEP=1``.\n"
+            f"``make bench NAME={record.stem} KEEP=1``{took}.\n"
         )
 
 

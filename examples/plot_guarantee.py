@@ -42,8 +42,8 @@ for confidence in (None, 0.95):
 # %%
 # The path of decisions
 # ---------------------
-# From left to right, decisions become more accurate and their disparity grows. Each step is tested
-# on rows that were not used to find it, and the search ends where the test fails for the first
-# time.
+# Upwards, decisions become more accurate and their disparity grows. Each step is tested on rows
+# that were not used to find it, and the search ends where the test fails for the first time: where
+# the disparity that can be shown for the population exceeds the limit.
 display = CertificateDisplay.from_estimator(model)
 plt.gcf().set_size_inches(7, 4)

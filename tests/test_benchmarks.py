@@ -78,6 +78,7 @@ def test_a_page_begins_with_a_verdict_without_numbers(page):
     assert verdict, "no verdict below the title"
     assert not re.search(r"\d*\.\d|\d%", verdict[1])
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", harness.read(page)["date"])
+    assert ".. image:: ../generated/benchmarks/" in start  # a picture of the record
 
 
 def test_a_page_says_how_many_groups_its_record_has():
@@ -107,9 +108,10 @@ def test_tables_are_written_as_they_are_printed(tmp_path):
 
 
 def test_records_are_read_as_they_were_written(tmp_path):
-    harness.write("some", {"ratio": 2.5}, tmp_path)
+    harness.write("some", {"ratio": 2.5}, tmp_path, seconds=61.2)
     record = harness.read("some", tmp_path)
     assert record["results"] == {"ratio": 2.5}
+    assert record["seconds"] == 61
     assert {"machine", "commit", "date", "python", "versions"} <= set(record)
 
 

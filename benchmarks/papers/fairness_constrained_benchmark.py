@@ -155,14 +155,10 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 
 def torch_tables(results: dict[str, Any]) -> dict[str, Table]:
-    """Return table 3 of the networks of PyTorch, and how far they are from our own."""
+    """Return how far the networks of PyTorch are from our own."""
     shown, torch = {}, results["torch"]
     kinds = {"our starts": results["runs"], "PyTorch's starts": results["starts"]}
     for part in ("train", "test"):
-        rows = [[name, *map(deviation, one[part].values())] for name, one in torch.items()]
-        shown[f"torch-{part}"] = Table(
-            f"table 3 with PyTorch: {part}", ["algorithm", *METRICS, "Wd, squares"], rows
-        )
         rows = [
             [name, kind, *(distance(one[part][m], own[name][part][m]) for m in METRICS)]
             for name, one in torch.items()
@@ -204,18 +200,10 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
         return {}
     found = results["runs"]
     names = list(PRINTED["test"])
-    shown = {
+    return {
         "figure1": draw_curves(found, names, CURVES[:2], results["bound"]),
         "figure2": draw_curves(found, names, CURVES[2:], results["bound"]),
         "figure3": draw_predictions(found, names),
         "figure4": draw_spiders(found, names),
         "figure5": draw_curves(found, ["SSw", "SSw, appendix B"], CURVES, results["bound"]),
     }
-    if "torch" in results:
-        torch = results["torch"]
-        shown |= {
-            "torch-figures1-2": draw_curves(torch, names, CURVES, results["bound"]),
-            "torch-figure3": draw_predictions(torch, names),
-            "torch-figure4": draw_spiders(torch, names),
-        }
-    return shown

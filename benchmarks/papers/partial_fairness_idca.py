@@ -36,6 +36,8 @@ NAMES = {
     "penalty": "penalty (114)/(119)",
     **BASELINES,
 }
+# Methods of figure 1 that are told apart; the baselines are grey.
+COLORS = {"repair": "C0", "alm": "C1", "idca": "C2", "penalty": "C3"}
 # What a frontier of figure 1 is over: title, constraint of the models.
 AXES = {
     "ccdf": ("pSP fairness, shares of groups", "statistical_parity"),
@@ -204,20 +206,28 @@ def panels(n_rows: int, n_columns: int, size: tuple[float, float], **options: An
 
 
 def draw_frontiers(data: dict[str, Any]) -> Any:
-    """Figure 1, and the rows of the paper that are printed."""
-    figure, axes = panels(len(AXES), len(data), (5.5 * len(data), 12), layout="constrained")
+    """Figure 1: the best accuracy where fairness reaches a level, and the rows of the paper."""
+    shown = {measure: AXES[measure] for measure in ("ccdf", "pdp")}
+    figure, axes = panels(len(shown), len(data), (4 * len(data), 6), layout="constrained")
     for column, (name, result) in enumerate(data.items()):
-        for ax, (measure, (title, rule)) in zip(axes[:, column], AXES.items(), strict=True):
-            for method, marker in zip(list(NAMES)[1:], "osD^v<>", strict=True):
-                kind = sorted(points(result, rule, method), key=lambda one: one[measure])
-                xy = [one[measure] for one in kind], [one["accuracy"] for one in kind]
-                ax.plot(*xy, marker=marker, lw=1, ms=5, alpha=0.8, label=NAMES[method])
+        for ax, (measure, (title, rule)) in zip(axes[:, column], shown.items(), strict=True):
+            drawn = {}
+            for method in list(NAMES)[:0:-1]:  # what is compared with lies below
+                kind = sorted(points(result, rule, method), key=lambda one: -one[measure])
+                best = np.maximum.accumulate([one["accuracy"] for one in kind])
+                color = COLORS.get(method, "0.7")
+                levels = [one[measure] for one in kind]
+                lines = ax.step(levels, best, color=color, lw=1.8, where="post")
+                drawn[NAMES[method] if method in COLORS else "pairwise baselines"] = lines[0]
             if measure == "ccdf":
                 printed = [ten for _, (*_, ten) in SETTINGS[name].paper]
-                ax.plot(*zip(*printed, strict=True), "k*", ms=9, label="paper, table 4", zorder=0)
-            ax.set(xlabel=title, ylabel="Accuracy on test rows", title=name)
-            ax.set_ylim(bottom={"a9a": 0.78, "bank": 0.86}.get(name, 0.8))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+                ax.plot(*zip(*printed, strict=True), "k*", ms=8, label="paper, table 4")
+            ax.set(xlabel=title, title=name, ylim={"a9a": (0.78, 0.855)}.get(name, (0.86, 0.905)))
+    for ax in axes[:, 0]:
+        ax.set_ylabel("Best accuracy on test rows")
+    handles, labels = [*drawn.values()][::-1], [*drawn][::-1]
+    stars, words = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles + stars, labels + words, loc="outside lower center", ncols=3)
     return figure
 
 

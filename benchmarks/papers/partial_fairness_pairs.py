@@ -9,6 +9,7 @@ first half is that of these figures.
 from statistics import mean
 from typing import Any, Literal
 
+from benchmarks._drawing import small
 from benchmarks.harness import Table, data_folder
 from benchmarks.papers._partial_runs import FULL, IDCA_EPS, QUICK, SEEDS, SETTINGS, fit, thinned
 from skfair.papers import IDCA
@@ -56,6 +57,22 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     measured = [column for head in heads for column in (head, "three halves")]
     title = "Problem (21) by IDCA, as printed and reformulated, test rows"
     return {"forms": Table(title, ("data", "form", *measured, "CPU seconds"), rows)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw accuracy against fairness of both forms, as means over the halves."""
+    data = [name for name in SETTINGS if results.get(name)]
+    figure, axes = small(len(data), height=2.7, width=8.5, sharex=True) if data else (None, [])
+    for panel, name in zip(axes, data, strict=True):
+        for number, (form, text) in enumerate(FORMS.items()):
+            runs = [row["runs"] for row in results[name] if row["form"] == form]
+            x, y = ([mean(one[k] for one in part) for part in runs] for k in ("pdp", "accuracy"))
+            panel.plot(x, y, marker="os"[number], label=text, ls=("-", "--")[number])
+        panel.set(title=name, xlabel="pDP fairness")
+    if data:
+        axes[0].set_ylabel("Accuracy on test rows")
+        axes[0].legend(fontsize="small")
+    return {"picture": figure} if data else {}
 
 
 def _first_and_range(runs: list[dict[str, float]], key: str) -> tuple[str, str]:

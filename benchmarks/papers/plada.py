@@ -11,11 +11,13 @@ pull-back. They draw nothing, so every course is run once; only its seconds are 
 """
 
 from dataclasses import replace
+from itertools import product
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks._drawing import name_ends
 from benchmarks._erm_data import encoded, make_problem
 from benchmarks.harness import Table, data_folder
 from benchmarks.papers._plada_groups import intersectional, lines
@@ -234,12 +236,12 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def grid(n_rows: int, n_columns: int) -> tuple[Any, Any]:
+def grid(n_rows: int, n_columns: int, **options: Any) -> tuple[Any, Any]:
     import matplotlib.pyplot as plt
 
     size = (4.0 * n_columns, 2.7 * n_rows)
     figure, axes = plt.subplots(
-        n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
+        n_rows, n_columns, figsize=size, squeeze=False, layout="constrained", **options
     )
     plt.close(figure)
     return figure, axes
@@ -258,18 +260,33 @@ def draw(column: Any, curves: dict[str, Any], **style: Any) -> None:
 
 
 def course_picture(by_data: dict[str, Any]) -> Any:
-    """Three measures (rows) on each data set (columns); dashed: settings of the papers."""
-    figure, axes = grid(len(MEASURES), len(by_data))
-    for column, (data, runs) in zip(axes.T, by_data.items(), strict=True):
-        column[0].set_title(data)
-        for k, name in enumerate(RIVALS):
-            for settings, dash in zip(SETTINGS, ("-", "--"), strict=True):
-                label = f"{name}, {settings}"
-                draw(column, runs[label]["curves"], ls=dash, color=f"C{k}", lw=1.3, label=label)
-        draw(column, runs["al_newton"]["curves"], color="black", marker=".", label="al_newton")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
+    """Distance from the optimum, with the settings of the library (top) and of the papers."""
+    figure, axes = grid(len(SETTINGS), len(by_data), sharey=True)
+    ends = []
+    for (row, settings), (k, (data, runs)) in product(
+        enumerate(SETTINGS), enumerate(by_data.items())
+    ):
+        panel, drawn = axes[row, k], {}
+        for number, name in enumerate([*RIVALS, "al_newton"]):
+            is_rival = name in RIVALS
+            curves = runs[f"{name}, {settings}" if is_rival else name]["curves"]
+            color = f"C{number}" if is_rival else "black"
+            (drawn[name],) = panel.loglog(*from_here_on(curves), color=color, lw=1.5)
+        panel.set_title(f"{data}, settings of the {settings}", fontsize="medium")
+        if k == len(by_data) - 1:
+            ends.append((panel, drawn))
+        panel.set_xlabel("CPU seconds" if row else "")
+        panel.set_ylabel("" if k else "Distance from\nthe optimum")
+    for panel, drawn in ends:
+        name_ends(panel, drawn)
     return figure
+
+
+def from_here_on(curves: dict[str, Any]) -> tuple[Any, Any]:
+    """Return seconds, and the larger of error and violation from each point to the end."""
+    worse = np.maximum(np.abs(curves["loss"]), np.abs(curves["violation"]))
+    worst = np.maximum.accumulate(worse[::-1])[::-1]
+    return np.maximum(curves["seconds"], 1e-4), np.maximum(worst, FLOOR)
 
 
 def sensitivity_picture(runs: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Draw the rooms of the package and the arrows between them, from the imports of the sources."""
+"""Draw the rooms of the package on floors, as the imports of the sources allow."""
 
 import ast
 from collections import defaultdict
@@ -7,129 +7,94 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import skfair
+from skfair.inspection._style import PALETTE
 from tests.house import HAND_NAMES_ON, MAY_IMPORT, imported_modules, room_of
 
 ROOT = Path(skfair.__file__).parent
-# Rooms that nearly every other one imports: their arrows would hide the rest.
-GROUND = {"_version", "exceptions", "_typing", "utils", "_kernels", "groups", "blocks"}
-HALF = 0.28  # of the height of a room
-COLORS = {
-    "what users fit": "#4c78a8",
-    "how promises are kept": "#b07aa1",
-    "how it is solved": "#f28e2b",
-    "what is solved": "#59a14f",
-    "beside": "#9c755f",
-    "ground": "#bab0ac",
+# From the top: what a floor is for, and its rooms; none imports from a higher floor.
+FLOORS = {
+    "run from a shell, export": "__main__ command export",
+    "what users fit": "classification regression preprocessing ranking cluster",
+    "what estimators share": "estimators base",
+    "limits enforced exactly": "enforcement",
+    "how it is solved": "solvers solvers.erm solvers.clustering solvers.eigen papers",
+    "what a solver may ask": "problems problems.erm problems.partial problems.clustering "
+    "problems.cut",
+    "what is solved": "constraints losses models",
+    "groups, rows, loops": "groups blocks utils _kernels",
 }
+BESIDE = ("report", "inspection", "model_selection", "monitoring", "metrics", "datasets")
+LEFT, RIGHT, WIDE = 0.24, 0.84, 0.15  # of the rooms on floors, and of those beside them
+UNSEEN = {"_version", "exceptions", "_typing"}  # names that all rooms share
 
 
-def kind_of(room):
-    """Return what a room is for."""
+def floor_of(room):
+    """Return the number of the floor of a room, from the ground; None beside them."""
     family = room.split(".")[0]
-    if family in GROUND:
-        return "ground"
-    if family in ("cluster", "classification", "regression", "ranking"):
-        return "what users fit"
-    if family in ("estimators", "base", "enforcement"):
-        return "how promises are kept"
-    if family == "solvers":
-        return "how it is solved"
-    if family in ("problems", "losses", "models", "constraints"):
-        return "what is solved"
-    return "beside"
-
-
-def side_of(room):
-    """Return where a room stands: supervised learning, clustering, or beside both."""
-    if kind_of(room) == "beside":
-        return 2
-    return 1 if room.endswith(("cluster", "clustering", "cut", "eigen")) else 0
-
-
-def drawn_room(module):
-    """Return the room of a module; rooms of the ground are not divided."""
-    room = room_of(module) if module.startswith("skfair.") else None
-    family = (room or "").split(".")[0]
-    return family if family in GROUND else room
+    for height, rooms in enumerate(reversed(FLOORS.values())):
+        if room in rooms.split() or family in rooms.split():
+            return height
+    return None
 
 
 def read_house():
-    """Return the lines of each room and the rooms that it imports."""
-    lines, imports = defaultdict(int), defaultdict(set)
+    """Return the rooms that each room imports."""
+    imports = defaultdict(set)
     for path in ROOT.rglob("*.py"):
-        room = drawn_room(".".join(("skfair", *path.relative_to(ROOT).with_suffix("").parts)))
+        room = room_of(".".join(("skfair", *path.relative_to(ROOT).with_suffix("").parts)))
         if room is None or path.name in HAND_NAMES_ON:
             continue
-        text = path.read_text()
-        lines[room] += text.count("\n")
-        for module in imported_modules(ast.parse(text)):
-            target = drawn_room(module)
-            if target not in (None, room):
-                imports[room].add(target)
-    return lines, imports
+        modules = imported_modules(ast.parse(path.read_text()))
+        targets = {room_of(name) for name in modules if name.startswith("skfair.")}
+        imports[room] |= targets & set(MAY_IMPORT)
+    return imports
 
 
-def floor_of(room, imports):
-    """Return the length of the longest chain of imports below a room."""
-    return 1 + max((floor_of(below, imports) for below in imports[room]), default=-1)
-
-
-def without_shortcuts(imports):
-    """Leave out arrows that a chain of other arrows says too."""
-
-    def reached(room):
-        return set().union(*({below} | reached(below) for below in imports[room]))
-
-    return {
-        room: {t for t in below if not any(t in reached(o) for o in below - {t})}
-        for room, below in imports.items()
-    }
+def check(imports):
+    """Raise unless every room has its place, and no import points to a higher floor."""
+    for room, below in imports.items():
+        height = floor_of(room)
+        if height is None:
+            assert room in BESIDE or room in UNSEEN, f"{room} has no place in the picture"
+            continue
+        for target in below:
+            reached = floor_of(target)
+            is_ground = target.startswith("_kernels") or room.startswith("_kernels")
+            assert reached is None or reached <= height or is_ground, f"{room} imports {target}"
 
 
 def draw():
-    """Draw floors from the ground up; an arrow points at what is imported."""
-    lines, imports = read_house()
-    assert set(lines) <= set(MAY_IMPORT)
-    floors = defaultdict(list)
-    for room in lines:
-        floors[-1 if room in GROUND else floor_of(room, imports)].append(room)
-    figure, axes = plt.subplots(figsize=(9.5, 8), layout="constrained")
-    place = {}
-    for height, floor in enumerate(sorted(floors)):
-        sides = [sorted(r for r in floors[floor] if side_of(r) == side) for side in range(3)]
-        if floor < 0:
-            sides = [sorted(floors[floor])]
-        starts, widths = ((0, 0.42, 0.7), (0.42, 0.28, 0.3)) if floor >= 0 else ((0,), (1,))
-        for start, width, rooms in zip(starts, widths, sides, strict=True):
-            for k, room in enumerate(rooms):
-                place[room] = (start + width * (k + 0.5) / len(rooms), height)
-    for room, where in place.items():
-        axes.annotate(
-            f"{room.replace('.', chr(10))}\n{lines[room]:,} lines",
-            where,
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="white" if kind_of(room) != "ground" else "black",
-            bbox={"boxstyle": "round,pad=0.4", "fc": COLORS[kind_of(room)], "ec": "none"},
-            zorder=3,
-        )
-    upper = {room: below - GROUND for room, below in imports.items() if room not in GROUND}
-    for room, below in without_shortcuts(defaultdict(set, upper)).items():
-        for target in below:
-            (x, y), (below_x, below_y) = place[room], place[target]
-            axes.annotate(
-                "",
-                (below_x, below_y + HALF),
-                (x, y - HALF),
-                arrowprops={"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0},
-                zorder=1,
-            )
-    axes.set(xlim=(0, 1), ylim=(-0.5, len(floors) - 0.5))
+    """Draw floors from the ground up."""
+    check(read_house())
+    figure, axes = plt.subplots(figsize=(9, 5.2), layout="constrained")
+    top = len(FLOORS) - 1
+    for height, (text, rooms) in enumerate(reversed(FLOORS.items())):
+        color = PALETTE[0] if height else "0.45"
+        axes.text(0, height, text, va="center", fontsize=10)
+        names = [room for room in rooms.split() if room != "__main__"]
+        letters = [3 + max(map(len, room.split("."))) for room in names]
+        left, unit = LEFT, (RIGHT - 0.04 - LEFT) / sum(letters)
+        for room, size in zip(names, letters, strict=True):
+            put(axes, left, height, size * unit - 0.01, room, color)
+            left += size * unit
+        if height:
+            arrow = {"arrowstyle": "-|>", "color": "0.5"}
+            place = (LEFT - 0.025, height - 0.75), (LEFT - 0.025, height - 0.25)
+            axes.annotate("", *place, arrowprops=arrow)
+    for k, room in enumerate(BESIDE):
+        put(axes, RIGHT, top - k, WIDE, room, PALETTE[2])
+    axes.text(RIGHT + WIDE / 2, 1, "measure, choose,\ndraw, audit", ha="center", va="center")
+    axes.set(xlim=(0, 1), ylim=(-0.5, top + 0.5))
     axes.axis("off")
-    handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in COLORS.values()]
-    axes.legend(handles, COLORS, loc="upper left", fontsize=8, frameon=False)
     return figure
+
+
+def put(axes, left, height, width, room, color):
+    """Draw a room."""
+    box = plt.Rectangle((left, height - 0.34), width, 0.68, color=color, lw=0)
+    axes.add_patch(box)
+    name = room.replace(".", ".\n")
+    axes.text(left + width / 2, height, name, ha="center", va="center", color="white", fontsize=10)
 
 
 if __name__ == "__main__":  # as the page runs it

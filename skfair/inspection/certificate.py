@@ -15,15 +15,16 @@ from skfair.utils.validation import check_number, check_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 @documented
 class CertificateDisplay(Display):
-    """Disparity, what can be shown of it, and accuracy along a path of decisions.
+    """Accuracy against disparity along a path of decisions, and what can be shown of the disparity.
 
-    The path begins with decisions that are certainly fair and ends with free ones. The upper line
-    is the smallest limit that can be shown to hold for new people; the last step at which it is
-    below the limit, counted from the left without a gap, is what the classifier uses.
+    The path begins with the strictest decisions and ends with free ones. Each step is a point on
+    two lines of the same height: its disparity on held-out rows, and the smallest limit that can be
+    shown to hold for the population. The last certified step, which is used, has a mark on both.
 
     Make it with :meth:`from_estimator`.
 
@@ -40,9 +41,9 @@ class CertificateDisplay(Display):
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        Disparity and bound.
-    accuracy_ : matplotlib Line2D
-        The accuracy, on an axis of its own.
+        The accuracy against the disparity, and against the bound.
+    used_ : matplotlib Line2D or None
+        The step that is used, on both lines; None if no step was certified.
 
     See Also
     --------
@@ -59,7 +60,7 @@ class CertificateDisplay(Display):
     ...     n_certified=2,
     ... ).plot()
     >>> display.ax_.get_xlabel()
-    'Step, from certainly fair to free'
+    'Disparity (lower is better)'
     """
 
     def __init__(
@@ -121,24 +122,45 @@ class CertificateDisplay(Display):
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)
         ax, start = self._start(ax)
-        steps = np.arange(1, self.disparities.size + 1)
-        looks = [look(start + number) for number in range(3)]
-        marked = [{"marker": marker_of_few(style, steps.size)} for style in looks]
-        shown = {"disparity on held-out rows": self.disparities, "can be shown": self.bounds}
-        self.lines_ = [
-            draw_line(ax, steps, values, looks[i], marked[i], lw=1.5, label=label)
-            for i, (label, values) in enumerate(shown.items())
-        ]
+        shown = {"on held-out rows": self.disparities, "shown for the population": self.bounds}
+        self.lines_ = []
+        for number, (label, disparities) in enumerate(shown.items()):
+            style = look(start + number)
+            marked = {"marker": marker_of_few(style, disparities.size)}
+            point = disparities, self.accuracies
+            self.lines_.append(draw_line(ax, *point, style, marked, lw=1.5, label=label))
+            self._write(label, disparities[-1], style.color, is_above=not number)
+        self.used_ = self._draw_used()
         if self.max_disparity is not None:
-            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
-        ax.axvspan(0.5, self.n_certified + 0.5, color=GREY, alpha=0.12, lw=0, label="certified")
-        other = ax.twinx()
-        label = self._quality.replace("A", "a")
-        self.accuracy_ = draw_line(other, steps, self.accuracies, looks[2], marked[2], label=label)
-        other.set_ylabel(f"{self._quality} (higher is better)")
-        ax.set(xlabel="Step, from certainly fair to free", ylabel="Disparity (lower is better)")
-        ax.legend(handles=[*ax.get_legend_handles_labels()[0], self.accuracy_], fontsize="small")
+            ax.axvline(self.max_disparity, color=GREY, lw=0.8, label="limit")
+            place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
+            down = ax.get_xaxis_transform()
+            ax.annotate("limit", (self.max_disparity, 0.01), xycoords=down, color=GREY, **place)
+        ax.set_xlim(left=0)
+        ax.margins(y=0.1)
+        ax.set_xlabel("Disparity (lower is better)")
+        ax.set_ylabel(f"{self._quality} (higher is better)")
         return self
+
+    def _write(self, label: str, disparity: float, color: str, *, is_above: bool) -> None:
+        """Write the name of a line at its end: above it, or on its right."""
+        place: dict[str, Any] = {"textcoords": "offset points", "va": "bottom"}
+        place |= {"xytext": (0, 4), "ha": "center"} if is_above else {"xytext": (6, -4)}
+        if is_above:  # not over the upright axis
+            disparity = max(disparity, 0.12 * float(np.max(self.bounds)))
+        text = label.replace(" rows", "\nrows").replace(" the ", "\nthe ")
+        self.ax_.annotate(text, (disparity, self.accuracies[-1]), color=color, **place)
+
+    def _draw_used(self) -> Line2D | None:
+        """Mark the last certified step on both lines."""
+        if not self.n_certified:
+            return None
+        at = self.n_certified - 1
+        ends, height = [self.disparities[at], self.bounds[at]], self.accuracies[at]
+        (line,) = self.ax_.plot(ends, [height] * 2, color=GREY, lw=1, marker="o", label="used")
+        place: dict[str, Any] = {"xytext": (0, -6), "textcoords": "offset points"}
+        self.ax_.annotate("used", (ends[1], height), color=GREY, va="top", ha="left", **place)
+        return line
 
 
 def _limit(estimator: Any) -> float | None:

@@ -23,10 +23,15 @@ def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
     model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.9, cv=3, group_aware=True)
     model.fit(X, y, sensitive_features=sex)
     display = CertificateDisplay.from_estimator(model)
-    assert np.array_equal(display.lines_[0].get_ydata(), model.path_["disparity"])
-    assert np.array_equal(display.lines_[1].get_ydata(), model.path_["bound"])
-    assert np.array_equal(display.accuracy_.get_ydata(), model.path_["accuracy"])
+    assert np.array_equal(display.lines_[0].get_xdata(), model.path_["disparity"])
+    assert np.array_equal(display.lines_[1].get_xdata(), model.path_["bound"])
+    for line in display.lines_:
+        assert np.array_equal(line.get_ydata(), model.path_["accuracy"])
     assert display.n_certified == model.path_["is_certified"].sum()
+    used = [model.path_[name][display.n_certified - 1] for name in ("disparity", "bound")]
+    assert np.array_equal(display.used_.get_xdata(), used)
+    assert len(display.figure_.axes) == 1
+    assert display.ax_.get_xlim()[0] == 0
     with pytest.raises(TypeError, match="fitted with confidence"):
         CertificateDisplay.from_estimator(FairDecisionClassifier())
 
@@ -51,9 +56,9 @@ def test_certificates_of_all_estimators_are_drawn(model):
     model.fit(X, target if is_regressor else target > 0, sensitive_features=sex)
     display = CertificateDisplay.from_estimator(model)
     quality = "r2" if is_regressor else "accuracy"
-    assert np.array_equal(display.accuracy_.get_ydata(), model.path_[quality])
-    assert display.accuracy_.get_label().lower() == quality
-    assert display.accuracy_.axes.get_ylabel().lower().startswith(quality)
+    assert np.array_equal(display.lines_[0].get_ydata(), model.path_[quality])
+    assert display.ax_.get_ylabel().lower().startswith(quality)
+    assert (display.used_ is None) == (display.n_certified == 0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_the_limit_that_is_drawn_is_that_of_the_rules(constraint, limit):
     display = CertificateDisplay.from_estimator(model)
     assert display.max_disparity == limit
     lines = [line for line in display.ax_.lines if line.get_label() == "limit"]
-    assert [line.get_ydata()[0] for line in lines] == ([] if limit is None else [limit])
+    assert [line.get_xdata()[0] for line in lines] == ([] if limit is None else [limit])
 
 
 def test_a_monitor_is_drawn_over_time():

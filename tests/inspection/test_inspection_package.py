@@ -225,5 +225,5 @@ def test_lines_of_one_point_are_seen():
         disparities=[0.1], bounds=[0.2], accuracies=[0.7], n_certified=0, max_disparity=0.05
     ).plot()
     batch = MonitorDisplay(disparities=[0.1], standard_errors=[0.1], max_disparity=0.05).plot()
-    for line in (*one.lines_, one.accuracy_, batch.line_):
+    for line in (*one.lines_, batch.line_):
         assert line.get_marker() not in ("", "None")
