@@ -76,7 +76,7 @@ lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot $(VENV)/.stamp-report
 		--cache-dir=.mypy_cache/calls tests/typed_calls.py
 
 doc: $(VENV)/.stamp-doc
-	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
 
 # axe-core judges contrast; without npm the rest is looked at all the same.
 doc-look: $(VENV)/.stamp-doc
