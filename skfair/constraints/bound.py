@@ -155,6 +155,35 @@ class BoundConstraint:
         weights = weights / np.where(of_cells > 0, of_cells, 1.0)[cells]
         return replace(self, moment=self.moment.on_rows(rows), cells=cells, row_weights=weights)
 
+    def refitted(self, rows: IntArray) -> BoundConstraint:
+        """Return the constraint as if it had been bound to some of the rows alone.
+
+        Rates are averages of cell means, and groups that have none of the rows are left out.
+        """
+        assert self.quotients is None
+        weights = np.bincount(self.cells[rows], self.row_weights[rows], self.n_cells)
+        of_cells = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
+        rates, overall = (_averaging(m, of_cells) for m in (self.rates, self.overall))
+        part = replace(self.on_rows(rows), rates=rates, overall=overall)
+        if np.array_equal(rates.data, self.rates.data) and not self.comparison.against_overall:
+            # Each rate is the mean of one cell, so that nothing is new in what compares them.
+            vars(part)["matrix"] = self.matrix
+            return part
+        has_rows = np.diff(rates.indptr) > 0
+        if has_rows.all():
+            return part
+        return part.restricted(np.flatnonzero(has_rows), self.max_disparity, self.name)
+
     def scaled(self, factor: float) -> BoundConstraint:
         """Return the constraint with its bound multiplied, for targets in other units."""
         return replace(self, max_disparity=self.max_disparity * factor)
+
+
+def _averaging(rates: sparse.csr_array, of_cells: FloatArray) -> sparse.csr_array:
+    """Return rates as averages of the shares that are left of the cells; of nothing they are 0."""
+    rates = rates.copy()
+    rates.data = rates.data * of_cells[rates.indices]
+    rates.eliminate_zeros()
+    total = np.asarray(rates.sum(axis=1)).ravel()
+    rates.data /= np.repeat(total, np.diff(rates.indptr))
+    return rates

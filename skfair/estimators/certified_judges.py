@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.training_data import TrainingData
@@ -32,8 +32,11 @@ from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
+from skfair.metrics.compared_groups import checked_rows
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
-from skfair.metrics.evidence_of_scores import SCORE_METRICS
+from skfair.metrics.evidence import Sample
+from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.validation import check_weights
 
 # Levels that are tried for a p-value.
@@ -140,33 +143,38 @@ class MeanJudge:
         # Share of each group that may be replaced by others, with predictions in the same range
         shift: float,
     ) -> None:
-        self.shift = shift
-        self.limits, self.rows, self.y = limits, rows, rows.part(rows.y)
-        self.options = {
-            **options,
-            "sensitive_features": rows.part(options["sensitive_features"]),
-            "confidence": confidence,
-        }
-        self.strata = rows.part(strata)
+        self.confidence, self.shift = confidence, shift
+        self.limits, self.rows = limits, rows
+        self.y = np.asarray(rows.part(rows.y), np.float64)
+        own, is_crossed = rows.part(options["sensitive_features"]), options["intersectional"]
+        strata = rows.part(strata)
+        self.groups = [
+            checked_rows(
+                own,
+                strata if limit.within_strata else None,
+                None,
+                is_crossed,
+                n_samples=self.y.size,
+                like=own,
+            )[0]
+            for limit in limits
+        ]
 
     def __call__(self, fitted: Any) -> Verdict:
         """Return the verdict on what was fitted."""
         predicted = self.rows.predict(fitted)
-        spread = float(np.ptp(predicted))
+        spread, shift = float(np.ptp(predicted)), self.shift
         verdicts = []
-        for limit in self.limits:
-            options = dict(self.options)
-            if limit.within_strata:
-                options["control_features"] = self.strata
-            name = "mean_score_difference"
+        for limit, groups in zip(self.limits, self.groups, strict=True):
+            sample = Sample(None, predicted, groups, None, None, True, None)
+            evidence = evidence_of_scores(sample, "mean_score_difference", None)
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
-            now = (limit.value - self.shift * spread) / (1 - self.shift)
-            test = disparity_test(name, None, predicted, max_disparity=max(now, 0.0), **options)
-            bound = disparity_upper_bound(name, None, predicted, **options)
-            bound = self.shift * spread + (1 - self.shift) * bound
-            verdicts.append((test.p_value if now >= 0 else 1.0, test.statistic, bound))
+            now = (limit.value - shift * spread) / (1 - shift)
+            p_value = evidence.p_value(now) if now >= 0 else 1.0
+            bound = evidence.smallest_shown(self.confidence, spread)
+            bound = shift * spread + (1 - shift) * bound
+            verdicts.append((p_value, evidence.largest, bound))
         p_value, disparity, bound = (max(values) for values in zip(*verdicts, strict=True))
-        quality = float(r2_score(self.y, predicted))
         is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
         names = [limit.name for limit in self.limits]
         own_p, _, own_bounds = zip(*verdicts, strict=True)
@@ -174,7 +182,16 @@ class MeanJudge:
             "p_values_": dict(zip(names, own_p, strict=True)),
             "certified_disparities_": dict(zip(names, own_bounds, strict=True)),
         }
+        quality = _explained(self.y, predicted)
         return Verdict(p_value, disparity, bound, quality, np.nan, is_constant, by_rule)
+
+
+def _explained(y: FloatArray, predicted: FloatArray) -> float:
+    """Return the coefficient of determination, without the checks of scikit-learn."""
+    missed, spread = float(((y - predicted) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
+    if spread == 0:
+        return float(missed == 0)
+    return 1 - missed / spread
 
 
 def certified_means(
@@ -183,8 +200,9 @@ def certified_means(
     rules: Sequence[Constraint],
     X: Any,
     metadata: Mapping[str, Any],
-    *,
-    is_cross: bool,  # whether linear models of folds are judged, not one of a part of the rows
+    # The problem of all rows and the unit of its targets, if linear models of folds are to be
+    # judged: else that is one of a part of the rows
+    whole: tuple[LinearConstrainedERM, float] | None,
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
     limits = []
@@ -206,11 +224,11 @@ def certified_means(
     if estimator._sensitive.within is not None:
         strata = take_columns(X, estimator._sensitive.within, "within")
     certificate, seed = estimator._certificate, estimator.random_state
-    kinds = data.groups.cells().codes
     judging: JudgedRows
-    if is_cross:
-        judging = Folds.of(X, data.y, metadata, kinds, seed)
+    if whole is not None:
+        judging = Folds.of(data, *whole, seed)
     else:
+        kinds = data.groups.cells().codes
         judging = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
     options = {"sensitive_features": sensitive, "intersectional": estimator._sensitive.crossed}
     return fit_under_rising_limits(

@@ -9,7 +9,7 @@ tested at the full level; the last one before the first failure is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -89,10 +89,6 @@ class JudgedRows(Protocol):
     """Rows to fit on and rows to judge by, and everything that belongs to them."""
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Limits of the path, as shares of the one that is asked for."""
-
-    @property
     def y(self) -> Any:
         """The targets of all rows."""
 
@@ -103,8 +99,11 @@ class JudgedRows(Protocol):
     def part(self, values: Any) -> Any:
         """Return what belongs to the rows that judge."""
 
-    def fit(self, estimator: Any) -> Any:
-        """Return what is judged; what is missed on the rows of the fit is of no interest."""
+    def path(self, estimator: Any, limits: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield what is judged, for each share of the limits; the shares rise up to 1.
+
+        Limits that are missed on the rows of the fit are of no interest.
+        """
 
     def predict(self, fitted: Any) -> NDArray[Any]:
         """Return predictions for the rows that judge, by a model that has not seen them."""
@@ -142,18 +141,19 @@ class Halves(NamedTuple):
         return None if values is None else take_rows(values, self.judging)
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Limits of the path, as shares of the one that is asked for."""
-        return SHARES
-
-    @property
     def n_judging(self) -> int:
         """Number of rows that judge."""
         return self.judging.size
 
-    def fit(self, estimator: Any) -> Any:
-        """Fit on the other rows."""
-        return fit_quietly(estimator, self.X, self.y, self.metadata, self.fitted)
+    def path(self, estimator: Any, limits: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield a model for each share of the limits, fitted on the other rows."""
+        X, y, metadata = rows_of(self.X, self.y, self.metadata, self.fitted)
+        for share in SHARES:
+            scaled = {name: scaled_limits(value, share) for name, value in limits.items()}
+            model = clone(estimator).set_params(confidence=None, **scaled)
+            with unwanted(UserWarning):  # about limits that are missed on these rows
+                model.fit(X, y, **metadata)
+            yield model
 
     def predict(self, fitted: Any) -> NDArray[Any]:
         """Predict the rows that judge."""
@@ -165,11 +165,12 @@ class Halves(NamedTuple):
         return {name: value for name, value in vars(fitted).items() if name not in parameters}
 
 
-def fit_quietly(estimator: Any, X: Any, y: Any, metadata: Mapping[str, Any], rows: IntArray) -> Any:
-    """Fit on some rows; warnings about limits that are missed on these are of no interest."""
+def rows_of(
+    X: Any, y: Any, metadata: Mapping[str, Any], rows: IntArray
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return some rows, their targets, and what belongs to them."""
     own = {name: take_rows(column, rows) for name, column in metadata.items()}
-    with unwanted(UserWarning):
-        return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **own)
+    return _safe_indexing(X, rows), _safe_indexing(y, rows), own
 
 
 def _halves(kinds: IntArray, seed: Seed) -> tuple[IntArray, IntArray]:
@@ -215,10 +216,9 @@ def fit_under_rising_limits(
 ) -> dict[str, Any]:
     """Fit the estimator under larger and larger limits, until one is not shown to hold."""
     models, verdicts = [], []
-    for share in rows.shares:
-        scaled = {name: scaled_limits(value, share) for name, value in rules.items()}
-        models.append(rows.fit(clone(estimator).set_params(confidence=None, **scaled)))
-        verdicts.append(judge(models[-1]))
+    for model in rows.path(estimator, rules):
+        models.append(model)
+        verdicts.append(judge(model))
         if verdicts[-1].p_value > 1 - confidence:
             break
     is_shown = [verdict.p_value <= 1 - confidence for verdict in verdicts]

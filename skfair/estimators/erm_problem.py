@@ -156,14 +156,18 @@ def build_problem(
             "Pass one limit, or rows in memory."
         )
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
-    if options.alpha is None:  # of weights inside: the unit of y changes no prediction
-        alpha = 1 / (task.total_weight + earlier)
-    else:
-        alpha = float(options.alpha) * task.scale.of_penalty
+    alpha = penalty_of(task, options.alpha, earlier)
     return data.build(
         lambda rows: _in_memory(rows, task, bound, options, alpha),
         lambda blocks: _in_blocks(blocks, task, rules, bound, options, alpha),
     )
+
+
+def penalty_of(task: Task, alpha: float | None, earlier: float = 0.0) -> float:
+    """Return the weight of the penalty of standardised targets."""
+    if alpha is None:  # of weights inside: the unit of y changes no prediction
+        return 1 / (task.total_weight + earlier)
+    return float(alpha) * task.scale.of_penalty
 
 
 def _rows_of(data: TrainingData, task: Task) -> TrainingRows:

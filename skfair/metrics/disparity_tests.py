@@ -19,7 +19,7 @@ from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
 from skfair.metrics.evidence_of_scores import evidence_of_scores
 from skfair.metrics.metric_request import MeasuredRule, MetricRequest, requested_metric
-from skfair.metrics.two_rates import edge_rates, smallest_limit
+from skfair.metrics.two_rates import edge_rates
 from skfair.utils.docs import documenter
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_probability
@@ -196,7 +196,7 @@ def disparity_test(
     p_value = float(p_values.max(initial=0.0))
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
     return DisparityTest(
-        float(evidence.measured.max(initial=0.0)),
+        evidence.largest,
         p_value,
         p_value <= 1 - confidence,
         float(limit),
@@ -251,15 +251,10 @@ def disparity_upper_bound(
     evidence = _evidence(request, sample, method, reference, interval)
     _before_shift(request, 1.0, shift)
 
-    def p_value(limit: float) -> float:
-        return float(evidence.p_values(limit).max(initial=0.0))
-
-    most = 1.0
+    spread = None
     if request.name == "mean_score_difference":  # in units of the score, and of any size
-        most = float(np.ptp(np.asarray(y_pred, np.float64))) or 1e-12
-        while p_value(most) > 1 - confidence:
-            most *= 2
-    bound = smallest_limit(p_value, 1 - confidence, most)
+        spread = float(np.ptp(np.asarray(y_pred, np.float64)))
+    bound = evidence.smallest_shown(confidence, spread)
     return shift + (1 - shift) * bound if shift else bound
 
 

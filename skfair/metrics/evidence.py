@@ -24,6 +24,7 @@ from skfair.metrics.two_rates import (
     largest_rate,
     pair_test,
     rest_of_block,
+    smallest_limit,
 )
 from skfair.utils.validation import check_rows, check_weights, one_dimensional
 
@@ -54,6 +55,24 @@ class Evidence(NamedTuple):
     measured: FloatArray  # (n_comparisons,): the disparity of each
     p_values: Callable[[float], FloatArray]  # of a limit: one for each comparison
     method: str
+
+    def p_value(self, limit: float) -> float:
+        """Return the largest p-value of a limit."""
+        return float(self.p_values(limit).max(initial=0.0))
+
+    @property
+    def largest(self) -> float:
+        """The largest disparity that was measured."""
+        return float(self.measured.max(initial=0.0))
+
+    def smallest_shown(self, confidence: float, spread: float | None = None) -> float:
+        """Return the smallest limit that is shown: 1 at most, unless scores have a spread."""
+        most = 1.0
+        if spread is not None:
+            most = spread or 1e-12
+            while self.p_value(most) > 1 - confidence:
+                most *= 2
+        return smallest_limit(self.p_value, 1 - confidence, most)
 
 
 class _Counts(NamedTuple):

@@ -46,6 +46,18 @@ class _Drawn(NamedTuple):
     skewness: float
 
 
+class _Sums(NamedTuple):
+    """What a test of means sees of scores: sums over their distances from the mean."""
+
+    n: int
+    mean: float
+    unit: float  # their range, of which squares and cubes are multiples
+    smallest: float  # the smallest and the largest distance
+    largest: float
+    squares: float
+    cubes: float
+
+
 class _Means(NamedTuple):
     """A difference of means."""
 
@@ -99,7 +111,8 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     if name in _AREAS:
         areas = [_AREAS[name](members[i], members[j]) for i, j in pairs]
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
-    return _of_means(columns, [_means(members[i], members[j]) for i, j in pairs])
+    sums = {cell: _sums(*members[cell]) for cell in {cell for pair in pairs for cell in pair}}
+    return _of_means(columns, [_means(sums[i], sums[j]) for i, j in pairs])
 
 
 def _of_means(columns: dict[str, Any], means: list[_Means]) -> Evidence:
@@ -110,7 +123,7 @@ def _of_means(columns: dict[str, Any], means: list[_Means]) -> Evidence:
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
-        welch = np.where(np.isfinite(freedom), stats.t.cdf(z, freedom), stats.norm.cdf(z))
+        welch = np.where(np.isfinite(freedom), special.stdtr(freedom, z), special.ndtr(z))
         return np.asarray(np.maximum(welch, _above(limit, drawn).max(axis=1)))
 
     return Evidence(columns, np.abs(value), p_values, "melded")
@@ -182,35 +195,52 @@ def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tu
     return _area(first[1], first[0]), _area(second[1], second[0])
 
 
-def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Means:
-    parts = [(side.var(ddof=1) / side.size, side.size - 1) for side in (first[0], second[0])]
+def _sums(scores: FloatArray) -> _Sums:
+    """Return the sums of scores, each score read once."""
+    mean = float(scores.mean())
+    centred = scores - mean
+    smallest, largest = float(centred.min()), float(centred.max())
+    unit = (largest - smallest) or 1.0
+    centred /= unit
+    squares = centred * centred
+    return _Sums(
+        scores.size, mean, unit, smallest, largest, float(squares.sum()), float(squares @ centred)
+    )
+
+
+def _means(first: _Sums, second: _Sums) -> _Means:
+    parts = [
+        (side.unit**2 * side.squares / (side.n - 1) / side.n, side.n - 1)
+        for side in (first, second)
+    ]
     variance = sum(part for part, _ in parts)
     squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
     freedom = 1 / squares if squares else np.inf  # inf: both are constant
-    value = float(first[0].mean() - second[0].mean())
-    centred = [side[0] - side[0].mean() for side in (first, second)]
-    drawn = (_drawn(value, centred[0], centred[1]), _drawn(-value, centred[1], centred[0]))
+    value = first.mean - second.mean
+    drawn = (_drawn(value, first, second), _drawn(-value, second, first))
     return _Means(value, float(variance), float(freedom), drawn)
 
 
-def _drawn(value: float, high: FloatArray, low: FloatArray) -> _Drawn:
+def _drawn(value: float, high: _Sums, low: _Sums) -> _Drawn:
     """Return the difference of a mean that is drawn too high and one that is drawn too low.
 
     A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
-    row more is the largest (or smallest) of both sides: few rows of a skewed distribution do not
-    show how far its tail reaches. With 0 and 1 it is the bound of Clopper and Pearson.
+    row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
+    skewed distribution do not show how far its tail reaches. With 0 and 1 it is the bound of
+    Clopper and Pearson.
     """
-    largest = max(float(high.max()), float(low.max()))
-    smallest = min(float(high.min()), float(low.min()))
+    largest, smallest = max(high.largest, low.largest), min(high.smallest, low.smallest)
     unit = (largest - smallest) or 1.0
     mean = variance = third = 0.0
     for side, end, sign in ((high, largest, 1.0), (low, smallest, -1.0)):
-        rows = np.append(side, end) * (sign / unit)
-        n, middle = rows.size, float(rows.mean())
-        rows -= middle
-        mean += middle
-        variance += float((rows**2).sum()) / (n * (n + 1))
-        third += 2 * float((rows**3).sum()) / (n * (n + 1) * (n + 2))
+        n, more, size = side.n, end / unit, side.unit / unit
+        # Sums of n rows around 0, then those of n + 1 around the new mean.
+        squares, cubes = side.squares * size**2, side.cubes * size**3
+        cubes += more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
+        squares += more**2 * n / (n + 1)
+        mean += sign * more / (n + 1)
+        variance += squares / ((n + 1) * (n + 2))
+        third += 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
     skewness = third / variance**1.5 if variance else 0.0
     return _Drawn(value + unit * mean, unit * float(np.sqrt(variance)), skewness)
 

@@ -7,7 +7,7 @@ that bounds, tolerances and smoothing mean the same whatever their unit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss, make_loss
 from skfair.models.choice import ModelChoice, read_model
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_numbers
@@ -217,7 +218,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         }
         data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
-        task = self._regression(data)
+        task = self._regression(data.y, data.sample_weight)
         is_certified = self.confidence is not None
         if is_certified and limiting_rules(self.constraint, self._task, data.groups):
             rules = active_rules(self.constraint, self._task, data)
@@ -248,9 +249,12 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS
-        self._store_certified(certified_means(self, data, rules, rows, metadata, is_cross=is_cross))
-        if is_cross:
-            problem = self._build(data, task)
+        problem = self._build(data, task) if is_cross else None
+        whole = None
+        if problem is not None:
+            whole = cast(LinearConstrainedERM, problem), task.scale.spread
+        self._store_certified(certified_means(self, data, rules, rows, metadata, whole))
+        if problem is not None:
             decisions = problem.decide(self._own_scores(data, task))
             self.__dict__.update(erm_report.disparities(problem, decisions, task.scale))
         return self
@@ -266,10 +270,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         check_is_fitted(self)
         return self._raw_scores(self._read_features(X, **ROW_CHECKS))
 
-    def _regression(self, data: TrainingData) -> Task:
+    def _regression(self, y: FloatArray, weights: FloatArray | None) -> Task:
         """Say what is learned: targets are standardised, as far as the loss allows it."""
-        loss = make_loss(self.loss, self._task)
-        y, weights = check_numbers(data.y, "y"), data.sample_weight
+        loss, y = make_loss(self.loss, self._task), check_numbers(y, "y")
         middle = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
         middle = middle if _is_of_residuals(loss, y, middle) else 0.0
         size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow

@@ -8,7 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair import Certificate, metrics
+from skfair import Certificate, Sensitive, metrics
+from skfair.base import ROW_CHECKS
+from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.estimators import certified_folds
 from skfair.estimators.certified_folds import SHARES, Folds
 from skfair.regression import ConstrainedERMRegressor
@@ -37,12 +39,18 @@ def kinds_of(groups):
     return np.unique(groups, return_inverse=True)[1]
 
 
+def folds_of(model, rows=X, seed=0, **metadata):
+    data = model._read(rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
+    task = model._regression(data.y, None)
+    return Folds.of(data, model._build(data, task), task.scale.spread, seed)
+
+
 def gap(values, groups):
     return metrics.mean_score_difference(None, values, sensitive_features=groups)
 
 
 def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
-    folds = Folds.of(X, Y, {"sensitive_features": GROUPS, "other": None}, kinds_of(GROUPS), 0)
+    folds = folds_of(regressor())
     assert len(folds.splits) == 10
     assert sorted(np.concatenate([judging for _, judging in folds.splits])) == list(range(400))
     for fitted, judging in folds.splits:
@@ -50,20 +58,77 @@ def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
         for name in "abc":  # groups are divided alike
             share = np.mean(GROUPS[judging] == name), np.mean(name == GROUPS)
             assert share[0] == pytest.approx(share[1], abs=0.03)
-    models = folds.fit(regressor(confidence=None))
+    *_, models = folds.path(regressor(), {})
     predicted = folds.predict(models)
-    for model, (fitted, judging) in zip(models, folds.splits, strict=True):
-        assert model.train_disparity_ <= 1.0
+    for fitted, judging in folds.splits:
         own = regressor(confidence=None).fit(
             X[fitted], Y[fitted], sensitive_features=GROUPS[fitted]
         )
-        assert predicted[judging] == pytest.approx(own.predict(X[judging]))
+        assert predicted[judging] == pytest.approx(own.predict(X[judging]), abs=1e-6)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, 1e-6),
+        ({"fit_intercept": False}, 1e-6),
+        ({"solver": "al_lbfgs", "tol": 1e-8}, 1e-5),
+        ({"loss": "absolute_error"}, 1e-4),
+        ({"constraint": MeanScoreParity(max_disparity=1.5)}, 1e-6),
+    ],
+)
+def test_each_step_of_a_path_is_the_fit_under_that_limit(options, error, is_sparse):
+    rows = sparse.csr_array(np.where(X > 0.8, X, 0.0)) if is_sparse else X
+    folds = folds_of(regressor(**options), rows)
+    fitted, _ = folds.splits[0]
+    own = regressor(**{"confidence": None, **options})
+    steps = list(folds.path(regressor(**options), {}))
+    for step in (0, 4, 10):
+        own.set_params(max_disparity=SHARES[step])
+        if "constraint" in options:
+            own.set_params(constraint__max_disparity=1.5 * SHARES[step])
+        own.fit(rows[fitted], Y[fitted], sensitive_features=GROUPS[fitted])
+        assert steps[step][0].coef == pytest.approx(own.coef_, abs=error)
+        assert steps[step][0].intercept == pytest.approx(own.intercept_, abs=error)
+
+
+@pytest.mark.filterwarnings("ignore:1 group of fewer than 30 rows")
+@pytest.mark.parametrize("kind", ["overlapping", "strata", "rare"])
+def test_folds_know_the_groups_of_their_own_rows_only(kind):
+    rng = np.random.default_rng(5)
+    metadata, options = {"sensitive_features": GROUPS}, {}
+    if kind == "overlapping":
+        metadata["sensitive_features"] = np.column_stack([GROUPS, rng.choice(["u", "v"], 400)])
+        options["sensitive"] = Sensitive(crossed=False)
+    elif kind == "strata":
+        metadata["control_features"] = rng.choice(["u", "v"], 400)
+        options["constraint"] = ConditionalOn("mean_score_parity")
+    else:
+        metadata["sensitive_features"] = np.where(np.arange(400) < 1, "d", GROUPS)
+    folds = folds_of(regressor(0.3, **options), **metadata)
+    own = regressor(0.3, confidence=None, **options)
+    *_, models = folds.path(regressor(0.3, **options), {})
+    n_groups = set()
+    for model, (fitted, _) in zip(models, folds.splits, strict=True):
+        own.fit(X[fitted], Y[fitted], **{key: v[fitted] for key, v in metadata.items()})
+        n_groups.add(own.groups_.size)
+        assert model.coef == pytest.approx(own.coef_, abs=1e-6)
+        assert model.intercept == pytest.approx(own.intercept_, abs=1e-6)
+    assert n_groups == {"overlapping": {5}, "strata": {3}, "rare": {3, 4}}[kind]
+
+
+def test_stochastic_solvers_walk_the_path_too():
+    model = regressor(solver="alm", max_iter=200).fit(X, Y, sensitive_features=GROUPS)
+    exact = regressor().fit(X, Y, sensitive_features=GROUPS)
+    assert model.status_ == exact.status_ == "certified"
+    assert model.path_["r2"][-1] == pytest.approx(exact.path_["r2"][-1], abs=0.05)
 
 
 def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
     """So what is shown of the models on average is shown of the one that is returned."""
-    folds = Folds.of(X, Y, {"sensitive_features": GROUPS}, kinds_of(GROUPS), 0)
-    models = folds.fit(regressor(confidence=None))
+    folds = folds_of(regressor())
+    models = next(folds.path(regressor(), {}))
     found = folds.attributes(models)
     new, _, groups = EVERYBODY
 
@@ -71,14 +136,16 @@ def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
         return values[groups == "a"].mean() - values[groups == "b"].mean()
 
     of_mean = difference(new @ found["coef_"][0] + found["intercept_"][0])
-    assert of_mean == pytest.approx(np.mean([difference(one.predict(new)) for one in models]))
+    of_models = [difference(new @ coef[0] + intercept[0]) for coef, intercept in models]
+    assert of_mean == pytest.approx(np.mean(of_models))
 
 
 def test_the_certificate_is_that_of_the_public_test():
     model = regressor().fit(X, Y, sensitive_features=GROUPS)
-    folds = Folds.of(X, Y, {"sensitive_features": GROUPS}, kinds_of(GROUPS), 0)
-    for step, share in enumerate(SHARES[: len(model.path_["p_value"])]):
-        predicted = folds.predict(folds.fit(regressor(share, confidence=None)))
+    folds = folds_of(regressor())
+    path = folds.path(regressor(), {})
+    for step in range(len(model.path_["p_value"])):
+        predicted = folds.predict(next(path))
         test = metrics.disparity_test(
             "mean_score_difference", None, predicted, sensitive_features=GROUPS, max_disparity=1.0
         )

@@ -51,7 +51,8 @@ def test_halves_share_no_row_and_have_all_kinds_alike():
     one = halves(sample_weight=X[:, 0], other=None)
     assert sorted([*one.fitted, *one.judging]) == list(range(40))
     assert np.mean(Y[one.fitted]) == np.mean(Y[one.judging]) == 0.5
-    model = one.fit(Limited())
+    model = next(one.path(Limited(), {}))
+    assert model.confidence is None
     assert sorted(model.rows_) == sorted(one.fitted)
     assert np.array_equal(model.weights_, X[one.fitted, 0])
     assert one.part(None) is None

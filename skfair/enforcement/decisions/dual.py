@@ -58,6 +58,18 @@ class SoftRows:
         return np.ascontiguousarray(self.values[:, 1:] - self.values[:, :1])
 
     @cached_property
+    def _last_effects(self) -> list[_Effects]:
+        return []
+
+    def effects(self, rows: LinearRows) -> _Effects:
+        """Return what multipliers do; the last ones serve again where only bounds have moved."""
+        for last in self._last_effects[:]:
+            if last.serve(rows):
+                return last
+        self._last_effects[:] = [effects := _Effects.of(self, rows)]
+        return effects
+
+    @cached_property
     def totals(self) -> FloatArray:
         """Total share of each feature."""
         return np.asarray(self.shares.T @ self.weights)
@@ -116,64 +128,95 @@ class _Evaluated(NamedTuple):
     curvature: FloatArray
 
 
-class _Dual:
-    """The dual as a function of multipliers at upper and at lower bounds, one after the other.
+class _Effects(NamedTuple):
+    """What multipliers at upper and at lower bounds do, whatever these are: one after the other.
 
-    Multipliers are in units of prices: the largest effect of each row is 1.
+    They are in units of prices: the largest effect of each row is 1.
     """
 
-    def __init__(self, data: SoftRows, rows: LinearRows, temperature: float) -> None:
-        self.data, self.temperature = data, temperature
+    rows: LinearRows  # what was limited
+    scale: FloatArray  # (n_rows,)
+    which: IntArray  # (n_multipliers,): the row of each
+    signs: FloatArray
+    units: FloatArray
+    on_table: sparse.csr_array  # (n_multipliers, n_prices)
+    on_prices: sparse.csr_array  # the same, transposed
+    pulled: FloatArray  # (n_multipliers, n_centers)
+    # Effects on prices relative to those of the first class, by class and then feature; None where
+    # there is no curvature
+    relative: sparse.csr_array | None
+
+    @classmethod
+    def of(cls, data: SoftRows, rows: LinearRows) -> _Effects:
+        """Read the effects off the rows."""
         # A rate of a cell that is expected to be empty depends on its centre only.
         both = abs(sparse.hstack([rows.matrix, rows.centers], format="csr"))
-        self.scale = np.maximum(both.max(axis=1).toarray().ravel(), 1e-12)
+        scale = np.maximum(both.max(axis=1).toarray().ravel(), 1e-12)
         above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
-        self.which = np.concatenate([above, below])
-        self.signs = np.repeat([1.0, -1.0], [above.size, below.size])
-        self.units = self.signs / self.scale[self.which]
-        self.costs = np.concatenate([rows.upper[above], rows.lower[below]]) * self.units
-        self.effects = sparse.csr_array(sparse.diags_array(self.units) @ rows.matrix[self.which])
-        self.effects_of = self.effects.T.tocsr()  # on each price
-        self.pulled = (sparse.diags_array(self.units) @ rows.centers[self.which]).toarray()
-        self.shape = (data.shares.shape[1], data.values.shape[1])
-        n_features, n_classes = self.shape
+        which = np.concatenate([above, below])
+        signs = np.repeat([1.0, -1.0], [above.size, below.size])
+        units = signs / scale[which]
+        on_table = sparse.csr_array(sparse.diags_array(units) @ rows.matrix[which])
+        pulled = (sparse.diags_array(units) @ rows.centers[which]).toarray()
+        n_features, n_classes = data.shares.shape[1], data.values.shape[1]
+        relative = None
         is_known = not isinstance(data.shares, np.ndarray)
-        self.is_curved = is_known and n_features * (n_classes - 1) <= _MOST_PRICES
-        if self.is_curved:
-            # Effects on prices relative to those of the first class, by class and then feature.
-            both = self.effects.toarray().reshape(-1, n_features, n_classes).transpose(0, 2, 1)
-            relative = (both[:, 1:] - both[:, :1]).reshape(self.which.size, -1)
-            self.relative = sparse.csr_array(relative)
+        if is_known and n_features * (n_classes - 1) <= _MOST_PRICES:
+            both = on_table.toarray().reshape(-1, n_features, n_classes).transpose(0, 2, 1)
+            differences = (both[:, 1:] - both[:, :1]).reshape(which.size, -1)
+            relative = sparse.csr_array(differences)
+        return cls(rows, scale, which, signs, units, on_table, on_table.T.tocsr(), pulled, relative)
+
+    def serve(self, rows: LinearRows) -> bool:
+        """Whether these are the effects of rows, which differ in bounds only."""
+        own = self.rows
+        is_alike = own.matrix is rows.matrix and own.centers is rows.centers
+        pairs = (own.upper, rows.upper), (own.lower, rows.lower)
+        return is_alike and all(
+            np.array_equal(np.isfinite(mine), np.isfinite(other)) for mine, other in pairs
+        )
+
+
+class _Dual:
+    """The dual as a function of multipliers at upper and at lower bounds, one after the other."""
+
+    def __init__(self, data: SoftRows, rows: LinearRows, temperature: float) -> None:
+        self.data, self.temperature, self.effects = data, temperature, data.effects(rows)
+        above, below = (b[np.isfinite(b)] for b in (rows.upper, rows.lower))
+        self.costs = np.concatenate([above, below]) * self.effects.units
+        self.shape = (data.shares.shape[1], data.values.shape[1])
+        self.is_curved = self.effects.relative is not None
 
     def point(self, multipliers: FloatArray) -> FloatArray:
         """Return the point of multipliers."""
-        return np.asarray(np.maximum((multipliers * self.scale)[self.which] * self.signs, 0.0))
+        own = self.effects
+        return np.asarray(np.maximum((multipliers * own.scale)[own.which] * own.signs, 0.0))
 
     def multipliers(self, point: FloatArray) -> FloatArray:
         """Return the multipliers of a point."""
-        multipliers = np.zeros(self.scale.size)
-        np.add.at(multipliers, self.which, point * self.units)
+        multipliers = np.zeros(self.effects.scale.size)
+        np.add.at(multipliers, self.effects.which, point * self.effects.units)
         return np.asarray(multipliers)
 
     def evaluate(self, point: FloatArray) -> _Evaluated:
         """Return the dual at a point."""
-        n_features, n_classes = self.shape
+        (n_features, n_classes), effects = self.shape, self.effects
         sides = (n_classes - 1, n_features) if self.is_curved else (0, 0)
         curvature = np.empty((*sides, *sides))
-        prices = (self.effects_of @ point).reshape(self.shape)
+        prices = (effects.on_prices @ point).reshape(self.shape)
         value, table = self.data.soft_table(prices, self.temperature, curvature)
-        pulls = self.pulled.T @ point
+        pulls = effects.pulled.T @ point
         value += float(self.costs @ point)
-        slope = self.costs - self.effects @ table.ravel()
-        if not self.is_curved:
+        slope = self.costs - effects.on_table @ table.ravel()
+        if effects.relative is None:
             value += self.temperature * np.logaddexp(0.0, pulls / self.temperature).sum()
-            slope = slope + self.pulled @ expit(pulls / self.temperature)
+            slope = slope + effects.pulled @ expit(pulls / self.temperature)
             return _Evaluated(value, slope, _NOTHING)
         value += 0.5 * float(pulls.sum() + pulls @ pulls / _KAPPA)
-        slope = slope + self.pulled @ (0.5 + pulls / _KAPPA)
-        size = self.relative.shape[1]
-        own = self.relative @ (self.relative @ curvature.reshape(size, size)).T
-        return _Evaluated(value, slope, own + self.pulled @ self.pulled.T / _KAPPA)
+        slope = slope + effects.pulled @ (0.5 + pulls / _KAPPA)
+        size = effects.relative.shape[1]
+        own = effects.relative @ (effects.relative @ curvature.reshape(size, size)).T
+        return _Evaluated(value, slope, own + effects.pulled @ effects.pulled.T / _KAPPA)
 
 
 def solve_dual(

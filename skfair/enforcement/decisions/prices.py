@@ -18,7 +18,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, decided, offsets, polish
-from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
+from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows, moved_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
 
 TEMPERATURES = (0.05, 0.01, 0.002)
@@ -113,9 +113,11 @@ class PriceSearch:
         other = replace(self, judge=judge)
         if other.free().verdict.is_feasible:
             return other
-        data = self._soft[1]
-        rows = other._rows_near(other.free(), data)
-        return replace(other, start=(rows, data, self._soft[2]))
+        before, data, multipliers = self._soft
+        rows = moved_rows(judge, before, other.free().decisions.means)
+        if rows is None:
+            rows = other._rows_near(other.free(), data)
+        return replace(other, start=(rows, data, multipliers))
 
     def soft(self) -> Candidate:
         """Return the decisions at soft prices, which nearly satisfy the limits."""

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import ROUNDING
+from skfair.constraints.comparisons import ROUNDING, Rows
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 
 # Expected weights are believed if they are off by no more than this factor.
@@ -80,6 +80,8 @@ def linear_rows(
 ) -> LinearRows:
     """Return the rows of all constraints.
 
+    See :func:`moved_rows` for those of the same constraints under other limits.
+
     Parameters
     ----------
     judge : Judge
@@ -127,15 +129,10 @@ def _rows_of_rule(
     rule: ClassRule = judge.rules[k]
     bound = rule.bound
     rates, overall = bound.rates, bound.overall
-    values = bound.row_values(near)
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
     compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
-    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
-    # What decisions do not change, and what the linear rates miss of the exact ones.
-    start = judge.starts[k]
-    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
-    fixed = fixed + values - exact
+    fixed = _fixed(judge, k, compared, rates, overall, near)
     own = _effects(judge, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
     of_all = _effects(judge, k, overall, nobody, features, kinds, expected)
@@ -149,12 +146,46 @@ def _rows_of_rule(
         sparse.csr_array((effects.data, (row, columns)), shape=shape),
         compared.lower - fixed,
         compared.upper - fixed,
-        np.asarray(fixed),
+        fixed,
         sparse.csr_array(
             (np.ones(which.size), (which, compared.centers[which])),
             shape=(shape[0], int(compared.centers.max(initial=-1)) + 1),
         ),
     )
+
+
+def moved_rows(judge: Judge, rows: LinearRows, means: Sequence[FloatArray]) -> LinearRows | None:
+    """Return the rows of constraints whose limits alone have changed; None if effects have, too.
+
+    Quotients are linear near other decisions, and the limit of a ratio is part of its effects.
+    """
+    if any(b.quotients is not None or not b.comparison.is_window for b in judge.bounds):
+        return None
+    nothing = np.empty(0)
+    fixed, lower, upper = [nothing], [nothing], [nothing]
+    for k, (bound, near) in enumerate(zip(judge.bounds, means, strict=True)):
+        compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
+        fixed.append(_fixed(judge, k, compared, bound.rates, bound.overall, near))
+        lower.append(compared.lower - fixed[-1])
+        upper.append(compared.upper - fixed[-1])
+    return rows._replace(
+        lower=np.concatenate(lower), upper=np.concatenate(upper), fixed=np.concatenate(fixed)
+    )
+
+
+def _fixed(
+    judge: Judge,
+    k: int,
+    compared: Rows,
+    rates: sparse.csr_array,
+    overall: sparse.csr_array,
+    near: FloatArray,
+) -> FloatArray:
+    """Return what decisions do not change, and what the linear rates miss of the exact ones."""
+    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
+    start = judge.starts[k]
+    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
+    return np.asarray(fixed + judge.bounds[k].row_values(near) - exact)
 
 
 def _effects(
