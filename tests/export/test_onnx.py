@@ -70,21 +70,21 @@ MODELS = {
     ),
     "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
-    "The same with a pipeline inside": (clone(BLIND).set_params(estimator=SCALED), WORDS),
-    "The same with several attributes": (
+    "``FairDecisionClassifier`` of a pipeline": (clone(BLIND).set_params(estimator=SCALED), WORDS),
+    "``FairDecisionClassifier`` with several sensitive attributes": (
         clone(BLIND).set_params(sensitive=Sensitive(crossed=False)),
         WORDS,
     ),
-    "The same with ``confidence``": (
+    "``FairDecisionClassifier`` with ``confidence``": (
         clone(BLIND).set_params(confidence=0.9, max_disparity=0.2, cv=5),
         WORDS,
     ),
-    "``FairKMeans``: the nearest centre, which keeps no limit": (
+    "``FairKMeans``: the nearest centre, without limits": (
         FairKMeans(3, random_state=0),
         WORDS,
     ),
 }
-BOOSTERS = "The same with a booster of LightGBM or XGBoost"
+BOOSTERS = "``FairDecisionClassifier`` of LightGBM or XGBoost"
 PAGE = (Path(__file__).parents[2] / "doc" / "how_to" / "onnx.rst").read_text()
 
 
