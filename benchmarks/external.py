@@ -1,130 +1,93 @@
-"""Tables that others have published, with the data, splits and seeds that they say.
+"""Tables that others have published, and packages of others on the same rows.
 
 *LinearPost* (Xian and Zhao, arXiv 2405.04025): decisions of classifiers on Adult and COMPAS, limits
 on demographic parity, equal opportunity and equalized odds; 35% of the rows train the classifier,
 35% set the decisions, 30% test them. *Scalable fair clustering* (Mantuano, Kammermann and Baumann,
 arXiv 2605.13759): fair k-means on Adult. What they print is read from the folder ``published`` of
-the data; their seconds were measured on their machine, ours on this one.
+the data; their seconds were measured on their machine, ours on this one. The packages are in
+``_external_peers``. *Fair-SMW* (arXiv 2510.20220) prints pictures only: its baseline s-FSC is read
+from the record ``fair_spectral_dc``, which has the same networks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.frozen import FrozenEstimator
 
+from benchmarks import _external_peers as peers
+from benchmarks._decision_scores import kept
 from benchmarks._drawing import mark, rows_of_dots, small
-from benchmarks.harness import Table, data_folder, timed
+from benchmarks._external_data import METRICS, classifier, people, splits
+from benchmarks.harness import Table, data_folder, read, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.cluster import FairKMeans
-from skfair.metrics import (
-    demographic_parity_difference,
-    equal_opportunity_difference,
-    equalized_odds_difference,
-)
 
-METRICS: dict[str, tuple[str, Any]] = {
-    "sp": ("demographic_parity", demographic_parity_difference),
-    "eopp": ("equal_opportunity", equal_opportunity_difference),
-    "eo": ("equalized_odds", equalized_odds_difference),
-}
-TRAIN_SEED, SEEDS = 33, (33, 34, 35, 36, 37)
-SHARES = (0.35, 0.35, 0.3)
 STARTS = (1, 10)
 CLUSTER_SEEDS = range(6)
-COMPAS = ["age", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"]
-COMPAS += ["sex", "c_charge_degree"]
 POINTS = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+EVERY = {True: 1, False: 3}  # of their limits, with and without the group; the others lie between
+BLIND_TOO_LONG = ("adult", "boosting")  # a fit without the group takes several seconds
 Row = dict[str, Any]
 
 
-class People(NamedTuple):
-    """Rows, true classes and groups."""
-
-    X: pd.DataFrame
-    y: Any
-    groups: Any
-
-    def at(self, rows: Any) -> People:
-        """Return some of them."""
-        return People(self.X.iloc[rows], self.y[rows], self.groups[rows])
-
-
-def people(name: str) -> People:
-    """Return the rows of a table."""
-    d = pd.read_parquet(f"{data_folder()}/{name}.parquet")
-    if name == "compas":
-        d = d[d["race"].isin(["African-American", "Caucasian"])]
-        X, y, groups = d[COMPAS], d["two_year_recid"], d["race"]
-    else:
-        X = d.drop(columns=["income", "split", "fnlwgt"], errors="ignore")
-        y, groups = d["income"] == ">50K", d["sex"]
-    words = X.select_dtypes(["category", "object", "string"]).columns
-    X = X.astype(dict.fromkeys(words, "str"))
-    return People(X, y.to_numpy().astype(int), groups.astype(str).to_numpy())
-
-
-def classifier(model: str) -> Any:
-    """Return a classifier for tables with words."""
-    words = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    encoder = make_column_transformer(
-        (words, make_column_selector(dtype_exclude="number")), remainder=StandardScaler()
-    )
-    boosting = HistGradientBoostingClassifier(random_state=0)
-    last = LogisticRegression(max_iter=1000) if model == "logistic" else boosting
-    return make_pipeline(encoder, last)
-
-
 def printed() -> pd.DataFrame:
-    """Return what LinearPost prints for known groups: of scores as they are, and calibrated."""
+    """Return what LinearPost prints: of scores as they are, and calibrated."""
     d = pd.read_csv(f"{data_folder()}/published/linearpost.csv")
-    d = d[d["variant"].str.startswith("attribute aware") & d["data"].isin(["adult", "compas"])]
-    return d
+    d = d[d["data"].isin(["adult", "compas"])]
+    aware = d["variant"].str.startswith("attribute aware")
+    return d.assign(aware=aware, calibrated=~d["variant"].str.contains("not calibrated"))
 
 
-def decisions(quick: bool) -> Iterator[Row]:
-    """Fit decisions with each of the limits that LinearPost prints."""
+def decisions(name: str, model: str, quick: bool) -> Iterator[Row]:
+    """Fit decisions with the limits that LinearPost prints, with the group and without it."""
     published = printed()
-    for (name, model), cells in published.groupby(["data", "model"]):
-        data = people(name)
-        order = np.random.RandomState(TRAIN_SEED).permutation(data.y.size)
-        n_train = int(SHARES[0] * order.size)
-        base = classifier(model).fit(data.X.iloc[order[:n_train]], data.y[order[:n_train]])
-        for seed in SEEDS[: 1 if quick else None]:
-            rest = np.random.RandomState(seed).permutation(order[n_train:])
-            cut = int(rest.size * SHARES[1] / (SHARES[1] + SHARES[2]))
-            own, new = data.at(rest[:cut]), data.at(rest[cut:])
-            for criterion, limits in cells.groupby("criterion")["alpha"]:
+    cells = published[(published["data"] == name) & (published["model"] == model)]
+    if (name, model) == BLIND_TOO_LONG:
+        cells = cells[cells["aware"]]
+    for aware, part in cells.groupby("aware"):
+        data = people(name) if aware else people(name).without("sex")
+        for seed, train, own, new in splits(data.y.size, quick):
+            first, second, third = (data.at(rows) for rows in (train, own, new))
+            if seed == 33:
+                base = classifier(model).fit(first.X, first.y)
+                pairs = None if aware else classifier(model).fit(first.X, first.cells())
+            for criterion, limits in part.groupby("criterion")["alpha"]:
                 rule, metric = METRICS[criterion]
-                for limit in sorted(set(limits), reverse=True):
-                    decided = FairDecisionClassifier(
-                        base, rule, min(limit, 1.0), group_aware=True, cv="prefit", random_state=0
-                    )
-                    decided.fit(own.X, own.y, sensitive_features=own.groups)
-                    given = {"sensitive_features": new.groups}
-                    is_free = not np.isfinite(limit)
-                    predicted = base.predict(new.X) if is_free else decided.predict(new.X, **given)
+                for limit in [np.inf, *sorted(set(limits))[:-1][:: EVERY[aware]]]:
+                    predicted = base.predict(third.X)
+                    if np.isfinite(limit):
+                        decided = FairDecisionClassifier(
+                            base,
+                            rule,
+                            min(limit, 1.0),
+                            group_aware=aware,
+                            group_estimator=None if aware else FrozenEstimator(pairs),
+                            cv="prefit",
+                            random_state=0,
+                        ).fit(second.X, second.y, sensitive_features=second.groups)
+                        known = {"sensitive_features": third.groups} if aware else {}
+                        predicted = decided.predict(third.X, **known)
+                    disparity = metric(third.y, predicted, sensitive_features=third.groups)
                     yield {
                         "table": "linearpost",
+                        "aware": aware,
                         "cell": f"{name}, {model}, {rule}",
                         "limit": limit,
                         "seed": seed,
-                        "accuracy": float((predicted == new.y).mean()),
-                        "disparity": float(metric(new.y, predicted, **given)),
+                        "accuracy": float((predicted == third.y).mean()),
+                        "disparity": float(disparity),
                     }
-    for row in published.itertuples():
+    for row in cells.itertuples():
         yield {
             "table": "linearpost printed",
+            "aware": bool(row.aware),
+            "calibrated": bool(row.calibrated),
             "cell": f"{row.data}, {row.model}, {METRICS[row.criterion][0]}",
-            "variant": row.variant,
             "limit": row.alpha,
             "accuracy": row.accuracy,
             "error": row.accuracy_std,
@@ -132,45 +95,69 @@ def decisions(quick: bool) -> Iterator[Row]:
         }
 
 
-def clusterings(quick: bool) -> Iterator[Row]:
+def clusterings(n_init: int, quick: bool) -> Iterator[Row]:
     """Fit fair k-means at the balances that the authors print."""
     d = pd.read_parquet(f"{data_folder()}/adult.parquet")
     X = d[POINTS].to_numpy(float)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     groups = d["sex"].astype(str).to_numpy()
     for row in pd.read_csv(f"{data_folder()}/published/mantuano2026.csv").itertuples():
-        for n_init in STARTS:
-            for seed in CLUSTER_SEEDS[: 1 if quick else None]:
-                model = FairKMeans(
-                    row.k,
-                    min_balance=row.target_balance,
-                    relative_balance=False,
-                    n_init=n_init if n_init > 1 else "auto",
-                    random_state=seed,
-                )
-                cpu, _ = timed(lambda m=model: m.fit(X, sensitive_features=groups))
-                counts = pd.crosstab(model.labels_, groups).to_numpy()
-                yield {
-                    "table": "mantuano",
-                    "cell": f"k = {row.k}, balance {row.target_balance}",
-                    "starts": n_init,
-                    "seed": seed,
-                    "cost": float(model.inertia_),
-                    "balance": float((counts.min(axis=1) / counts.max(axis=1)).min()),
-                    "target": row.target_balance,
-                    "printed": float(min(row.cost_mpfc_gurobi, row.cost_ms_flow)),
-                    "printed seconds": row.seconds_flow,
-                    "cpu": cpu,
-                }
+        for seed in CLUSTER_SEEDS[: 1 if quick else None]:
+            model = FairKMeans(
+                row.k,
+                min_balance=row.target_balance,
+                relative_balance=False,
+                n_init=n_init if n_init > 1 else "auto",
+                random_state=seed,
+            )
+            cpu, _ = timed(lambda m=model: m.fit(X, sensitive_features=groups))
+            counts = pd.crosstab(model.labels_, groups).to_numpy()
+            yield {
+                "table": "mantuano",
+                "cell": f"k = {row.k}, balance {row.target_balance}",
+                "starts": n_init,
+                "seed": seed,
+                "cost": float(model.inertia_),
+                "balance": float((counts.min(axis=1) / counts.max(axis=1)).min()),
+                "target": row.target_balance,
+                "printed": float(min(row.cost_mpfc_gurobi, row.cost_ms_flow)),
+                "printed seconds": row.seconds_flow,
+                "cpu": cpu,
+            }
+
+
+def networks() -> Iterator[Row]:
+    """Read s-FSC and ours on the networks of Fair-SMW from the record of another benchmark."""
+    record = read("fair_spectral_dc")["results"]
+    network = record["tables 2 and 3"]["LastFM"]
+    rows_of = {f"LastFM, k = {network['k']}": network["rows"]}
+    rows_of |= {f"FacebookNet, k = {k}": rows for k, rows in record["table 9"].items()}
+    for case, rows in rows_of.items():
+        exact, ours = rows["s-FSC"], rows["ours"]
+        yield {"table": "networks", "cell": case} | {
+            key: (exact[key], ours[key]) for key in ("seconds", "ncut", "mean")
+        }
 
 
 def main(*, quick: bool) -> list[Row]:
-    """Run both tables."""
+    """Run all tables; pieces that were measured before are read from their files."""
     folder = data_folder()
     if folder is None or not (Path(folder) / "published").exists():
         print("   skipped: the folder of the data has no published tables")
         return []
-    return [*clusterings(quick), *decisions(quick)]
+    pieces = {
+        f"external-decisions-{name}-{model}": lambda n=name, m=model: decisions(n, m, quick)
+        for name in ("compas", "adult")
+        for model in ("logistic", "boosting")
+    }
+    pieces |= {f"external-clusters-{n}": lambda n=n: clusterings(n, quick) for n in STARTS}
+    present = [peer for peer in peers.PEERS if peer.is_there()]
+    pieces |= {f"external-{p.module}": lambda p=p: p.measure(quick) for p in present}
+    results = []
+    for name, run in pieces.items():
+        results += kept(name, lambda run=run: list(run()), quick=quick)
+        print(f"   {name}: done", flush=True)
+    return [*results, *networks()]
 
 
 def compared(results: Sequence[Row]) -> list[tuple[Any, ...]]:
@@ -180,69 +167,95 @@ def compared(results: Sequence[Row]) -> list[tuple[Any, ...]]:
     the smallest of ours counts.
     """
     lines = []
-    for cell, (free, gains, errors) in leads(results).items():
-        ahead = float(gains.mean()), float(gains.min())
-        lines.append((cell, gains.size, free, *ahead, int((gains >= -errors).sum())))
+    for (aware, cell), (free, gains, rows) in leads(results).items():
+        n_level = int((gains >= -rows["error"]).sum())
+        lines.append(
+            (
+                cell,
+                "known" if aware else "not known",
+                free,
+                *(float(gains[rows["calibrated"] == kind].mean()) for kind in (False, True)),
+                float(gains.min()),
+                f"{n_level} of {len(rows)}",
+            )
+        )
     return lines
 
 
-def leads(results: Sequence[Row]) -> dict[str, tuple[float, Any, Any]]:
+def leads(results: Sequence[Row]) -> dict[tuple[bool, str], tuple[float, Any, pd.DataFrame]]:
     """Return by how much ours are more accurate: without a limit, and for each printed result."""
     d = pd.DataFrame(list(results))
     ours, theirs = d[d["table"] == "linearpost"], d[d["table"] == "linearpost printed"]
-    found = {}
-    for cell, part in ours.groupby("cell"):
-        means = part.groupby("limit")[["accuracy", "disparity"]].mean()
-        rows = theirs[theirs["cell"] == cell]
-        free = [
-            d.loc[np.inf, "accuracy"] for d in (means, rows.groupby("limit")[["accuracy"]].mean())
-        ]
-        rows, means = rows[np.isfinite(rows["limit"])], means.sort_values("disparity")
+    by_cell = {}
+    for (aware, cell), part in sorted(ours.groupby(["aware", "cell"]), reverse=True):
+        means = part.groupby("limit")[["accuracy", "disparity"]].mean().sort_values("disparity")
+        rows = theirs[(theirs["cell"] == cell) & (theirs["aware"] == aware)]
+        free = means.loc[np.inf, "accuracy"] - rows[~np.isfinite(rows["limit"])]["accuracy"].mean()
+        rows = rows[np.isfinite(rows["limit"])]
         here = np.interp(rows["disparity"], means["disparity"], means["accuracy"])
-        gains = here - rows["accuracy"].to_numpy()
-        found[str(cell)] = float(free[0] - free[1]), gains, rows["error"].to_numpy()
-    return found
+        by_cell[bool(aware), str(cell)] = float(free), here - rows["accuracy"], rows
+    return by_cell
 
 
-def tables(results: Sequence[Row]) -> dict[str, Table]:
-    """Return both comparisons."""
+def clusters(results: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """Compare the costs of fair k-means with the best printed ones."""
     d = pd.DataFrame(list(results))
-    if not len(d):
-        return {}
-    columns = ["cell", "printed results", "ours minus theirs without limit", "with limits", "least"]
-    columns += ["not behind by more than their standard deviation"]
     lines = []
-    own = d[d["table"] == "mantuano"]
-    for cell, part in own.groupby("cell", sort=False):
+    for cell, part in d[d["table"] == "mantuano"].groupby("cell", sort=False):
         by_starts = dict(list(part.groupby("starts")))
-        worst = [float(by_starts[n]["cost"].max()) for n in STARTS]
         lines.append(
             (
                 cell,
                 float(part["printed"].iloc[0]),
-                *(round(cost, 1) for cost in worst),
+                *(round(float(by_starts[n]["cost"].max()), 1) for n in STARTS),
                 float((part["balance"] - part["target"]).min()),
                 float(part["printed seconds"].iloc[0]),
                 *(round(float(by_starts[n]["cpu"].mean()), 2) for n in STARTS),
             )
         )
+    return lines
+
+
+def tables(results: Sequence[Row]) -> dict[str, Table]:
+    """Return all comparisons."""
+    if not len(results):
+        return {}
+    columns = ["cell", "group", "ours minus theirs without limit", "with limits"]
+    columns += ["with limits, theirs calibrated", "least"]
+    columns += ["not behind by more than their standard deviation"]
     names = ["cell", "best cost printed", "worst of six seeds", "with ten starts"]
     names += ["balance minus target", "their seconds", "our CPU seconds", "with ten starts "]
+    pairs = ["network", "CPU, s-FSC / ours", "normalised cut, s-FSC / ours"]
+    pairs += ["average balance, s-FSC", "ours"]
+    ratios = [
+        (
+            row["cell"],
+            *(round(row[key][0] / row[key][1], 3) for key in ("seconds", "ncut")),
+            *row["mean"],
+        )
+        for row in results
+        if row["table"] == "networks"
+    ]
     return {
-        "decisions": Table("LinearPost, groups known", columns, compared(results)),
-        "clusters": Table("fair k-means on Adult", names, lines),
+        "decisions": Table("LinearPost", columns, compared(results)),
+        "clusters": Table("fair k-means on Adult", names, clusters(results)),
+        "networks": Table("s-FSC, the baseline of Fair-SMW", pairs, ratios),
+        **{peer.module: peer.table(results) for peer in peers.PEERS},
     }
 
 
 def pictures(results: Sequence[Row]) -> dict[str, Any]:
     """Draw a dot for each printed result, and the difference of the classifiers without a limit."""
-    found = leads(results) if results else {}
-    figure, (axes,) = small(height=0.9 + 0.26 * len(found))
-    rows = {cell.replace("_", " "): 100 * gains for cell, (_, gains, _) in found.items()}
+    by_cell = leads(results) if results else {}
+    figure, (axes,) = small(height=0.9 + 0.26 * len(by_cell))
+    rows = {
+        f"{cell.replace('_', ' ')}{'' if aware else ', group not known'}": 100 * gains.to_numpy()
+        for (aware, cell), (_, gains, _) in by_cell.items()
+    }
     rows_of_dots(axes, rows)
-    for k, (free, _, _) in enumerate(found.values()):
+    for k, (free, _, _) in enumerate(by_cell.values()):
         axes.plot(100 * free, k, "|", color="black", ms=12, mew=2)
     mark(axes, 0, "as accurate as printed")
     label = "Points by which skfair is more accurate (bars: both without a limit)"
     axes.set_xlabel(label, loc="right")
-    return {"picture": figure} if found else {}
+    return {"picture": figure} if by_cell else {}

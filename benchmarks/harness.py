@@ -45,6 +45,9 @@ PEERS = {  # distributions and their modules
     "xgboost": "xgboost",
     "torch": "torch",
     "dask": "dask",
+    "error-parity": "error_parity",
+    "equipy": "equipy",
+    "fair-trees": "fair_trees",
 }
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -255,3 +255,20 @@ def test_the_gate_counts_rates_of_groups_by_hand():
     weighted = frontier.Rates("equal_opportunity", weighted=True)
     assert weighted.of(data, predicted) == pytest.approx(1 / 3)
     assert frontier.Rates("demographic_parity", ratio=True).of(data, predicted) == 1
+
+
+def test_the_page_of_published_tables_says_what_its_record_says():
+    shown = harness.module_of("external").tables(harness.read("external")["results"])
+    assert all(round(row[3]) <= row[1] for row in shown["clusters"].rows)  # ten starts, printed
+    tiny = [row for row in shown["error_parity"].rows if row[1] == 0.001]
+    assert tiny
+    assert all(row[2] > row[3] for row in tiny)
+    assert all(row[2] < row[3] for row in shown["fair_trees"].rows if row[0] == "adult")
+
+
+def test_a_peer_that_is_not_there_is_left_out_with_a_reason(capsys):
+    peers = harness.module_of("_external_peers")
+    absent = peers.PEERS[0]._replace(module="no_such_package")
+    assert not absent.is_there()
+    assert "skipped: no_such_package" in capsys.readouterr().out
+    assert all(list(peer.table([]).rows) == [] for peer in peers.PEERS)

@@ -1,0 +1,273 @@
+"""Packages of others on the rows of the benchmark ``external``: error-parity, equipy, fair-trees.
+
+error-parity asks for older releases of numpy and cvxpy than it needs, so that no extra can name it.
+A folder that is no part of the environment takes all three, and ``PYTHONPATH`` names it::
+
+    pip install --no-deps --target FOLDER error-parity equipy fair-trees \
+        cvxpy clarabel ecos osqp qdldl scs statsmodels patsy seaborn tqdm
+
+A package that cannot be imported is left out with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+
+from benchmarks._decision_scores import Stored
+from benchmarks._external_data import METRICS, classifier, crimes, people, splits
+from benchmarks.harness import Table, timed
+from skfair.classification import FairDecisionClassifier
+from skfair.metrics import wasserstein_gap
+from skfair.regression import FairDecisionRegressor
+
+LIMITS = (0.1, 0.05, 0.02, 0.01, 0.001)
+RETAINED = (0.75, 0.5, 0.25, 0.0)  # equipy's epsilon: the share of a prediction that is left
+THETAS = (0.0, 0.2, 0.4, 0.6, 0.8)
+FOREST_LIMITS = (0.2, 0.15, 0.1, 0.05, 0.02)
+FOREST = {"n_estimators": 100, "max_depth": 10, "random_state": 0}
+N_FOREST_SEEDS = 1  # a fit of ours takes fifteen seconds on Adult
+Row = dict[str, Any]
+
+
+class Peer(NamedTuple):
+    """A package: what is measured of it, and how that is shown."""
+
+    module: str
+    measure: Callable[[bool], Iterator[Row]]
+    table: Callable[[Sequence[Row]], Table]
+
+    def is_there(self) -> bool:
+        """Whether it can be imported; say why not."""
+        try:
+            import_module(self.module)
+        except Exception as error:  # whatever another library raises when it is imported
+            print(f"     skipped: {self.module} cannot be imported: {error}")
+            return False
+        return True
+
+
+def warm(fit: Callable[[], Any]) -> tuple[float, Any]:
+    """Return CPU seconds of a second fit, which compiles and loads nothing, and its result."""
+    fit()
+    return timed(fit)
+
+
+def numbered(groups: Any) -> Any:
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def error_parity(quick: bool) -> Iterator[Row]:
+    """Equalized odds with the group: mixtures of thresholds, drawn at random, and ours.
+
+    Both get the same probabilities, so that seconds are those of setting decisions alone.
+    """
+    from error_parity import RelaxedThresholdOptimizer
+
+    rule, metric = METRICS["eo"]
+    for name in ("adult", "compas"):
+        for model in ("logistic", "boosting"):
+            data = people(name)
+            for seed, train, own, new in splits(data.y.size, quick):
+                base = classifier(model).fit(data.X.iloc[train], data.y[train])
+                chances = [base.predict_proba(data.X.iloc[rows]) for rows in (own, new)]
+                parts = [data.at(own), data.at(new)]
+                for limit in (1.0, *LIMITS):
+                    theirs = RelaxedThresholdOptimizer(
+                        predictor=lambda scores: scores[:, 1],
+                        constraint=rule,
+                        tolerance=limit,
+                        seed=seed,
+                    )
+                    ours = FairDecisionClassifier(
+                        Stored().fit(None, parts[0].y),
+                        rule,
+                        limit,
+                        group_aware=True,
+                        cv="prefit",
+                        random_state=0,
+                    )
+                    scores, y, groups = chances[0], parts[0].y, parts[0].groups
+                    codes = numbered(groups)
+                    fits = {
+                        "theirs": lambda m=theirs, s=scores, y=y, g=codes: m.fit(s, y, group=g),
+                        "ours": lambda m=ours, s=scores, y=y, g=groups: m.fit(
+                            s, y, sensitive_features=g
+                        ),
+                    }
+                    for kind, fit in fits.items():
+                        cpu, decided = warm(fit)
+                        predicted = [
+                            decided.predict(s, group=numbered(part.groups))
+                            if kind == "theirs"
+                            else decided.predict(s, sensitive_features=part.groups)
+                            for s, part in zip(chances, parts, strict=True)
+                        ]
+                        disparities = [
+                            float(metric(part.y, p, sensitive_features=part.groups))
+                            for p, part in zip(predicted, parts, strict=True)
+                        ]
+                        yield {
+                            "table": "error_parity",
+                            "cell": f"{name}, {model}",
+                            "limit": limit,
+                            "seed": seed,
+                            "of": kind,
+                            "score": float((predicted[1] == parts[1].y).mean()),
+                            "own": disparities[0],
+                            "new": disparities[1],
+                            "cpu": cpu,
+                        }
+
+
+def equipy(quick: bool) -> Iterator[Row]:
+    """Crimes of communities: the distance of the groups' distributions, with the group.
+
+    Ours gets the distance that theirs leaves on the rows that set the maps as its limit.
+    """
+    from equipy.fairness import FairWasserstein
+
+    data = crimes()
+    models = {
+        "linear": LinearRegression(),
+        "boosting": HistGradientBoostingRegressor(random_state=0),
+    }
+    for name, model in models.items():
+        for seed, train, own, new in splits(data.y.size, quick):
+            base = model.fit(data.X.iloc[train], data.y[train])
+            parts = [data.at(own), data.at(new)]
+            before = [base.predict(part.X) for part in parts]
+            for share in RETAINED:
+                theirs = FairWasserstein()
+                cpu, _ = warm(lambda m=theirs: m.fit(before[0], parts[0].groups))  # noqa: B023
+                moved = [
+                    theirs.transform(values, part.groups, epsilon=share)
+                    for values, part in zip(before, parts, strict=True)
+                ]
+                row = figures("theirs", parts, moved, cpu)
+                ours = FairDecisionRegressor(
+                    base, "wasserstein", row["own"], group_aware=True, cv="prefit"
+                )
+                cpu, _ = warm(
+                    lambda m=ours, p=parts[0]: m.fit(p.X, p.y, sensitive_features=p.groups)
+                )
+                moved = [ours.predict(part.X, sensitive_features=part.groups) for part in parts]
+                for found in (row, figures("ours", parts, moved, cpu)):
+                    cell = {"table": "equipy", "cell": name, "limit": share, "seed": seed}
+                    yield cell | found
+
+
+def figures(kind: str, parts: Any, moved: Any, cpu: float) -> Row:
+    """Return the mean squared error on test rows and the distances of the groups."""
+    gaps = [
+        float(wasserstein_gap(part.y, values, sensitive_features=part.groups))
+        for part, values in zip(parts, moved, strict=True)
+    ]
+    error = float(np.mean((moved[1] - parts[1].y) ** 2))
+    return {"of": kind, "score": error, "own": gaps[0], "new": gaps[1], "cpu": cpu}
+
+
+def fair_trees(quick: bool) -> Iterator[Row]:
+    """Forests that know no group at prediction: fair splits, and decisions of a usual forest."""
+    from fair_trees import FairRandomForestClassifier
+
+    rule, metric = METRICS["sp"]
+    for name in ("adult", "compas"):
+        data = people(name).without("sex") if name == "adult" else people(name)
+        for seed, train, own, new in list(splits(data.y.size, quick))[:N_FOREST_SEEDS]:
+            encoder = classifier("logistic")[:-1]
+            first, last = data.at(np.concatenate([train, own])), data.at(new)
+            X, y = np.asarray(encoder.fit_transform(first.X)), first.y
+            usual = RandomForestClassifier(**FOREST)
+            codes, groups = {"Z": numbered(first.groups)}, {"sensitive_features": first.groups}
+            fits: list[tuple[str, float, Any, Row]] = [
+                ("theirs", theta, FairRandomForestClassifier(**FOREST, theta=theta), codes)
+                for theta in THETAS
+            ]
+            fits += [("ours", 1.0, usual, {})]
+            fits += [
+                ("ours", limit, FairDecisionClassifier(usual, rule, limit, random_state=0), groups)
+                for limit in FOREST_LIMITS
+            ]
+            for kind, limit, unfitted, known in fits:
+                cpu, model = timed(lambda m=unfitted, X=X, y=y, k=known: m.fit(X, y, **k))
+                predicted = model.predict(np.asarray(encoder.transform(last.X)))
+                yield {
+                    "table": "fair_trees",
+                    "cell": name,
+                    "limit": limit,
+                    "seed": seed,
+                    "of": kind,
+                    "score": float((predicted == last.y).mean()),
+                    "new": float(metric(last.y, predicted, sensitive_features=last.groups)),
+                    "cpu": cpu,
+                }
+
+
+def means_of(results: Sequence[Row], name: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield cells with the means of theirs and of ours over the seeds, by limit."""
+    d = pd.DataFrame([row for row in results if row["table"] == name])
+    for cell, part in d.groupby("cell", sort=False) if len(d) else ():
+        numbers = part.drop(columns=["table", "cell", "seed"]).groupby(["of", "limit"]).mean()
+        yield cell, numbers.loc["theirs"].sort_index(ascending=False), numbers.loc["ours"]
+
+
+def at_equal(theirs: Any, ours: Any) -> Any:
+    """Return our scores at their disparities on test rows, between our limits."""
+    ours = ours.sort_values("new")
+    return np.interp(theirs["new"], ours["new"], ours["score"])
+
+
+def side_by_side(
+    name: str, title: str, setting: str, score: str
+) -> Callable[[Sequence[Row]], Table]:
+    """Return the table of a peer whose settings each have one of ours."""
+    columns = ["data", setting, score, "ours", "disparity, rows that set it", "ours "]
+    columns += ["disparity, test", "ours  ", "CPU, peer / ours"]
+
+    def table(results: Sequence[Row]) -> Table:
+        lines = []
+        for cell, theirs, ours in means_of(results, name):
+            for limit, row in theirs.iterrows():
+                own = ours.loc[limit]
+                pairs = [float(v[key]) for key in ("score", "own", "new") for v in (row, own)]
+                lines.append((cell, limit, *pairs, float(row["cpu"] / own["cpu"])))
+        return Table(title, columns, lines)
+
+    return table
+
+
+def forests(results: Sequence[Row]) -> Table:
+    """Compare forests at equal disparity on test rows."""
+    columns = ["data", "theta", "accuracy", "ours at equal disparity", "disparity, test"]
+    columns += ["our smallest", "CPU seconds", "ours"]
+    lines = []
+    for cell, theirs, ours in means_of(results, "fair_trees"):
+        theirs = theirs.sort_index()
+        same = at_equal(theirs, ours)
+        least, seconds = float(ours["new"].min()), float(ours["cpu"].drop(1.0).mean())
+        for accuracy, (theta, row) in zip(same, theirs.iterrows(), strict=True):
+            figures = (float(row["score"]), float(accuracy), float(row["new"]), least)
+            lines.append((cell, theta, *figures, float(row["cpu"]), seconds))
+    return Table("forests, group not known", columns, lines)
+
+
+PEERS = (
+    Peer(
+        "error_parity",
+        error_parity,
+        side_by_side("error_parity", "error-parity, equalized odds", "limit", "accuracy"),
+    ),
+    Peer(
+        "equipy",
+        equipy,
+        side_by_side("equipy", "equipy, crimes of communities", "epsilon", "squared error"),
+    ),
+    Peer("fair_trees", fair_trees, forests),
+)
