@@ -90,10 +90,15 @@ def test_wide_rows_are_clustered_as_cheaply_as_by_kmeans():
     model = FairKMeans(4, random_state=0).fit(X, sensitive_features=sex)
     of_sample = min(np.mean(sex), 1 - np.mean(sex)) / max(np.mean(sex), 1 - np.mean(sex))
     assert model.balance_ >= 0.8 * of_sample
-    free = FairKMeans(4, min_balance=0.0, random_state=0).fit(X, sensitive_features=sex)
-    plain = KMeans(4, n_init=3, random_state=0).fit(X)
-    assert free.inertia_ <= 1.002 * plain.inertia_
-    assert free.inertia_ <= model.inertia_ <= 1.05 * free.inertia_
+    free, plain = (
+        np.median([clusterer.set_params(random_state=s).fit(X, **asked).inertia_ for s in range(3)])
+        for clusterer, asked in (
+            (FairKMeans(4, min_balance=0.0), {"sensitive_features": sex}),
+            (KMeans(4, n_init=3), {}),
+        )
+    )
+    assert free <= 1.002 * plain
+    assert free <= model.inertia_ <= 1.05 * free
     assert model.cluster_centers_.shape == (4, X.shape[1])
 
 
