@@ -11,7 +11,7 @@ from skfair._version import __version__
 from skfair.utils.namesakes import warn_of_namesakes
 
 if TYPE_CHECKING:
-    from skfair.estimators.certificate import Certificate
+    from skfair.estimators.certified.certificate import Certificate
     from skfair.estimators.objective import Objective
     from skfair.groups.probabilities import GroupProbabilities
     from skfair.groups.sensitive import Sensitive
@@ -44,7 +44,7 @@ __all__ = [
 _SUBPACKAGES = tuple(__all__[6:])
 # Objects that several parts take, and the modules that they are in.
 _OBJECTS = {
-    "Certificate": "skfair.estimators.certificate",
+    "Certificate": "skfair.estimators.certified.certificate",
     "GroupProbabilities": "skfair.groups.probabilities",
     "Objective": "skfair.estimators.objective",
     "Sensitive": "skfair.groups.sensitive",

@@ -20,10 +20,10 @@ from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.certify import row_rates
-from skfair.estimators.certified import check_no_floors
-from skfair.estimators.certified_judges import certified_decisions, in_memory
-from skfair.estimators.decisions import LabelledRows, class_rules
-from skfair.estimators.erm_problem import (
+from skfair.estimators.certified.judges import certified_decisions, in_memory
+from skfair.estimators.certified.two_classes import check_no_floors
+from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.erm.problem import (
     NEWTON_FEATURES,
     active_rules,
     choose_solver,

@@ -23,16 +23,16 @@ from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.training_data import TrainingData
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certificate import Certificate
-from skfair.estimators.certified_split import Certified
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
     classification_task,
     has_probabilities,
 )
-from skfair.estimators.erm import ConstrainedERMBase
-from skfair.estimators.erm_problem import (
+from skfair.estimators.erm.fitting import ConstrainedERMBase
+from skfair.estimators.erm.problem import (
     Limits,
     LossChoice,
     RuleChoice,

@@ -25,11 +25,11 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.decisions.judge import ClassRule, Judge
-from skfair.estimators.certificate import Certificate
-from skfair.estimators.decision_fitting import DecisionFitting
-from skfair.estimators.decision_search import Before
-from skfair.estimators.decisions import clash, class_rules, report, report_objective
-from skfair.estimators.erm_problem import active_rules
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.decisions.fitting import DecisionFitting
+from skfair.estimators.decisions.search import Before
+from skfair.estimators.decisions.steps import clash, class_rules, report, report_objective
+from skfair.estimators.erm.problem import active_rules
 from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
 from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned

@@ -33,8 +33,8 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.estimators.certificate import Certificate
-from skfair.estimators.certified_judges import NOT_LAZY, certified_interval
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
@@ -45,7 +45,7 @@ from skfair.estimators.inner_scores import (
     refuse_folds_of_rows,
     scores_of,
 )
-from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit

@@ -29,12 +29,12 @@ from skfair._typing import (
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import IntervalConstraint
-from skfair.estimators.certificate import Certificate
-from skfair.estimators.certified_judges import certified_interval
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.classes import has_probabilities
 from skfair.estimators.inner_scores import as_rows
-from skfair.estimators.partial_fitting import PartialFitting
-from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.partial.fitting import PartialFitting
+from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss

@@ -1,1 +1,1 @@
-"""What the public estimators of a family share."""
+"""What the public estimators share; a room for each family, and one for certified limits."""

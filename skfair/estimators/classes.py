@@ -14,7 +14,7 @@ from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm_problem import LossChoice, TargetScale, Task, limiting_rules
+from skfair.estimators.erm.problem import LossChoice, TargetScale, Task, limiting_rules
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.encoding import GroupEncoding
 from skfair.losses import gives_probabilities, make_loss

@@ -19,12 +19,12 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.estimators import erm_report
-from skfair.estimators.certificate import Certificate
-from skfair.estimators.certified_folds import MOST_ROWS
-from skfair.estimators.certified_judges import certified_means
-from skfair.estimators.erm import ConstrainedERMBase
-from skfair.estimators.erm_problem import (
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.folds import MOST_ROWS
+from skfair.estimators.certified.judges import certified_means
+from skfair.estimators.erm import report
+from skfair.estimators.erm.fitting import ConstrainedERMBase
+from skfair.estimators.erm.problem import (
     LossChoice,
     RuleChoice,
     SolverChoice,
@@ -256,7 +256,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self._store_certified(certified_means(self, data, rules, rows, metadata, whole))
         if problem is not None:
             decisions = problem.decide(self._own_scores(data, task))
-            self.__dict__.update(erm_report.disparities(problem, decisions, task.scale))
+            self.__dict__.update(report.disparities(problem, decisions, task.scale))
         return self
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

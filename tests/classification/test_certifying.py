@@ -14,8 +14,8 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn
-from tests.estimators.test_certified_judges import EVERYBODY, OPTIONS, fitted
-from tests.estimators.test_certified_judges import options as certified
+from tests.estimators.certified.test_judges import EVERYBODY, OPTIONS, fitted
+from tests.estimators.certified.test_judges import options as certified
 
 
 def test_prices_on_all_rows_cost_less_accuracy_than_a_split():

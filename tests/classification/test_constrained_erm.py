@@ -27,8 +27,8 @@ from skfair.constraints import (
     EqualOpportunity,
 )
 from skfair.constraints.moments import Moment, Rate
-from skfair.estimators import erm, erm_report
-from skfair.estimators.erm_report import scores_of_same_sign
+from skfair.estimators.erm import fitting, report
+from skfair.estimators.erm.report import scores_of_same_sign
 from skfair.exceptions import MissingGroupsWarning
 from skfair.losses import SmoothErrors
 from skfair.models import units
@@ -780,7 +780,7 @@ def test_very_many_numbers_are_refused_like_few(wrong, is_mostly_zero, is_long, 
         return str(error.value)
 
     expected = refusal()
-    monkeypatch.setattr(erm, "MANY_ROWS", 100)
+    monkeypatch.setattr(fitting, "MANY_ROWS", 100)
     monkeypatch.setattr(units, "MANY_ROWS", 100 if is_long else 10_000)
     assert refusal() == expected
     assert refusal(min_rate="as before") == expected
@@ -799,7 +799,7 @@ def test_known_scores_are_read_unless_rounding_may_change_a_sign(case):
         return scores_of_same_sign(problem, found)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(erm_report, "scores_of_same_sign", solved)
+        patch.setattr(report, "scores_of_same_sign", solved)
         model.fit(X, y, sensitive_features=groups)
     problem, found = seen["all"]
     if case == "scaled":

@@ -12,7 +12,7 @@ from skfair.constraints import (
 )
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
-from skfair.estimators.decisions import LabelledRows, class_rules
+from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
 

@@ -28,7 +28,7 @@ from skfair.enforcement.promise import (
 from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
-from skfair.estimators.certified_split import Certified
+from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels

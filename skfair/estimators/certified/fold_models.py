@@ -17,7 +17,7 @@ from skfair.estimators.chances import (
     cross_fit,
     make_splits,
 )
-from skfair.estimators.decisions import LabelledRows
+from skfair.estimators.decisions.steps import LabelledRows
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 
 # Paths are found, and the mean is compared with the models of folds, on at most so many rows.

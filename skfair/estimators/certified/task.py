@@ -11,8 +11,8 @@ import numpy as np
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import RowRates, row_rates, stacked
 from skfair.enforcement.decisions.judge import ClassRule, Judge
-from skfair.estimators.decisions import LabelledRows
-from skfair.estimators.fold_models import FoldModels, Models, fold_models
+from skfair.estimators.certified.fold_models import FoldModels, Models, fold_models
+from skfair.estimators.decisions.steps import LabelledRows
 
 
 class ClassRates(NamedTuple):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from skfair.classification import FairDecisionClassifier
-from skfair.estimators import certified
+from skfair.estimators.certified import two_classes
 from skfair.estimators.chances import cross_fit
 from skfair.metrics import demographic_parity_difference
 
@@ -117,8 +117,8 @@ def test_changes_by_the_mean_are_those_of_counting(monkeypatch):
         seen.update(paths=paths, found=original(task, paths))
         return seen["found"]
 
-    original = certified._changes_by_mean
-    monkeypatch.setattr(certified, "_changes_by_mean", watched)
+    original = two_classes._changes_by_mean
+    monkeypatch.setattr(two_classes, "_changes_by_mean", watched)
     trees = HistGradientBoostingClassifier(max_iter=5, random_state=0)
     model = FairDecisionClassifier(
         trees, "equalized_odds", max_disparity=0.2, confidence=0.9, group_aware=False

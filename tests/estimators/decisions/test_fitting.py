@@ -10,7 +10,7 @@ from skfair.classification import FairDecisionClassifier
 from skfair.constraints import DemographicParity
 from skfair.enforcement.decisions.choose import Chosen
 from skfair.enforcement.decisions.judge import Judge
-from skfair.estimators.decisions import LabelledRows, class_rules, report
+from skfair.estimators.decisions.steps import LabelledRows, class_rules, report
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import equalized_odds_difference
 

@@ -1,8 +1,8 @@
 """What the constrained estimators share: their parameters, and the steps of a fit.
 
 A fit reads the data, builds the problem, chooses a solver, solves and reports. What these steps do
-is said by functions over plain values (:mod:`skfair.estimators.erm_problem`,
-:mod:`skfair.estimators.erm_report`); here they get the parameters of the estimator.
+is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
+:mod:`skfair.estimators.erm.report`); here they get the parameters of the estimator.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.judge import StrictResult
-from skfair.estimators import erm_report
-from skfair.estimators.certified_split import Certified
-from skfair.estimators.erm_problem import (
+from skfair.estimators.certified.split import Certified
+from skfair.estimators.erm import report
+from skfair.estimators.erm.problem import (
     Limits,
     ModelOptions,
     Problem,
@@ -34,7 +34,7 @@ from skfair.estimators.erm_problem import (
     solve,
     with_floor,
 )
-from skfair.estimators.stream import Stream, StreamSolver, begin
+from skfair.estimators.erm.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
@@ -166,17 +166,17 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Store the model and what it keeps of the constraints, and warn if that is not enough."""
         theta = outcome.result.theta
         self._store_model(self._model(problem, task, theta, outcome.shift, outcome.scale))
-        known = erm_report.scores_of_same_sign(problem, outcome)
+        known = report.scores_of_same_sign(problem, outcome)
         decisions = problem.decide(self._own_scores(data, task) if known is None else known)
-        solution = erm_report.solution(problem, outcome, task.scale, self.tol)
-        self.__dict__.update(solution, **erm_report.disparities(problem, decisions, task.scale))
+        solution = report.solution(problem, outcome, task.scale, self.tol)
+        self.__dict__.update(solution, **report.disparities(problem, decisions, task.scale))
         if self.enforce == "surrogate":
             if self.status_ == "max_iter" and not solver.is_stochastic:
-                erm_report.warn_not_converged(problem, outcome, self.kkt_residual_, self.tol)
-        elif erm_report.warn_if_missed(problem, decisions, task.scale):
+                report.warn_not_converged(problem, outcome, self.kkt_residual_, self.tol)
+        elif report.warn_if_missed(problem, decisions, task.scale):
             self.status_ = "infeasible"
         elif outcome.n_solves > 1 and task.class_names is not None:
-            erm_report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))
+            report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))
         return self
 
     # --- model ---------------------------------------------------------------------------------
@@ -194,19 +194,19 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         shift = task.scale.middle + scale * shift
         chosen = read_model(self.model)
         if chosen.function is not None:
-            return erm_report.plugged_model(chosen.function, w, scale, shift)
-        of_model = erm_report.network if chosen.layers else erm_report.linear_model
+            return report.plugged_model(chosen.function, w, scale, shift)
+        of_model = report.network if chosen.layers else report.linear_model
         return of_model(problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
         """Store a model; nothing is left of one of the other kind that was fitted before."""
-        for name in erm_report.MODEL_ATTRIBUTES:
+        for name in report.MODEL_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
 
     def _store_certified(self, attributes: dict[str, object]) -> Self:
         """Store what was certified; nothing is left of a problem that was solved before."""
-        self._forget(*erm_report.SOLUTION_ATTRIBUTES)
+        self._forget(*report.SOLUTION_ATTRIBUTES)
         self._store_model(attributes)
         return self
 
@@ -274,4 +274,4 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         self.n_iter_ = training.n_steps
         self.multipliers_ = training.solution_multipliers
         decisions = problem.decide(self._own_scores(data, task))
-        self.__dict__.update(erm_report.disparities(problem, decisions, task.scale))
+        self.__dict__.update(report.disparities(problem, decisions, task.scale))

@@ -1,10 +1,10 @@
 """Certified decisions between several classes: prices at rising limits, and one walk.
 
-As with two classes (:mod:`skfair.estimators.certified`), each fold has a path of prices of its own,
-found on the other folds, and each step of all paths together is judged on the decisions of every
-row, by the model and the path of its fold. A step keeps a share of the limits on the rows that it
-was found on; the shares rise. A constraint on several classes limits the rates of each class
-against the rest, and all of them must pass.
+As with two classes (:mod:`skfair.estimators.certified.two_classes`), each fold has a path of prices
+of its own, found on the other folds, and each step of all paths together is judged on the decisions
+of every row, by the model and the path of its fold. A step keeps a share of the limits on the rows
+that it was found on; the shares rise. A constraint on several classes limits the rates of each
+class against the rest, and all of them must pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
-from skfair.estimators.certified_task import ClassRates, Task
-from skfair.estimators.fold_models import MOST_ROWS, FoldModels, sampled
+from skfair.estimators.certified.fold_models import MOST_ROWS, FoldModels, sampled
+from skfair.estimators.certified.task import ClassRates, Task
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 

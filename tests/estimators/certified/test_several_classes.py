@@ -15,8 +15,8 @@ from skfair import Certificate, Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.enforcement.certify import row_rates, stacked
-from skfair.estimators import certified_classes
-from skfair.estimators.certified_task import ClassRates
+from skfair.estimators.certified import several_classes
+from skfair.estimators.certified.task import ClassRates
 from tests.naive.certified import naive_p_value
 
 CLASSES = np.array(["high", "low", "middle"])
@@ -74,13 +74,13 @@ def test_limits_hold_for_new_people(rule, limit, aware):
 
 def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch):
     seen = {}
-    original = certified_classes._paths_and_decisions
+    original = several_classes._paths_and_decisions
 
     def watched(*args):
         seen["paths"], seen["predicted"] = original(*args)
         return seen["paths"], seen["predicted"]
 
-    monkeypatch.setattr(certified_classes, "_paths_and_decisions", watched)
+    monkeypatch.setattr(several_classes, "_paths_and_decisions", watched)
     X, y, groups = people(900)
     folds = list(KFold(3).split(X))
     model = classifier(cv=folds).fit(X, y, sensitive_features=groups)
@@ -109,13 +109,13 @@ def test_no_row_is_judged_by_a_path_that_has_seen_it(rule, monkeypatch):
     X, y, groups = people(600)
     base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
     found = []
-    original = certified_classes._paths_and_decisions
+    original = several_classes._paths_and_decisions
 
     def watched(*args):
         found.append(original(*args))
         return found[-1]
 
-    monkeypatch.setattr(certified_classes, "_paths_and_decisions", watched)
+    monkeypatch.setattr(several_classes, "_paths_and_decisions", watched)
     folds = list(KFold(3).split(X))
     for labels in (y, np.where(np.arange(600) < 200, np.roll(y, 1), y)):
         model = classifier(rule, 0.3, cv=folds).set_params(estimator=base)
@@ -246,7 +246,7 @@ def test_no_limit_on_two_groups_has_nothing_to_certify(n_classes, limit):
 
 def test_stacked_rates_are_the_rates_of_each_decision():
     from skfair.constraints.base import make_constraints
-    from skfair.estimators.decisions import LabelledRows, class_rules
+    from skfair.estimators.decisions.steps import LabelledRows, class_rules
     from skfair.groups.encoding import encode_groups
 
     _, y, groups = people(300)

@@ -93,16 +93,16 @@ def test_strata_and_weights_and_columns_are_certified():
 
 
 def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(monkeypatch):
-    from skfair.estimators import certified_judges
+    from skfair.estimators.certified import judges
 
     seen = []
-    judge = certified_judges.DecisionJudge.__call__
+    judge = judges.DecisionJudge.__call__
 
     def noted(self, model):
         seen.append((self.X, self.y, model.predict(self.X)))
         return judge(self, model)
 
-    monkeypatch.setattr(certified_judges.DecisionJudge, "__call__", noted)
+    monkeypatch.setattr(judges.DecisionJudge, "__call__", noted)
     model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **options(by="split")))
     X, y, groups = TRAIN
     for step, (rows, labels, predicted) in enumerate(seen):

@@ -22,10 +22,11 @@ from skfair.constraints.base import Constraint
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.estimators.certified import certify_two_classes, check_no_floors
-from skfair.estimators.certified_classes import certify_classes
-from skfair.estimators.certified_split import Certified
-from skfair.estimators.certified_task import Task
+from skfair.estimators.certified.fold_models import Models
+from skfair.estimators.certified.several_classes import certify_classes
+from skfair.estimators.certified.split import Certified
+from skfair.estimators.certified.task import Task
+from skfair.estimators.certified.two_classes import certify_two_classes, check_no_floors
 from skfair.estimators.chances import (
     FOLDS,
     chances_of,
@@ -41,10 +42,9 @@ from skfair.estimators.classes import (
     depending_on_positive,
     read_positive,
 )
-from skfair.estimators.decision_prediction import DecisionPrediction
-from skfair.estimators.decision_search import Before, DecisionSearch
-from skfair.estimators.decisions import LabelledRows, class_limits
-from skfair.estimators.fold_models import Models
+from skfair.estimators.decisions.prediction import DecisionPrediction
+from skfair.estimators.decisions.search import Before, DecisionSearch
+from skfair.estimators.decisions.steps import LabelledRows, class_limits
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels

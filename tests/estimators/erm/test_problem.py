@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.blocks.training_data import TrainingData
-from skfair.estimators.erm_problem import (
+from skfair.estimators.erm.problem import (
     Limits,
     ModelOptions,
     TargetScale,

@@ -25,7 +25,7 @@ from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
-from skfair.estimators.erm_problem import NEWTON_FEATURES, penalty_of
+from skfair.estimators.erm.problem import NEWTON_FEATURES, penalty_of
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
 from skfair.problems.erm.in_memory import LinearConstrainedERM

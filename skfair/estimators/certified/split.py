@@ -3,7 +3,7 @@
 A constraint that is trained into the weights cannot be priced afterwards. So the estimator itself
 is fitted under a limit that is far below the one asked for, then under larger ones, and each model
 is judged on other rows: it is fitted on one half and judged on the other, or (see
-:mod:`skfair.estimators.certified_folds`) on folds. As the order is fixed beforehand, each may be
+:mod:`skfair.estimators.certified.folds`) on folds. As the order is fixed beforehand, each may be
 tested at the full level; the last one before the first failure is kept.
 """
 
@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import Interval
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
-from skfair.estimators.certificate import Certificate, read_certificate
+from skfair.estimators.certified.certificate import Certificate, read_certificate
 from skfair.groups.attributes import take_rows
 from skfair.utils.warn import unwanted, warn_user
 

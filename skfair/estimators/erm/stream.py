@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.estimators.erm_problem import Problem
+from skfair.estimators.erm.problem import Problem
 from skfair.models.units import Units
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from skfair.estimators.decision_prediction import linear_of, thresholds_of
+from skfair.estimators.decisions.prediction import linear_of, thresholds_of
 
 # Gains of the second decision where the true class is certainly the first, or the second.
 GAINS = {

@@ -38,8 +38,8 @@ from skfair.enforcement.price_path import (
     price_paths,
     starts_with_few,
 )
-from skfair.estimators.certified_task import Task
-from skfair.estimators.fold_models import MOST_ROWS, sampled
+from skfair.estimators.certified.fold_models import MOST_ROWS, sampled
+from skfair.estimators.certified.task import Task
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 

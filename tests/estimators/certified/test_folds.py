@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import Certificate, Sensitive, metrics
 from skfair.base import ROW_CHECKS
 from skfair.constraints import ConditionalOn, MeanScoreParity
-from skfair.estimators import certified_folds
-from skfair.estimators.certified_folds import SHARES, Folds
+from skfair.estimators.certified.folds import MOST_ROWS, SHARES, Folds
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -225,7 +224,7 @@ def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
     }
     assert np.array_equal(fits["auto"], fits["split"])
     assert not np.array_equal(fits["auto"], fits["cross"])
-    assert certified_folds.MOST_ROWS == 50_000
+    assert MOST_ROWS == 50_000
 
 
 def test_networks_are_halved():

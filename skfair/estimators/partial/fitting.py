@@ -22,7 +22,7 @@ from skfair.constraints.partial import IntervalConstraint, Surrogate, read_const
 from skfair.enforcement.promise import Promise
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
-from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
+from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES
 from skfair.models.choice import read_model
 from skfair.models.grouped import GroupedLinearScore

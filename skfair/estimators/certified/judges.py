@@ -20,16 +20,16 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certify import RowRates, row_rates, walk
 from skfair.enforcement.promise import Promise, upper_bound
-from skfair.estimators.certified_folds import Folds
-from skfair.estimators.certified_split import (
+from skfair.estimators.certified.folds import Folds
+from skfair.estimators.certified.split import (
     Halves,
     JudgedRows,
     Verdict,
     fit_under_rising_limits,
 )
 from skfair.estimators.classes import Predicts
-from skfair.estimators.decisions import LabelledRows, class_rules
-from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
 from skfair.metrics.compared_groups import checked_rows

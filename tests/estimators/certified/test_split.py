@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.estimators.certified_split import (
+from skfair.estimators.certified.split import (
     SHARES,
     Halves,
     Verdict,

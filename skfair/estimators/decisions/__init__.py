@@ -1,0 +1,1 @@
+"""FairDecisionClassifier and its kin: the steps of a fit, and decisions of new rows."""

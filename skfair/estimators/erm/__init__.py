@@ -1,0 +1,1 @@
+"""The constrained estimators: from their parameters to a problem, its solution and its report."""
