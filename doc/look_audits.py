@@ -9,7 +9,7 @@ Faults are:
 - anything that axe-core objects to: contrast, headings, names for readers of screens;
 - a table that the keyboard cannot sort, a slider that the keyboard cannot move;
 - a page that says less where scripts are off;
-- more than six sheets of paper.
+- more than six sheets of paper, or names of groups that are broken into single letters there.
 
 Pictures, and the PDF of each, lie in ``doc/_build/look/audits`` for people to look at.
 """
@@ -41,6 +41,10 @@ CUT = """() => {
     e => e.scrollWidth > e.clientWidth + 1).map(e => 'cut: ' + e.getAttribute('aria-label'));
   return new Promise(done => setTimeout(() => done(cut()), 100));
 }"""
+NARROW = """() => [...document.querySelectorAll('.dots tbody th')].filter(
+  e => e.checkVisibility() && e.clientWidth < 5 * parseFloat(getComputedStyle(e).fontSize)
+    && e.clientHeight > 3 * parseFloat(getComputedStyle(e).fontSize)
+).map(e => 'a name in a narrow column: ' + e.textContent)"""
 AXE_ALL = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(
   v => `${v.id}: ${v.nodes[0].target.join(' ')}: ${v.nodes[0].any[0]?.message || v.help}`)"""
 FOCUS = """() => {
@@ -113,7 +117,9 @@ def without_script(browser: Browser, address: str) -> Iterator[str]:
 
 
 def printed(page: Page, file: Path) -> Iterator[str]:
-    """Print to a PDF and count its sheets."""
+    """Print to a PDF, count its sheets, and look for names in columns that are too narrow."""
+    page.emulate_media(media="print")
+    yield from page.evaluate(NARROW)
     page.pdf(path=file, format="A4", prefer_css_page_size=True)
     sheets = len(re.findall(rb"/Type\s*/Page\b", file.read_bytes()))
     if not 1 <= sheets <= MOST_SHEETS:
