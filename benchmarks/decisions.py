@@ -266,14 +266,14 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     ]
     title = "Accuracy on test rows at equal mean disparity on test rows, means over splits"
     return {
-        "accuracy": Table(title, ["data", "rule", "disparity", "splits", *every], rows),
+        "accuracy": Table(title, ["data", "constraint", "disparity", "splits", *every], rows),
         "summary": Table(
             "Against the same cells, and CPU seconds of a fit beyond the scores",
             [
-                "way",
+                "method",
                 "cells",
-                "ours ahead by (mean)",
-                "ours behind by (most; standard error)",
+                "skfair ahead by (mean)",
+                "skfair behind by (most; standard error)",
                 "CPU s (median)",
             ],
             _summary(results, every),
@@ -302,7 +302,8 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {"picture": figure}
 
 
-MORE_COLUMNS = ["data", "rule", "disparity", "splits", "way", "ours ahead by", "standard error"]
+MORE_COLUMNS = ["data", "constraint", "disparity", "splits", "method", "skfair ahead by"]
+MORE_COLUMNS += ["standard error"]
 
 
 def _more(runs: dict[str, dict[str, list[Point]]]) -> list[list[Any]]:
@@ -325,7 +326,7 @@ def _jobs(jobs: dict[str, list[dict[str, float]]]) -> Table:
         [name, *(f"{np.mean([row[key] for row in found]):.4f}" for key in keys)]
         for name, found in jobs.items()
     ]
-    return Table("Adult, sex within .05 and age band within .08 at once", ["ours", *keys], rows)
+    return Table("Adult, sex within 0.05 and age band within 0.08 at once", ["skfair", *keys], rows)
 
 
 def _row(run: dict[str, list[Point]], every: list[str], rule: str, target: float) -> list[Any]:

@@ -437,7 +437,7 @@ def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
     names = ["constraint", "limit", "n"]
     return {
         "methods": Table(
-            "Ways to satisfy a limit", ["Method", "Samples", *_PER_TABLE], _by_method(cells)
+            "Methods to satisfy a limit", ["Method", "Samples", *_PER_TABLE], _by_method(cells)
         ),
         "lead": Table("Accuracy above the best other test", [*names, *heads], _leads(cells)),
         "linear": Table("Linear models, two groups", [*names, *heads], usual),

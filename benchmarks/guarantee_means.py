@@ -109,7 +109,7 @@ def _fits(everybody: Population, n: int, limit: float, seed: int) -> Iterator[tu
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
-    """Show the ways side by side."""
+    """Show the methods side by side."""
     lines = [
         [
             *(row["table"], row["n"], row["limit"], row["way"], f"{row['failed']:.1%}"),
@@ -117,12 +117,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         ]
         for row in results["fits"]
     ]
-    columns = ["table", "rows", "limit", "way", "fails", "solved", "R2", "difference", "CPU s"]
-    return {"means": Table("Limits on means, for everybody", columns, lines)}
+    columns = ["table", "rows", "limit", "method", "fails", "solved", "R2", "difference", "CPU s"]
+    return {"means": Table("Limits on means, in the population", columns, lines)}
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
-    """Draw how often each way exceeds the limit, and its fit."""
+    """Draw how often each method exceeds the limit, and its fit."""
     figure, axes = small(2, height=2.2)
     labels = {"failed": "Samples over the limit, %", "r2": "R2 (higher is better)"}
     for panel, (key, label) in zip(axes, labels.items(), strict=True):

@@ -20,10 +20,10 @@ from skfair import metrics
 
 TITLES = {
     "labels": ("linear classifiers, groups not used to predict", "accuracy"),
-    "aware": ("group-aware decisions; ours is PartialParityClassifier", "accuracy"),
-    "networks": ("networks, mean probabilities bounded by 0.05", "accuracy"),
-    "clusters": ("five clusters; ours is FairKMeans", "cost / k-means"),
-    "spectral": ("spectral clustering; ours is FairSpectralClustering", "normalised cut"),
+    "aware": ("group-aware decisions; skfair: PartialParityClassifier", "accuracy"),
+    "networks": ("networks, limit of 0.05 on mean probabilities", "accuracy"),
+    "clusters": ("five clusters; skfair: FairKMeans", "cost / k-means"),
+    "spectral": ("spectral clustering; skfair: FairSpectralClustering", "normalised cut"),
 }
 METRICS = (
     "demographic_parity_difference",
@@ -71,12 +71,12 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     shown = {}
     for slug, (title, score) in TITLES.items():
-        columns = ["peer", "what is compared", "data", "ours with"]
+        columns = ["peer", "what is compared", "data", "skfair with"]
         for figure in (score, "disparity, training", "disparity, test"):
-            columns += [figure, f"{figure}: ours"]
+            columns += [figure, f"{figure}: skfair"]
         rows = [cells(row) for row in results[slug]]
-        shown[slug] = Table(title, [*columns, "CPU, peer / ours"], rows)
-    columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / ours"]
+        shown[slug] = Table(title, [*columns, "CPU, peer / skfair"], rows)
+    columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / skfair"]
     rows = []
     for row in results["metrics"]:
         last = [row["skipped"], ""] if "skipped" in row else [row["off"]]
@@ -123,4 +123,5 @@ def cells(row: dict[str, Any]) -> list[Any]:
     shown = []
     for key in FIGURES:
         shown += [f"{value:.4f}" for value in row[key]] if row[key] else ["", ""]
-    return [*start, row["ours"], *shown, float(row["ratio"])]
+    limit = row["ours"].replace("no rule", "no constraint")
+    return [*start, limit, *shown, float(row["ratio"])]

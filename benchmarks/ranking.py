@@ -18,7 +18,8 @@ from skfair.ranking import FairRanker
 
 LIMIT = 0.15
 KEYS = ["epochs", "cpu", "share within", "mean", "90 %", "max", "new gap", "new error", "new nDCG"]
-COLUMNS = ["method", "epochs", "CPU s", "within", "mean gap", "90 %", "max", *KEYS[-3:]]
+COLUMNS = ["method", "epochs", "CPU s", "within", "mean disparity", "90%", "max"]
+COLUMNS += ["new disparity", *KEYS[-2:]]
 
 
 def methods(descriptions: Any, n_epoch: int, *, quick: bool) -> list[tuple[str, str, int | None]]:
@@ -108,9 +109,14 @@ def medians(results: dict[str, Any]) -> dict[str, dict[str, float]]:
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Show the medians over seeds, and FairRanker beside what it is measured by."""
     found = medians(results)
-    rows = [[name.partition(" @ ")[0], *(row[key] for key in KEYS)] for name, row in found.items()]
+    rows = [[worded(name), *(row[key] for key in KEYS)] for name, row in found.items()]
     title = f"Disparity of queries (limit {results['limit']:g}) and errors, medians over seeds"
     return {"runs": Table(title, COLUMNS, rows), "targets": targets(results["runs"])}
+
+
+def worded(name: str) -> str:
+    """Return the method of a run, in whose name a record also has the budget."""
+    return name.partition(" @ ")[0].replace("told the query", "query descriptions")
 
 
 def targets(runs: dict[str, list[dict[str, float]]]) -> Table:
@@ -132,8 +138,9 @@ def targets(runs: dict[str, list[dict[str, float]]]) -> Table:
                 reached,
             ]
         )
-    columns = ["seed", "share of training queries within", "new gap over that without limit"]
-    columns += ["loss of nDCG", "CPU s", "CPU s of a multiplier model as often within"]
+    columns = ["seed", "share of training queries within"]
+    columns += ["new disparity over that without limit", "loss of nDCG"]
+    columns += ["CPU s", "CPU s of a multiplier model as often within"]
     return Table("FairRanker, by seed", columns, lines)
 
 
@@ -153,7 +160,9 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
         for k, method in enumerate(methods):
             rows = [row for name, row in found.items() if name.partition(" @ ")[0] == method]
             points = sorted((row["epochs"], row[key]) for row in rows)
-            ax.plot(*zip(*points, strict=True), marker="os^Dv<>P"[k % 8], ms=5, label=method)
+            ax.plot(
+                *zip(*points, strict=True), marker="os^Dv<>P"[k % 8], ms=5, label=worded(method)
+            )
         if key != "new error":
             ax.axhline(results["limit"], color="0.6", lw=0.8)
         ax.set(xscale="log", xlabel="Epochs", ylabel=label)

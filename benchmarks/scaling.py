@@ -280,9 +280,9 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             rows.append(
                 [
                     name,
-                    factor,
+                    worded(factor),
                     f"{points[0][0]:.0f} to {points[-1][0]:.0f}",
-                    ", ".join(f"{key} {value}" for key, value in others if key != factor),
+                    ", ".join(f"{worded(key)} {value}" for key, value in others if key != factor),
                     f"{exponent(points, 1):.2f}",
                     points[-1][1],
                     f"{slope:.2f}" if (slope := exponent(points, 2)) is not None else "",
@@ -304,6 +304,11 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {slug(name): picture(name, study["varied"]) for name, study in results.items()}
+
+
+def worded(factor: str) -> str:
+    """Return the name of a size, in which a record says "rules"."""
+    return "constraints" if factor == "rules" else factor
 
 
 def slug(name: str) -> str:
@@ -335,7 +340,7 @@ def picture(name: str, curves: dict[str, Any]) -> Any:
             axis.minorticks_off()
             axis.yaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=9))
             axis.yaxis.set_major_formatter("{x:g}")
-        pair[1].set_xlabel(factor)
+        pair[1].set_xlabel(worded(factor))
     axes[0, 0].set_ylabel("CPU seconds")
     axes[1, 0].set_ylabel("memory beyond the data, MB")
     figure.suptitle(name)

@@ -7,6 +7,12 @@ import numpy as np
 
 BINS = np.linspace(0, 1, 21)  # of figure 3
 METRICS = ("Ind", "Sp", "Ina", "Sf", "Wd")
+WORDS = {"gap": "difference", "rule": "constraint"}  # in records, and as tables show them
+
+
+def worded(text: str) -> str:
+    """Return the words of a record as tables and pictures have them."""
+    return " ".join(WORDS.get(word, word) for word in text.split(" "))
 
 
 def draw_curves(
@@ -28,7 +34,7 @@ def draw_curves(
         if not row:
             ax.set_title(names[column])
         if not column:
-            ax.set_ylabel(curve.replace("gap", "constraint"))
+            ax.set_ylabel(worded(curve))
         if row == len(curves) - 1:
             ax.set_xlabel("CPU seconds")
     axes[0, 0].legend(frameon=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Table
+from benchmarks.papers._network_pictures import worded
 from benchmarks.papers._network_runs import (
     BOUND,
     LOSS_PARITY,
@@ -80,8 +81,8 @@ def bounded(scores: Any, rows: Split) -> dict[str, float]:
 def table_1(results: dict[str, Any]) -> Table:
     """Show what each constraint does to itself, to the others, and to rates."""
     rows = [
-        [name, *(one[part][key] for part in ("train", "test") for key in COLUMNS)]
+        [worded(name), *(one[part][key] for part in ("train", "test") for key in COLUMNS)]
         for name, one in results.items()
     ]
     heads = [f"{key}, {part}" for part in ("train", "test") for key in COLUMNS]
-    return Table(f"table 1: ALM under each rule, bound {BOUND}", ["rule", *heads], rows)
+    return Table(f"table 1: ALM under each constraint, limit {BOUND}", ["constraint", *heads], rows)

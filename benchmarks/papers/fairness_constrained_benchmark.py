@@ -27,6 +27,7 @@ from benchmarks.papers._network_pictures import (
     draw_curves,
     draw_predictions,
     draw_spiders,
+    worded,
 )
 from benchmarks.papers._network_rules import by_rule, table_1
 from benchmarks.papers._network_runs import (
@@ -131,11 +132,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         spread = [one[c]["high"][-1] - one[c]["low"][-1] for c in ("train loss", "train gap")]
         within = f"{round(one['within'] * one['n'])} of {one['n']}"
         ends.append([name, one["steps"], one["seconds"][-1], *last, *spread, within])
-    columns = ["algorithm", "steps", "CPU s", *CURVES, "spread of train loss", "of train gap"]
+    columns = ["algorithm", "steps", "CPU s", *map(worded, CURVES)]
+    columns += ["spread of train loss", "of train difference"]
     shown = {
         "ends": Table(
             "figures 1, 2, 5: the end of the runs, medians; distances of the quartiles",
-            [*columns, f"train gap within {results['bound']}"],
+            [*columns, f"train difference within {results['bound']}"],
             ends,
         )
     }
@@ -157,7 +159,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 def torch_tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return how far the networks of PyTorch are from our own."""
     shown, torch = {}, results["torch"]
-    kinds = {"our starts": results["runs"], "PyTorch's starts": results["starts"]}
+    kinds = {"as skfair": results["runs"], "as PyTorch": results["starts"]}
     for part in ("train", "test"):
         rows = [
             [name, kind, *(distance(one[part][m], own[name][part][m]) for m in METRICS)]
@@ -165,7 +167,9 @@ def torch_tables(results: dict[str, Any]) -> dict[str, Table]:
             for kind, own in kinds.items()
         ]
         title = f"PyTorch minus networks of this package: {part}, two standard errors"
-        shown[f"torch-distance-{part}"] = Table(title, ["algorithm", "start", *METRICS], rows)
+        shown[f"torch-distance-{part}"] = Table(
+            title, ["algorithm", "initial weights", *METRICS], rows
+        )
     return shown
 
 

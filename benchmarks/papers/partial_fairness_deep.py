@@ -220,14 +220,14 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         for data, rows in results.items()
         for row in rows
     ]
-    columns = ["data", "rule", "kappa", "accuracy", "pSP fairness, shares of groups"]
+    columns = ["data", "constraint", "kappa", "accuracy", "pSP fairness, shares of groups"]
     columns += ["pSP fairness, Definition 4.2", "violation on training rows", "CPU seconds"]
     levels = [
         [data, setting, *(best(rows, setting, level) for level in LEVELS)]
         for data, rows in results.items()
         for setting in SETTINGS
     ]
-    heads = ["data", "rule", *(f"fairness >= {level}" for level in LEVELS)]
+    heads = ["data", "constraint", *(f"fairness >= {level}" for level in LEVELS)]
     return {
         "points": Table("Figure 12: test rows, fairness within 20-40 %", columns, points),
         "levels": Table("Figure 12: best accuracy at a level of fairness", heads, levels),

@@ -29,7 +29,7 @@ from benchmarks.papers._partial_runs import (
 )
 
 NAMES = {
-    "none": "no rule",
+    "none": "no constraint",
     "repair": "repair (skfair)",
     "alm": "(15)/(21) by augmented Lagrangian (skfair)",
     "idca": "(15)/(21) by IDCA (paper)",
@@ -316,7 +316,7 @@ def draw_race(data: dict[str, Any], rule: str) -> Any:
 
 def kappa_text(kappa: str | float) -> str:
     """Name a model by its kappa, as written in the record."""
-    return "no rule" if float(kappa) == 1 else f"kappa {kappa}"
+    return "no constraint" if float(kappa) == 1 else f"kappa {kappa}"
 
 
 def pair_text(fairness: float, accuracy: float) -> str:

@@ -132,8 +132,8 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         [[name, *line(one)[1:]] for name, one in results["sensitivity"].items()],
     )
     out["prices"] = Table(
-        "figure 6, prices of PLADA at the end of the runs of figure 1",
-        ["data, settings", "|lambda - mu|: largest", "at the end", "lambda", "mu", "true price"],
+        "figure 6, multipliers of PLADA at the end of the runs of figure 1",
+        ["data, settings", "|lambda - mu|: largest", "at the end", "lambda", "mu", OPTIMAL],
         [
             [f"{data}, {how}", max(paid[how]["gap"]), *ends(paid[how]), paid["optimum"]]
             for data, paid in results["prices"].items()
@@ -146,6 +146,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     return out
 
 
+OPTIMAL = "optimal multiplier"
 COLUMNS = [
     "run",
     "CPU seconds",
@@ -171,12 +172,17 @@ def course_table(results: dict[str, Any], slug: str) -> Table:
             reached = one["near"][-1]
             near = "-" if reached is None else reached[1]
             rows.append([f"{data}, {name}", spent, *others[:2], near, *others[2:]])
-    title = f"{FIGURES[slug]}, bound {BOUND:g}, {results['n_steps']} steps each"
+    title = f"{FIGURES[slug]}, limit {BOUND:g}, {results['n_steps']} steps each"
     return Table(title, [*COLUMNS[:4], seconds, *COLUMNS[4:]], rows)
 
 
 def ends(paid: dict[str, Any]) -> list[float]:
     return [paid[name][-1] for name in ("gap", "lambda", "mu")]
+
+
+def worded(name: str) -> str:
+    """Return the name of a run of figure 3, in which a record says "rule"."""
+    return name.replace("no rule", "no constraint")
 
 
 def group_table(splits: list[dict[str, Any]]) -> Table:
@@ -187,13 +193,13 @@ def group_table(splits: list[dict[str, Any]]) -> Table:
         runs = [split["runs"][name] for split in splits if name in split["runs"]]
         ended = [[run["last"][part][k] for run in runs] for k, part in measured]
         cells = ["diverged" if None in values else median(values) for values in ended]
-        rows.append([name, *cells, median(run["seconds"] for run in runs)])
+        rows.append([worded(name), *cells, median(run["seconds"] for run in runs)])
     title = (
         f"figure 3, network, {splits[0]['n_groups']} groups (first split); "
-        f"bound {EACH:g} for every group, {MEAN:g} for the mean; last epoch"
+        f"limit {EACH:g} for every group, {MEAN:g} for the mean; last epoch"
     )
     headings = [f"{part} {MEASURED[k]}" for k, part in measured]
-    return Table(title, ["rule: solver", *headings, "CPU seconds"], rows)
+    return Table(title, ["constraint: solver", *headings, "CPU seconds"], rows)
 
 
 def line_table(splits: list[dict[str, Any]]) -> Table:
@@ -215,9 +221,9 @@ def line_table(splits: list[dict[str, Any]]) -> Table:
                 *(median(run["test"][k] for run in runs) for k in (0, 2)),
             ]
         )
-    title = f"linear scores, {splits[0]['n_groups']} groups (first split), bound {EACH:g} for each"
+    title = f"linear scores, {splits[0]['n_groups']} groups (first split), limit {EACH:g} for each"
     headings = [
-        "epochs until near the bounds",
+        "epochs until near the limits",
         "CPU seconds until then",
         "CPU seconds",
         "violation",
@@ -316,7 +322,7 @@ def price_picture(by_data: dict[str, Any]) -> Any:
             if name == "gap":
                 panel.set_yscale("log")
             else:
-                panel.axhline(paid["optimum"], color="black", lw=0.8, label="true price")
+                panel.axhline(paid["optimum"], color="black", lw=0.8, label=OPTIMAL)
         column[-1].set_xlabel("iteration")
     axes[1, 0].legend(fontsize="small")
     return figure
@@ -327,13 +333,13 @@ def group_picture(runs: dict[str, Any]) -> Any:
     rules = {"every group": EACH, "mean": MEAN}
     figure, axes = grid(len(MEASURED), len(rules))
     for column, (rule, bound) in zip(axes.T, rules.items(), strict=True):
-        column[0].set_title(f"bound on the excess loss: {rule}")
+        column[0].set_title(f"limit on the excess loss: {rule}")
         for name, run in runs.items():
             if not name.startswith((rule, "no rule")):
                 continue
             for panel, measure in zip(column, MEASURED, strict=True):
                 values = [np.nan if value is None else value for value in run["curves"][measure]]
-                panel.semilogx(np.array(run["epoch"]) + 1, values, label=name)
+                panel.semilogx(np.array(run["epoch"]) + 1, values, label=worded(name))
         for panel, measure in zip(column, MEASURED, strict=True):
             panel.set_ylabel(f"test {measure}")
         bounded = "mean excess" if rule == "mean" else "largest excess"

@@ -125,7 +125,9 @@ class PartialParityCalibrator(
         The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
         leave no choice.
     certified_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``.
+        Whether ``train_disparity_`` is at most ``effective_disparity_``. This was checked on the
+        training rows and says nothing about the population; for that see ``status_`` with
+        ``confidence``, and ``disparity_upper_bound``.
     status_ : str
         With ``confidence``: "certified", or "no_solution" if nothing could be shown to keep the
         limit; "converged" if there is a single group, and nothing to show.

@@ -142,6 +142,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``, each attribute by its own.
+        This was checked on the training rows and says nothing about the population; for that see
+        ``status_`` with ``confidence``, and ``disparity_upper_bound``.
     percentiles_ : ndarray of shape (n_percentiles,)
         Where smooth statistical parity was imposed, as shares of the interval.
     percentile_thresholds_ : ndarray
@@ -175,8 +177,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     -----
     An evaluation of the smooth problem costs one product with X, one with its transpose and
     O(n_samples n_percentiles); "repair" one sort of the scores. With "repair" or a group-aware
-    model under ``enforce="strict"`` the limit is kept exactly. Other models depend on the solver;
-    ``certified_`` says whether they made it.
+    model under ``enforce="strict"`` the limit is satisfied exactly on the training rows. Other
+    models depend on the solver; ``certified_`` says whether they satisfy it there.
 
     References
     ----------

@@ -77,10 +77,12 @@ def noise_floor(
     """Measure what a metric shows by chance, for groups of these sizes.
 
     The groups are dealt out again at random, which keeps their sizes and destroys any relation to
-    the scores; what the metric still shows is noise. A gap can be trusted only well above it, and
-    no model can be expected to get below it on new data. For metrics that compare groups within a
-    class, such as true positive rates, the groups are dealt out within it: a group with few
-    positives keeps few. Of Dask collections it is drawn how many rows of each group get which
+    the scores; what the metric still shows is noise. Groups that are alike in the population, with
+    scores distributed as these, show ``mean`` on average in a new sample of these sizes. It is no
+    lower limit for other models: it falls with more rows, and predictions that hardly vary, such as
+    rare positive decisions, have less noise. For metrics that compare groups within a class, such
+    as true positive rates, the groups are dealt out within it: a group with few positives keeps
+    few. Of Dask collections it is drawn how many rows of each group get which
     labels and score, which is the same in distribution.
 
     Parameters

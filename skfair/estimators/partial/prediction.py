@@ -195,10 +195,11 @@ class PartialPrediction(Certified, ClassifierMixin):
 
     @cached_property
     def noise_floor_(self) -> float:
-        """Mean disparity of alike groups of these sizes: no model can be expected below it.
+        """Mean disparity in a new sample of the training sizes if groups are alike in truth.
 
-        Simulated when first asked for, with the rows of the training data counted equally. ``fit``
-        warns of limits below it.
+        Simulated when first asked for, with the rows of the training data counted equally and
+        scores without ties, half of them above 0. In a larger sample, or with other shares above
+        0 for constraints on decisions, it is another. ``fit`` warns of limits below it.
         """
         check_is_fitted(self, "_counts")
         if not read_constraint(self.constraint).rule.is_repairable:
