@@ -443,6 +443,6 @@ def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, f
     bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
     warn_user(
         f"max_disparity={bound:.3g} is below the noise floor: groups of these sizes that are alike "
-        f"in truth show {floor:.3g} on average, so new rows will show more than the limit. Use a "
-        "larger limit, a longer interval, more rows, or merge small groups."
+        f"in truth show {floor:.3g} on average, so as many new rows will show more than the limit. "
+        "Use a larger limit, a longer interval, more rows, or merge small groups."
     )
