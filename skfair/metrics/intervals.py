@@ -82,8 +82,8 @@ def noise_floor(
     lower limit for other models: it falls with more rows, and predictions that hardly vary, such as
     rare positive decisions, have less noise. For metrics that compare groups within a class, such
     as true positive rates, the groups are dealt out within it: a group with few positives keeps
-    few. Of Dask collections it is drawn how many rows of each group get which
-    labels and score, which is the same in distribution.
+    few. Of Dask collections it is drawn how many rows of each group get which labels and score,
+    which is the same in distribution.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class SoftRows:
 
     def effects(self, rows: LinearRows) -> _Effects:
         """Return what multipliers do; the last ones serve again where only bounds have moved."""
-        for last in self._last_effects[:]:
+        for last in self._last_effects:  # one at most
             if last.serve(rows):
                 return last
         self._last_effects[:] = [effects := _Effects.of(self, rows)]
