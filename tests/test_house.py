@@ -221,6 +221,23 @@ def test_clustering_imports_few_metrics_and_solvers(loaded_by_sub_packages):
     assert not {"skfair.metrics._all", "skfair.solvers._all", "skfair.solvers.erm"} & set(loaded)
 
 
+def test_default_solvers_load_no_algorithms_of_papers():
+    loaded = run("""
+        import sys, warnings
+        from skfair.classification import ConstrainedERMClassifier
+        from skfair.cluster import FairKMeans
+
+        warnings.simplefilter("ignore")
+        X, y, groups = [[i % 7] for i in range(80)], [0, 1] * 40, [0, 0, 1, 1] * 20
+        ConstrainedERMClassifier("demographic_parity", 0.1).fit(X, y, sensitive_features=groups)
+        FairKMeans(2).fit(X, sensitive_features=groups)
+        print(*sys.modules)
+    """).split()
+    assert "skfair.solvers.erm.al_newton" in loaded
+    assert "skfair.papers.plada.plada" not in loaded
+    assert "skfair.papers.safairkm.swap" not in loaded
+
+
 def test_import_costs_no_more_than_scikit_learn():
     """What is left once scikit-learn is loaded; one of three, for others may use the cores."""
     code = """

@@ -82,8 +82,8 @@ def _hint_on_names(table: object, role: Role) -> str:
         return ""
     if len(table) > _MOST_NAMES:
         return ""
-    parameter = f"sensitive={table!r}" if role is SENSITIVE else f"control_columns={table!r}"
-    return f" If {listed(table)} are names of columns of X, set {parameter} of the estimator."
+    names = repr(table) if role is SENSITIVE else f"Sensitive(within={table!r})"
+    return f" If {listed(table)} are names of columns of X, set sensitive={names} of the estimator."
 
 
 def _table_columns(table: Any, argument: str) -> Columns:

@@ -35,15 +35,14 @@ class Registry(Generic[T]):
     def __init__(
         self,
         kind: str,  # what the components are, for error messages ("solver")
-        # The packages (or single modules) whose files register them. They are imported when
-        # the registry is first read, so a file that is added there is found without an
-        # import elsewhere
+        # The packages (or single modules) whose files register them, the usual ones first. They
+        # are imported when a name is asked for that those before do not have, so a file that is
+        # added there is found without an import elsewhere
         *packages: str,
     ) -> None:
         self._kind = kind
-        self._packages = packages
+        self._to_import = list(packages)
         self._components: dict[str, T] = {}
-        self._is_loaded = False
 
     def register(self, name: str) -> Callable[[T], T]:
         """Decorate a component with its name."""
@@ -55,9 +54,12 @@ class Registry(Generic[T]):
 
         return add
 
+    def __contains__(self, name: object) -> bool:
+        self._load(name)
+        return name in self._components
+
     def __getitem__(self, name: str) -> T:
-        self._load()
-        if name not in self._components:
+        if name not in self:
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(
                 f"There is no {self._kind} {name!r}.{did_you_mean(name, self)} The {kinds} are "
@@ -77,14 +79,14 @@ class Registry(Generic[T]):
         self._load()
         return len(self._components)
 
-    def _load(self) -> None:
-        """Import every module of the package, until all of them have been imported.
+    def _load(self, name: object = None) -> None:
+        """Import the packages until one of them has registered the name; all without one.
 
         Python lets a thread wait for what another one is importing.
         """
-        if self._is_loaded:
-            return
-        for name in self._packages:
-            for module in pkgutil.iter_modules(getattr(import_module(name), "__path__", [])):
-                import_module(f"{name}.{module.name}")
-        self._is_loaded = True
+        for package in tuple(self._to_import):
+            if name in self._components:
+                return
+            for module in pkgutil.iter_modules(getattr(import_module(package), "__path__", [])):
+                import_module(f"{package}.{module.name}")
+            self._to_import = [other for other in self._to_import if other != package]

@@ -54,10 +54,9 @@ def solver_of_name(name: str) -> Solver:
     """Return a solver of smooth problems by its name."""
     if name == "auto":
         return ALLBFGS()
-    if name in set(DC_SOLVERS):
-        return DC_SOLVERS[name]()
-    if name in set(SOLVERS):
-        return SOLVERS[name]()
+    for registry in (SOLVERS, DC_SOLVERS):
+        if name in registry:
+            return registry[name]()
     known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
     listing = ", ".join(map(repr, known))
     raise ValueError(

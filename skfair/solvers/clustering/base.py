@@ -228,7 +228,7 @@ class ClusteringSolver(BaseEstimator, ABC):
 def takes_sparse(solver: str | ClusteringSolver) -> bool:
     """Return whether a solver, or the one that a name stands for, takes sparse rows."""
     if isinstance(solver, str):  # an unknown one is refused by fit
-        return solver in set(CLUSTERING_SOLVERS) and CLUSTERING_SOLVERS[solver].takes_sparse
+        return solver in CLUSTERING_SOLVERS and CLUSTERING_SOLVERS[solver].takes_sparse
     return solver.takes_sparse
 
 
@@ -289,7 +289,7 @@ def register(solver: type[ClusteringSolver]) -> type[ClusteringSolver]:
 def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
     """Return the solver of a name, or the given one; check its parameters."""
     if isinstance(solver, str):
-        if solver not in set(CLUSTERING_SOLVERS):
+        if solver not in CLUSTERING_SOLVERS:
             raise InvalidParameterError(
                 f"solver={solver!r} is unknown.{did_you_mean(solver, CLUSTERING_SOLVERS)} Choose "
                 f"one of {listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
