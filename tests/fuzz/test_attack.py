@@ -14,8 +14,8 @@ from tests.fuzz.hard_fits import FITS, Count, Fit, Pair
 from tests.fuzz.hard_rows import draw_rows
 from tests.fuzz.verdict import Breach, judge
 
-# So many take about ten seconds of a processor; models within intervals take longest.
-N_CASES = dict.fromkeys(FITS, 25) | {"FairDecisionClassifier": 10, "PartialParityClassifier": 5}
+# So many take a few seconds of a processor; models within intervals take longest.
+N_CASES = dict.fromkeys(FITS, 12) | {"FairDecisionClassifier": 6, "PartialParityClassifier": 3}
 
 
 @pytest.mark.slow

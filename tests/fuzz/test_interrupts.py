@@ -46,7 +46,7 @@ def test_an_interrupt_ends_a_process_as_python_ends_and_loses_no_output():
     assert process.stdout.readline() == "before\n"
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=120)  # beside other work
     assert out == "after\n"
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT

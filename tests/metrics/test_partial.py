@@ -97,7 +97,7 @@ def options_for(metric, rank_within="group"):
 
 
 @each_metric
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @by_seed
 def test_equals_naive_twin(metric, seed):
     y, s, g, w, rng = random_case(seed, n=30)

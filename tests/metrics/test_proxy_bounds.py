@@ -142,9 +142,9 @@ def simulated(seed, n=2000):
 
 
 def test_bounds_hold_for_the_population():
-    """200 tables, in two of three of which the truth is at the very end of the bounds."""
+    """100 tables, in two of three of which the truth is at the very end of the bounds."""
     held, missed, width = [], [], []
-    for seed in range(200):
+    for seed in range(100):
         table, _, y_pred, true = simulated(seed)
         [row] = disparity_bounds(
             PARITY, None, y_pred, sensitive_features=table, n_bootstrap=40, random_state=seed
