@@ -39,6 +39,7 @@ from skfair.groups.named_columns import (
     column_positions,
     keep_columns,
     note_dropped,
+    note_text,
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
@@ -94,7 +95,9 @@ def fit_method(method: Method) -> Method:
         try:
             return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
-            note_dropped(error, _dropped_columns(self))
+            dropped = _dropped_columns(self)
+            note_dropped(error, dropped)
+            note_text(error, args[0] if args else kwargs.get("X"), dropped)
             vars(self).clear()
             vars(self).update(before)
             raise
@@ -415,8 +418,9 @@ class SensitiveFeaturesMixin(SavedMixin):
 
 def _dropped_columns(estimator: Any) -> list[Any]:
     """Return the names of the columns that the last fit has kept out of the model."""
-    kept = set(getattr(estimator, "model_features_", ()))
-    return [name for name in getattr(estimator, "feature_names_in_", ()) if name not in kept]
+    names = getattr(estimator, "feature_names_in_", ())
+    kept = set(getattr(estimator, "model_features_", names))
+    return [name for name in names if name not in kept]
 
 
 def _warn_without_groups(estimator: Any) -> None:

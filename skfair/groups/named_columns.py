@@ -87,6 +87,21 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
         )
 
 
+def note_text(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
+    """Say in the error of a model which columns of a DataFrame hold text that it cannot read."""
+    dtypes: Any = getattr(X, "dtypes", None)
+    if "could not convert string to float" not in str(error) or not hasattr(dtypes, "items"):
+        return
+    numbers = {name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") in "biufc"}
+    text = [name for name in dtypes.index if name not in numbers.union(dropped)]
+    if text:
+        error.add_note(
+            f"The model gets text in {listed(text)}. Encode such columns in a pipeline, for "
+            "example with a ColumnTransformer; a column of groups that is named by sensitive= is "
+            "kept out of the model."
+        )
+
+
 def is_sparse(X: MatrixLike) -> bool:
     """Whether X is a scipy sparse matrix or array (typed so that X stays Any)."""
     return bool(sparse.issparse(X))

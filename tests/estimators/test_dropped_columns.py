@@ -1,4 +1,4 @@
-"""Models inside an estimator that miss the sensitive column."""
+"""Models that miss the sensitive column, or get columns of text."""
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skfair import Sensitive
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
-from skfair.cluster import FairAssignment
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+)
+from skfair.cluster import FairAssignment, FairKMeans
 
 
 def pipeline(last):
@@ -44,3 +48,15 @@ def test_errors_about_the_groups_themselves_get_no_note(kind):
     with pytest.raises(ValueError, match="Sensitive attribute 'sex' has 1 missing") as caught:
         around(kind, sensitive="sex").fit(X, np.arange(40) % 2)
     assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("sensitive", ["sex", None])
+@pytest.mark.parametrize("kind", [ConstrainedERMClassifier, FairDecisionClassifier, FairKMeans])
+def test_an_error_about_text_names_the_columns_that_the_model_gets(kind, sensitive):
+    X = pd.DataFrame({"income": np.arange(80.0), "job": list("abcd") * 20, "sex": list("fm") * 40})
+    metadata = {} if sensitive else {"sensitive_features": X["sex"]}
+    with pytest.raises(ValueError, match="could not convert string to float") as caught:
+        kind(sensitive=sensitive).fit(X, np.arange(80) // 2 % 2, **metadata)
+    (note,) = caught.value.__notes__
+    assert ("text in 'job'. " if sensitive else "text in 'job', 'sex'. ") in note
+    assert "income" not in note
