@@ -221,12 +221,10 @@ class SensitiveFeaturesMixin(SavedMixin):
         _check_columns("sensitive_features", sensitive_features, self._sensitive.columns)
         _check_columns("control_features", control_features, self._sensitive.within)
         if self._reads_blocks and is_lazy(X, y, *metadata.values()):
-            return self._noted(self._read_blocks(X, y, metadata, check_params))
-        self._refuse_lazy(X, y, *metadata.values())
-        return self._noted(self._read_rows(X, y, metadata, supervised, check_params))
-
-    def _noted(self, data: TrainingData) -> TrainingData:
-        """Note the groups for prediction and warn of small ones."""
+            data = self._read_blocks(X, y, metadata, check_params)
+        else:
+            self._refuse_lazy(X, y, *metadata.values())
+            data = self._read_rows(X, y, metadata, supervised, check_params)
         self.groups_ = np.array(data.groups.names, dtype=object)
         self._group_levels = data.groups.levels
         data.groups.warn_small()

@@ -43,8 +43,8 @@ FEWER_VALUES = 100_000
 _LONGEST_WAIT = 0.05
 # How many threads were allowed before the library was limited to one, in the thread that limits it.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
-# The threads that help with the passes of a fit.
-_helpers: contextvars.ContextVar[_Helpers | None] = contextvars.ContextVar("helpers", default=None)
+# The outermost scope, whose threads help with the passes inside.
+_helpers: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("helpers", default=None)
 # What went wrong elsewhere in the pass that this thread helps with.
 _errors: contextvars.ContextVar[list[BaseException]] = contextvars.ContextVar("errors")
 
@@ -111,7 +111,7 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
         return [function(start, min(start + block, n_rows)) for start in starts]
     if _allowed.get() is not None:  # libraries are limited already
         return _made_by_threads(function, starts, n_rows, n_threads)
-    return _inside(_Scope("blas"), _made_by_threads, function, starts, n_rows, n_threads)
+    return one_blas_thread(_made_by_threads)(function, starts, n_rows, n_threads)
 
 
 def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> Number:
@@ -162,33 +162,6 @@ def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
     return out
 
 
-class _Helpers:
-    """Threads that wait for work and take blocks of passes beside the thread that asks."""
-
-    def __init__(self) -> None:
-        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._n_threads = 0
-
-    def ask(self, tasks: list[Callable[[], None]]) -> None:
-        """Give each task to a thread; nobody waits for one that does not begin in time."""
-        for _ in range(len(tasks) - self._n_threads):
-            self._n_threads += 1  # before it starts: an interrupt may come while it does
-            threading.Thread(target=self._work, daemon=True).start()
-        for task in tasks:
-            self._tasks.put(task)
-
-    def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            task()
-            del task  # with what it holds, before the wait for the next one
-
-    def dismiss(self) -> None:
-        """Let the threads end."""
-        for _ in range(self._n_threads):
-            self._tasks.put(None)
-        self._n_threads = 0
-
-
 class _AbandonedError(BaseException):
     """Ends what a thread does for a pass of which another part failed, or was interrupted."""
 
@@ -228,7 +201,7 @@ class _BlasLimit:
     def hold(self, holder: object) -> None:
         """Limit the libraries until the holder releases them."""
         with self._lock:
-            if not self._holders:
+            if not self._holders and self._before:  # the last holder was interrupted
                 self._restore()
             self._holders[holder] = threading.get_ident()
             for library in _controller().lib_controllers:
@@ -272,7 +245,8 @@ class _Scope:
 
     def __init__(self, of: str | None) -> None:
         self._allowed, self._helpers = _allowed.get(), _helpers.get()
-        self._own = _Helpers()
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._n_threads = 0
         self._others: list[tuple[Any, int]] = []
         if of is None:
             libraries = _controller().lib_controllers
@@ -283,35 +257,37 @@ class _Scope:
             ]
 
     def enter(self) -> None:
-        """Limit libraries, and get threads that help."""
+        """Limit libraries; the outermost scope gets threads that help."""
         _allowed.set(allowed_threads())
         if self._helpers is None:
-            _helpers.set(self._own)
+            _helpers.set(self)
         for library, _ in self._others:
             library.set_num_threads(1)
         _BLAS.hold(self)
 
     def leave(self) -> None:
-        """Restore all of it; once more does no harm."""
+        """Restore all of it, and let the threads end; once more does no harm."""
         _BLAS.release(self)
         for library, number in self._others:
             library.set_num_threads(number)
-        self._own.dismiss()
+        for _ in range(self._n_threads):
+            self._tasks.put(None)
+        self._n_threads = 0
         _helpers.set(self._helpers)
         _allowed.set(self._allowed)
 
+    def ask(self, tasks: list[Callable[[], None]]) -> None:
+        """Give each task to a thread; nobody waits for one that does not begin in time."""
+        for _ in range(len(tasks) - self._n_threads):
+            self._n_threads += 1  # before it starts: an interrupt may come while it does
+            threading.Thread(target=self._work, daemon=True).start()
+        for task in tasks:
+            self._tasks.put(task)
 
-def _inside(scope: _Scope, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a function in a scope, which is left even if an interrupt comes while it is left."""
-    try:
-        scope.enter()
-        return function(*args, **kwargs)
-    finally:
-        try:
-            scope.leave()
-        except BaseException:
-            scope.leave()
-            raise
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # with what it holds, before the wait for the next one
 
 
 def _made_by_threads(
@@ -416,7 +392,16 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        return _inside(_Scope(of), function, *args, **kwargs)
+        scope = _Scope(of)
+        try:
+            scope.enter()
+            return function(*args, **kwargs)
+        finally:
+            try:
+                scope.leave()
+            except BaseException:  # an interrupt comes while it is left
+                scope.leave()
+                raise
 
     return limited
 
