@@ -30,14 +30,16 @@ from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
     has_probabilities,
+    read_classes,
 )
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
-    Limits,
     LossChoice,
     RuleChoice,
     SolverChoice,
     Task,
+    active_rules,
+    choose_solver,
 )
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
@@ -290,13 +292,17 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             "sample_weight": sample_weight,
         }
         data = self._read(X, y, **metadata, **self._row_checks(X))
-        self._read_two_classes(data.y, data.groups)
+        self.classes_ = read_classes(data.y)
+        rules = active_rules(self.constraint, self._task, data)
+        self._take_positive(rules)
         self._forget()
-        if self.confidence is not None and (attributes := certified(self, data, X, metadata)):
+        if self.confidence is not None and (
+            attributes := certified(self, data, rules, X, metadata)
+        ):
             return self._store_certified(attributes)
         task = self._make_task(data)
-        problem = self._build(data, task)
-        solver = self._choose(problem)
+        problem = self._build(data, task, rules, self.min_rate, self.selection_rate)
+        solver = choose_solver(self.solver, problem)
         solved = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solved)
 
@@ -337,15 +343,17 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **metadata, **ROW_CHECKS)
-            known = data.y if classes is None else np.asarray(classes)
-            self._read_two_classes(known, data.groups)
+            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
+        rules = active_rules(self.constraint, self._task, data)
+        self._take_positive(rules)
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(
                 f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        self._advance(data, self._make_task(data))
+        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
+        self._advance(data, self._make_task(data), rules, **limits)
         return self
 
     def _make_task(self, data: TrainingData) -> Task:
@@ -434,9 +442,6 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
-
-    def _limits(self) -> Limits:
-        return Limits(self.min_rate, self.selection_rate)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -39,7 +39,6 @@ from skfair.estimators.chances import (
 from skfair.estimators.classes import (
     check_one_type,
     check_several,
-    depending_on_positive,
     read_positive,
 )
 from skfair.estimators.decisions.prediction import DecisionPrediction
@@ -95,26 +94,26 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
     def _read_positive(self, rules: Sequence[Constraint]) -> None:
         """Read which class is positive; of several classes floors and budgets alone have one."""
-        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        numbers = {
-            name: None if isinstance(limit, dict) else limit for name, limit in limits.items()
-        }
-        objective = read_objective(self.objective)
         if self.classes_.size == 2:
-            needs = not (is_linear(objective) or objective.measure == "mcc")
-            numbers["objective"] = objective.measure if needs else None
-            self._take_positive(depending_on_positive(rules, **numbers))
+            self._take_positive(rules)
             return
         self.pos_label_ = self.pos_label
         if self.pos_label is None:
             return
-        self.pos_label_ = read_positive(self.pos_label, self.classes_)
-        if all(limit is None for limit in numbers.values()):
+        self.pos_label_ = read_positive(self.pos_label, self.classes_.tolist())
+        limits = self.min_rate, self.selection_rate
+        if all(limit is None or isinstance(limit, dict) for limit in limits):
             raise ValueError(
                 f"pos_label={self.pos_label!r} has no effect: of the {self.classes_.size} classes "
                 "of y each is limited against the rest. Use None, or pass min_rate or "
                 "selection_rate as a number, which then holds for this class."
             )
+
+    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
+        """Return the constraints, and what else is asked for, that need a positive class."""
+        reasons, objective = super()._depending_on_positive(rules), read_objective(self.objective)
+        is_symmetric = is_linear(objective) or objective.measure == "mcc"
+        return reasons if is_symmetric else [*reasons, "objective"]
 
     def _goal(self, rules: Sequence[Constraint], rows: LabelledRows) -> Goal:
         """Read the objective; raise if nothing says how far limits are to go."""

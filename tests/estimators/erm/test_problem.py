@@ -12,12 +12,11 @@ from skfair.estimators.erm.problem import (
     active_rules,
     build_problem,
     choose_solver,
-    default_solver,
 )
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
 from skfair.models.choice import ChosenModel
-from skfair.solvers import ALNewton
+from skfair.solvers import ALM, ALNewton
 
 rng = np.random.default_rng(0)
 X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
@@ -56,11 +55,12 @@ def test_a_single_group_has_no_rules():
 
 
 def test_the_solver_follows_the_problem():
-    assert default_solver(built()) == "al_newton"
-    assert default_solver(built(layers=(4,))) == "alm"
-    assert isinstance(choose_solver("auto", "al_newton"), ALNewton)
+    assert isinstance(choose_solver("auto", built()), ALNewton)
+    assert isinstance(choose_solver("auto", built(layers=(4,))), ALM)
+    assert isinstance(choose_solver("auto"), ALM)  # of a stream
+    assert isinstance(choose_solver("al_newton"), ALNewton)
     own = ALNewton()
-    assert choose_solver(own, "alm") is own
+    assert choose_solver(own, built(layers=(4,))) is own
 
 
 def test_scales_translate_there_and_back():
