@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.blocks.training_data import TrainingData
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certified.certificate import Certificate
@@ -37,7 +36,6 @@ from skfair.estimators.erm.problem import (
     LossChoice,
     RuleChoice,
     SolverChoice,
-    Task,
     active_rules,
     choose_solver,
 )
@@ -300,7 +298,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             attributes := certified(self, data, rules, X, metadata)
         ):
             return self._store_certified(attributes)
-        task = self._make_task(data)
+        task = classification_task(
+            data, self._ordered_classes, self.loss, self.class_weight, self._sign
+        )
         problem = self._build(data, task, rules, self.min_rate, self.selection_rate)
         solver = choose_solver(self.solver, problem)
         solved = self._solve(problem, solver, task, X, y)
@@ -352,15 +352,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        self._advance(data, self._make_task(data), rules, **limits)
-        return self
-
-    def _make_task(self, data: TrainingData) -> Task:
-        """Say what is learned, the positive class being the one of larger scores."""
-        return classification_task(
+        task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
+        self._advance(data, task, rules, min_rate=self.min_rate, selection_rate=self.selection_rate)
+        return self
 
     def _raw_scores(self, rows: Rows) -> NDArray[Any]:
         """Return scores; of decisions with prices the log-odds at which these are even."""

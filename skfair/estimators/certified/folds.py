@@ -30,7 +30,6 @@ from skfair.models.linear import LinearScore
 from skfair.models.units import product
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.quadratic import QuadraticProblem
-from skfair.solvers.base import check_needs
 
 # With more rows, halves lose little, and take a tenth of the time.
 MOST_ROWS = 50_000
@@ -67,7 +66,6 @@ class FoldPath:
         self._unit = spread / task.scale.spread
         self._model = partial(estimator._model, problem, task)
         self._solver = choose_solver(estimator.solver, problem)
-        check_needs(self._solver, problem)
         rng = check_random_state(estimator.random_state)
         self._options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
         if estimator.max_iter is not None:

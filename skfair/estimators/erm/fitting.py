@@ -147,7 +147,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         ) as callback:
             params["callback"] = callback
             start = problem.model.start(rng)
-            check_needs(solver, problem)
             if self.enforce == "surrogate":
                 result = solver.solve(problem, problem.centered(start), **params)
                 return StrictResult(problem, result)

@@ -34,7 +34,7 @@ from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
-from skfair.solvers.base import SOLVERS, Solver
+from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
 # Up to so many columns Newton steps make a matrix of n_features x n_features, if need be.
@@ -236,15 +236,16 @@ def _in_blocks(
 
 
 def choose_solver(solver: SolverChoice, problem: Problem | None = None) -> Solver:
-    """Return the given solver, the one of that name, or the one that suits a problem best.
+    """Return the solver that suits a problem best, or the one that is asked for, if it can.
 
     Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
     """
-    if not isinstance(solver, str):
-        return solver
-    if solver == "auto":
-        solver = "alm"
-        if problem is not None and "hessian" in problem.offers:
-            is_small = problem.model.n_parameters <= NEWTON_FEATURES
-            solver = "al_newton" if is_small or "products" in problem.offers else "al_lbfgs"
-    return SOLVERS[solver]()
+    if isinstance(solver, str) and solver == "auto":
+        if problem is None or "hessian" not in problem.offers:
+            return SOLVERS["alm"]()
+        is_small = problem.model.n_parameters <= NEWTON_FEATURES
+        return SOLVERS["al_newton" if is_small or "products" in problem.offers else "al_lbfgs"]()
+    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
+    if problem is not None:
+        check_needs(chosen, problem)
+    return chosen

@@ -60,7 +60,9 @@ def test_the_solver_follows_the_problem():
     assert isinstance(choose_solver("auto"), ALM)  # of a stream
     assert isinstance(choose_solver("al_newton"), ALNewton)
     own = ALNewton()
-    assert choose_solver(own, built(layers=(4,))) is own
+    assert choose_solver(own, built()) is own
+    with pytest.raises(TypeError, match="ALNewton cannot solve a ConstrainedERM"):
+        choose_solver(own, built(layers=(4,)))
 
 
 def test_scales_translate_there_and_back():
