@@ -272,7 +272,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._labelled(data, rules)
-        params = self._inner_params(data, fit_params, others)
+        params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, y, rows, groups)
         goal = self._goal(rules, rows)
         if rows.strata is not None:

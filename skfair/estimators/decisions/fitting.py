@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -53,14 +52,12 @@ from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
-from skfair.utils.text import listed
 
 
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     _reads_probabilities = True
-    cv: Any
     group_aware: bool | str
     max_disparity: Any
     objective: Any
@@ -140,11 +137,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             control_features = take_columns(X, self._sensitive.within, "within")
         self._strata_levels = encode_groups(control_features, role=CONTROL).levels
 
-    @property
-    def _is_prefit(self) -> bool:
-        is_said = isinstance(self.cv, str) and self.cv == "prefit"
-        return is_said or isinstance(self._inner(), FrozenEstimator)
-
     def _folds(self, X: Any, y: Any, rows: LabelledRows, groups: ColumnLike | None) -> Any:
         """Return the folds that are asked for, or how many there are to be.
 
@@ -157,19 +149,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     def _classifier(self) -> Any:
         """Return the classifier, with probabilities; a fitted one as it is."""
         return (check_prefit if self._is_prefit else with_probabilities)(self._inner())
-
-    def _inner_params(
-        self, data: TrainingData, metadata: dict[str, Any], others: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return what the fits of the classifier take besides rows and classes."""
-        if not self._is_prefit:
-            weights = (data.people or data).sample_weight
-            return self._row_params(weights, metadata, others)
-        if metadata:
-            raise ValueError(
-                f"A fitted classifier takes no {listed(list(metadata))}: it is not fitted."
-            )
-        return {}
 
     def _cross_fit(
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
