@@ -334,7 +334,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             All classes; needed in the first call if the first chunk lacks one.
         """
         self._forget()
-        if hasattr(self, "_stream"):
+        is_first = not hasattr(self, "_stream")
+        if not is_first:
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
             self._refuse_lazy(X, y, sensitive_features, sample_weight)
@@ -343,9 +344,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **metadata, **ROW_CHECKS)
-            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
         rules = active_rules(self.constraint, self._task, data)
-        self._take_positive(rules)
+        if is_first:
+            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
+            self._take_positive(rules)
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(
