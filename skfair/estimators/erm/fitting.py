@@ -27,7 +27,6 @@ from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
-    Limits,
     ModelOptions,
     Problem,
     Task,
@@ -115,9 +114,15 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             floor: Any = min_rate
             if min_rate == "as before":
                 floor = rates_of_free_model(data, task, rules, options, self._solve_freely)
-            limits = Limits(floor, selection_rate)
             return build_problem(
-                data, task, rules, self.max_disparity, limits, options, earlier=earlier
+                data,
+                task,
+                rules,
+                self.max_disparity,
+                options,
+                min_rate=floor,
+                selection_rate=selection_rate,
+                earlier=earlier,
             )
         except ValueError:
             if isinstance(data.X, np.ndarray):  # it may be that of numbers not yet looked at

@@ -91,13 +91,6 @@ class Task(NamedTuple):
         return float(self.targets.size if weights is None else weights.sum())
 
 
-class Limits(NamedTuple):
-    """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
-
-    min_rate: float | FloatArray | None = None  # one, or one for each group
-    selection_rate: float | tuple[float, float] | None = None
-
-
 class ModelOptions(NamedTuple):
     """How scores are made of columns: the model, its intercept, weight of the penalty."""
 
@@ -133,19 +126,20 @@ def build_problem(
     task: Task,  # targets, loss and weights
     rules: Sequence[Constraint],  # the constraints that hold
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
-    limits: Limits,  # floor and budget
     options: ModelOptions,  # the model
     *,
+    min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
+    selection_rate: float | tuple[float, float] | None = None,  # budget
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
     rows = training_rows(data, task)
     bound = [prepared for rule in rules for prepared in prepare_rule(rule, rows, max_disparity)]
-    if limits.min_rate is not None:
-        bound += floors(floor_rule(rules), rows, limits.min_rate)
-    if limits.selection_rate is not None:
-        bound += budget(rows, limits.selection_rate)
+    if min_rate is not None:
+        bound += floors(floor_rule(rules), rows, min_rate)
+    if selection_rate is not None:
+        bound += budget(rows, selection_rate)
     if len(bound) > 1:
         bound = unique_names(bound)
     if data.blocks is not None and len(bound) > len(rules):
@@ -185,7 +179,7 @@ def rates_of_free_model(
     """Return the rates of groups by a model without constraints: the floor "as before"."""
     if data.blocks is not None:  # floors are refused there, whatever they are
         return 0.0
-    free = build_problem(data, task, [], np.inf, Limits(), options)
+    free = build_problem(data, task, [], np.inf, options)
     scores, _ = free.model.forward(free.model_part(solution(free)))
     return rates_before(floor_rule(rules), training_rows(data, task), scores > 0)
 

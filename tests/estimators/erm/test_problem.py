@@ -5,7 +5,6 @@ import pytest
 
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm.problem import (
-    Limits,
     ModelOptions,
     TargetScale,
     Task,
@@ -31,7 +30,6 @@ def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
         TASK,
         rules,
         0.1,
-        Limits(),
         ModelOptions(ChosenModel(layers), True, alpha),
         **options,
     )
