@@ -32,7 +32,7 @@ def functions_before(arithmetic: Callable[..., Any], call: Callable[[], Any]) ->
         if code is goal:
             raise _Arrived
         if code.co_filename.startswith(_PACKAGE) and not code.co_qualname.endswith(">"):
-            entered[f"{Path(code.co_filename).stem}.{code.co_qualname}"] = None
+            entered[_name_of_code(code)] = None
 
     previous = sys.getprofile()
     sys.setprofile(watch)
@@ -43,6 +43,15 @@ def functions_before(arithmetic: Callable[..., Any], call: Callable[[], Any]) ->
     finally:
         sys.setprofile(previous)
     raise AssertionError(f"The call never reached {arithmetic.__qualname__}.")
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what :func:`functions_before` calls a function."""
+    return _name_of_code(_code_of(function))
+
+
+def _name_of_code(code: CodeType) -> str:
+    return f"{Path(code.co_filename).stem}.{code.co_qualname}"
 
 
 def _code_of(function: Callable[..., Any]) -> CodeType:

@@ -23,12 +23,7 @@ from skfair.enforcement.certify import row_rates
 from skfair.estimators.certified.judges import certified_decisions, in_memory
 from skfair.estimators.certified.two_classes import check_no_floors
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
-from skfair.estimators.erm.problem import (
-    NEWTON_FEATURES,
-    active_rules,
-    choose_solver,
-    limiting_rules,
-)
+from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
@@ -46,19 +41,17 @@ _SHARED = (
 def certified(
     estimator: Any,
     data: TrainingData,
+    rules: Sequence[Constraint],  # those that are active
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
     """Return the fitted attributes of decisions that can be shown to keep limits for unseen data.
 
-    There are none if no constraint is active.
+    There are none if no constraint limits anything.
     """
     in_memory(data)
     check_no_floors(estimator.min_rate, estimator.selection_rate)
-    if not limiting_rules(estimator.constraint, "classification", data.groups):
-        return {}  # the fit without a certificate says so
-    rules = active_rules(estimator.constraint, "classification", data)
-    if not _limits_something(estimator, data, rules):
+    if not rules or not _limits_something(estimator, data, rules):
         return {}
     strata = _kept_strata(estimator, X)
     has_prices = (
@@ -116,7 +109,7 @@ def takes_parts(estimator: Any) -> bool:
         )
     try:
         rules = make_constraints(estimator.constraint, "classification")
-        solver = choose_solver(estimator.solver, "alm")
+        solver = choose_solver(estimator.solver)
     except (TypeError, ValueError):
         return True  # the method says what is wrong
     if any(rule.within_strata for rule in rules):

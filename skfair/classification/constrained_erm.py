@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.blocks.training_data import TrainingData
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certified.certificate import Certificate
@@ -30,14 +29,15 @@ from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
     has_probabilities,
+    read_classes,
 )
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
-    Limits,
     LossChoice,
     RuleChoice,
     SolverChoice,
-    Task,
+    active_rules,
+    choose_solver,
 )
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
@@ -290,13 +290,19 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             "sample_weight": sample_weight,
         }
         data = self._read(X, y, **metadata, **self._row_checks(X))
-        self._read_two_classes(data.y, data.groups)
+        self.classes_ = read_classes(data.y)
+        rules = active_rules(self.constraint, self._task, data)
+        self._take_positive(rules)
         self._forget()
-        if self.confidence is not None and (attributes := certified(self, data, X, metadata)):
+        if self.confidence is not None and (
+            attributes := certified(self, data, rules, X, metadata)
+        ):
             return self._store_certified(attributes)
-        task = self._make_task(data)
-        problem = self._build(data, task)
-        solver = self._choose(problem)
+        task = classification_task(
+            data, self._ordered_classes, self.loss, self.class_weight, self._sign
+        )
+        problem = self._build(data, task, rules, self.min_rate, self.selection_rate)
+        solver = choose_solver(self.solver, problem)
         solved = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solved)
 
@@ -328,7 +334,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             All classes; needed in the first call if the first chunk lacks one.
         """
         self._forget()
-        if hasattr(self, "_stream"):
+        is_first = not hasattr(self, "_stream")
+        if not is_first:
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
             self._refuse_lazy(X, y, sensitive_features, sample_weight)
@@ -337,22 +344,21 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **metadata, **ROW_CHECKS)
-            known = data.y if classes is None else np.asarray(classes)
-            self._read_two_classes(known, data.groups)
+        rules = active_rules(self.constraint, self._task, data)
+        if is_first:
+            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
+            self._take_positive(rules)
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(
                 f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        self._advance(data, self._make_task(data))
-        return self
-
-    def _make_task(self, data: TrainingData) -> Task:
-        """Say what is learned, the positive class being the one of larger scores."""
-        return classification_task(
+        task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
+        self._advance(data, task, rules, min_rate=self.min_rate, selection_rate=self.selection_rate)
+        return self
 
     def _raw_scores(self, rows: Rows) -> NDArray[Any]:
         """Return scores; of decisions with prices the log-odds at which these are even."""
@@ -434,9 +440,6 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
-
-    def _limits(self) -> Limits:
-        return Limits(self.min_rate, self.selection_rate)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,7 +30,7 @@ from skfair.estimators.decisions.fitting import DecisionFitting
 from skfair.estimators.decisions.search import Before
 from skfair.estimators.decisions.steps import clash, class_rules, report, report_objective
 from skfair.estimators.erm.problem import active_rules
-from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
+from skfair.estimators.inner_scores import as_rows, keep_folds
 from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
@@ -272,10 +272,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._labelled(data, rules)
-        params = self._inner_params(data, fit_params, others)
-        folds = known_folds(self._folds(rows), X, y, data.groups, groups)
+        params = self._row_params((data.people or data).sample_weight, fit_params, others)
+        folds = self._folds(X, y, rows, groups)
         goal = self._goal(rules, rows)
-        rows = self._within_strata(X, control_features, rows, rules)
+        if rows.strata is not None:
+            self._keep_strata(X, control_features)
         fair = class_rules(rules, rows, 0.0 if goal.at_least is not None else self.max_disparity)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
             attributes, predicted = self._certify(data, rows, fair, goal, params, folds)
@@ -294,7 +295,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             return Judge([*rules, *limits], rows.codes, rows.weights, before.worth)
 
         judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
-        self._group_models = self._fit_group_models(data, rows, judge, before.predicted)
+        self._group_models = self._fit_group_models(data, rows, judge, before.predicted, folds)
         search = self._searching(rows, data, chances, goal, before)
         if self._group_models is not None:
             self._group_models = self._group_models.without_rows()

@@ -31,6 +31,7 @@ from skfair.constraints.cells import (
     AddsClasses,
     Subset,
     TrainingRows,
+    WithinStrata,
     make_subset,
     split_into_cells,
 )
@@ -187,32 +188,28 @@ class Constraint(ABC, BaseEstimator):
             Cells, moments and bounds.
         """
         limit = max_disparity if self.own_limit is None else self.own_limit
-        return bind(self, make_subset(self.subset), rows, limit, type(self).__name__)
+        return bind(self, rows, limit)
 
 
 def bind(
-    rule: Constraint, subset: Subset, rows: TrainingRows, limit: float, name: str
+    rule: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
 ) -> BoundConstraint:
-    """Bind a constraint to training rows that are split as ``subset`` says."""
-    comparison = rule.compared()
+    """Bind a constraint to training rows, to all of them or to those of each stratum."""
+    comparison, subset, name = rule.compared(), make_subset(rule.subset), type(rule).__name__
+    if within_strata:
+        subset, name = WithinStrata(subset), f"{name} within strata"
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
     table = split_into_cells(
         rows, subset, among_counted=rule.among_counted, adds_classes=rule.adds_classes
     )
     moment = rule.moment(rows)
-    check_moment(moment, rows.targets.size)
+    if not type(moment).__module__.startswith("skfair."):
+        check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
         name=name,
         moment=moment,
-        cells=table.cells,
-        row_weights=table.row_weights,
-        rates=table.rates,
-        overall=table.overall,
-        quotients=table.quotients,
-        rate_names=table.names,
-        rate_groups=table.groups,
-        blocks=table.blocks,
+        **table._asdict(),
         comparison=comparison,
         max_disparity=float(limit),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.cells import Quotients
-from skfair.constraints.comparisons import Comparison, Rows
+from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
 
 Interval = tuple[FloatArray, FloatArray]
@@ -42,47 +42,32 @@ class BoundConstraint:
     max_disparity: float  # the bound on it
     is_fairness: bool = True  # False for floors and budgets: limits, but on no disparity
 
+    # What the comparison makes of the limit, see :class:`skfair.constraints.comparisons.Rows`:
+    # combinations of rates, (n_constraints, n_rates), that are kept between bounds
+    of_rates: sparse.csr_array = field(init=False)
+    of_overall: sparse.csr_array = field(init=False)
+    # (n_constraints,): the centre that a combination is measured from, -1 for none; the bounds
+    centers: IntArray = field(init=False)
+    lower: FloatArray = field(init=False)
+    upper: FloatArray = field(init=False)
+    n_centers: int = field(init=False)  # the centres are parameters of the problem
+    row_names: tuple[str, ...] = field(init=False)  # what each combination compares
+
+    def __post_init__(self) -> None:
+        rows = self.comparison.rows(self.blocks, self.rate_names, self.max_disparity)
+        vars(self).update(rows._asdict(), n_centers=int(rows.centers.max(initial=-1)) + 1)
+
     @property
     def n_cells(self) -> int:
         """Number of cells."""
         return int(self.rates.shape[1])
 
     @cached_property
-    def _rows(self) -> Rows:
-        return self.comparison.rows(self.blocks, self.rate_names, self.max_disparity)
-
-    @cached_property
     def matrix(self) -> sparse.csr_array:
         """Shape (n_constraints, n_cells): what is kept between ``lower`` and ``upper``."""
-        rows = self._rows
-        matrix = sparse.csr_array(rows.of_rates @ self.rates + rows.of_overall @ self.overall)
+        matrix = sparse.csr_array(self.of_rates @ self.rates + self.of_overall @ self.overall)
         matrix.sort_indices()  # products add up in the order of the cells
         return matrix
-
-    @property
-    def centers(self) -> IntArray:
-        """The centre that each constraint row is measured from; -1 for none."""
-        return self._rows.centers
-
-    @property
-    def n_centers(self) -> int:
-        """Number of centres, which are parameters of the problem."""
-        return int(self.centers.max(initial=-1)) + 1
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower bounds of the constraint rows."""
-        return self._rows.lower
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper bounds of the constraint rows."""
-        return self._rows.upper
-
-    @property
-    def row_names(self) -> tuple[str, ...]:
-        """What each constraint row compares."""
-        return self._rows.names
 
     def means(self, values: FloatArray) -> FloatArray:
         """Average a value per row over each cell."""
@@ -107,7 +92,7 @@ class BoundConstraint:
         if self.quotients is None:
             return np.asarray(self.matrix @ means)
         (rates, _), (overall, _) = self.rates_between(means, means)
-        return np.asarray(self._rows.of_rates @ rates + self._rows.of_overall @ overall)
+        return np.asarray(self.of_rates @ rates + self.of_overall @ overall)
 
     def differences(self, scores: FloatArray) -> FloatArray:
         """Return each group's strict rate minus the overall one; of bounded rates the rate."""

@@ -161,7 +161,7 @@ class Quotients(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """Cells of the rows, and how their means become rates."""
+    """Cells of the rows, and how their means become rates: fields of a bound constraint."""
 
     # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
     cells: IntArray
@@ -172,8 +172,8 @@ class CellTable(NamedTuple):
     rates: sparse.csr_array
     overall: sparse.csr_array
     quotients: tuple[Quotients, Quotients] | None  # rates and overall rates if they are quotients
-    names: tuple[str, ...]  # name of the group and part of each rate
-    groups: IntArray  # (n_rates,): number of the group of each rate
+    rate_names: tuple[str, ...]  # name of the group and part of each rate
+    rate_groups: IntArray  # (n_rates,): number of the group of each rate
     blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
 
 

@@ -42,7 +42,7 @@ class Rows(NamedTuple):
     # (n_rows,): bounds
     lower: FloatArray
     upper: FloatArray
-    names: tuple[str, ...]  # what each row compares
+    row_names: tuple[str, ...]  # what each row compares
 
 
 class Comparison(ABC):

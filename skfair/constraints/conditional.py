@@ -12,7 +12,7 @@ from skfair.constraints.base import (
     make_constraints,
 )
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.cells import Subset, WithinStrata, make_subset
+from skfair.constraints.cells import Subset
 from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
@@ -110,5 +110,4 @@ class ConditionalOn(Constraint):
         [rule] = rules
         own = [self.max_disparity, rule.own_limit, max_disparity]
         limit = next(stated_limit for stated_limit in own if stated_limit is not None)
-        name = f"{type(rule).__name__} within strata"
-        return bind(rule, WithinStrata(make_subset(rule.subset)), rows, limit, name)
+        return bind(rule, rows, limit, within_strata=True)

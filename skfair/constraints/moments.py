@@ -138,8 +138,6 @@ def check_moment(moment: Moment, n_rows: int) -> None:
     """
     if not isinstance(moment, Moment):
         raise TypeError(f"moment(rows) must return a Moment, got {type(moment).__name__}.")
-    if type(moment).__module__.startswith("skfair."):
-        return
     name, scores = type(moment).__name__, np.linspace(-1.0, 1.0, n_rows)
     parts = moment.parts(scores, 1.0)
     if not isinstance(parts, tuple) or len(parts) != 3:

@@ -7,12 +7,14 @@ the constraints, and chooses among all that were measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.threshold_bins import make_scan
+from skfair.enforcement.thresholds import Threshold
 from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
 
@@ -66,10 +68,15 @@ class Judge:
         self.free = problem.relaxed()
         is_rate = [rule.moment.is_rate for rule in problem.rules]
         self.has_rates = any(is_rate)
+        self._has_scan = is_classifier and all(is_rate)
         self.by_accuracy = is_classifier and self.has_rates
         self.slack = slack if self.by_accuracy else 0.0
-        self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
         self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
+
+    @cached_property
+    def scan(self) -> Callable[[Any, float], Threshold] | None:
+        """What finds the best threshold; None unless all constraints are on rates of decisions."""
+        return make_scan(self.problem) if self._has_scan else None
 
     @property
     def least_limit(self) -> float:

@@ -67,11 +67,6 @@ class Path:
         has_matrix = "products" not in self.judge.problem.offers
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
-    def solve_freely(self, theta: FloatArray) -> SolverResult:
-        """Solve without the constraints: this is the result if they do not bind."""
-        params: SolveOptions = {**self.params, "tol": min(self.tol, self.step_tol)}
-        return self.solver.solve(self.judge.free, theta, None, **params)
-
     def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
         """Measure a solution and keep it."""
         self.candidates.append(self.judge.candidate(problem, result, self.level))

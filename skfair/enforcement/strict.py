@@ -115,7 +115,9 @@ def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     """Walk a path from its start."""
     judge, problem = path.judge, path.judge.problem
-    free = path.solve_freely(problem.model_part(theta0))
+    # Without the constraints first: this is the result if they do not bind.
+    params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}
+    free = path.solver.solve(judge.free, problem.model_part(theta0), **params)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     unlimited = path.keep(problem, free._replace(theta=theta, multipliers=lam))
     if path.is_stopped:

@@ -113,9 +113,9 @@ def mean_chances(models: Sequence[HasChances], X: MatrixLike, classes: NDArray[A
     return total / len(models)
 
 
-def usual_folds(codes: IntArray, *, is_certified: bool) -> int:
-    """Return the number of folds of ``cv="auto"``, given the class of each row."""
-    if is_certified and codes.size < FEW_ROWS:
+def folds_of_certificate(codes: IntArray) -> int:
+    """Return the number of folds of ``cv="auto"`` for certificates, given the class of each row."""
+    if codes.size < FEW_ROWS:
         return int(np.clip(np.bincount(codes).min(), FOLDS, FOLDS_OF_FEW))
     return FOLDS
 

@@ -14,9 +14,8 @@ from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm.problem import LossChoice, TargetScale, Task, limiting_rules
+from skfair.estimators.erm.problem import LossChoice, TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
-from skfair.groups.encoding import GroupEncoding
 from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
@@ -94,18 +93,22 @@ class PositiveClass:
     classes_: NDArray[Any]
     _pos_label_constraints: ClassVar[dict[str, Any]] = {"pos_label": [Real, str, "boolean", None]}
 
-    def _read_two_classes(self, y: NDArray[Any], groups: GroupEncoding) -> None:
-        """Read two classes, and which of them is positive."""
-        self.classes_ = read_classes(y)
-        rules = limiting_rules(self.constraint, "classification", groups)
-        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        self._take_positive(depending_on_positive(rules, **limits))
+    def _take_positive(self, rules: Sequence[Constraint]) -> None:
+        """Read which one of two classes is positive; warn if that is a guess that matters."""
+        labels = self.classes_.tolist()
+        if self.pos_label is not None:
+            self.pos_label_ = read_positive(self.pos_label, labels)
+            return
+        self.pos_label_ = labels[-1]
+        if set(labels) not in _USUAL:
+            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
 
-    def _take_positive(self, reasons: Sequence[object]) -> None:
-        """Read which class is positive; ``reasons`` are what depends on it."""
-        self.pos_label_ = read_positive(self.pos_label, self.classes_)
-        if self.pos_label is None:
-            warn_of_choice(self.classes_, reasons, "pos_label={!r}")
+    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
+        """Return the constraints, and the names of other limits, that need a positive class."""
+        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
+        # A dict says of each value which class it is for.
+        names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
+        return [*(rule for rule in rules if rule.depends_on_pos_label), *names]
 
     @property
     def _sign(self) -> float:
@@ -123,11 +126,8 @@ class PositiveClass:
         return np.asarray(self._ordered_classes[(self._sign * scores > 0).astype(np.intp)])
 
 
-def read_positive(pos_label: ClassLabel, classes: NDArray[Any]) -> Any:
-    """Return the positive class: as passed, or the last one in order."""
-    labels = classes.tolist()
-    if pos_label is None:
-        return labels[-1]
+def read_positive(pos_label: ClassLabel, labels: list[Any]) -> Any:
+    """Return the positive class that was passed; raise if there is no such class."""
     if pos_label not in labels:
         raise ValueError(
             f"pos_label={pos_label!r} is not a class of y, which has {listed(labels)}. Pass one of "
@@ -151,12 +151,6 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
         f"{choice.format(labels[-1])} to keep it, or {choice.format(labels[0])}.",
         PositiveClassWarning,
     )
-
-
-def depending_on_positive(rules: Sequence[Constraint], **limits: Any) -> list[object]:
-    """Return the constraints, and the names of other limits, that need a positive class."""
-    others = [name for name, limit in limits.items() if limit is not None]
-    return [*(rule for rule in rules if rule.depends_on_pos_label), *others]
 
 
 class HasLoss(Protocol):

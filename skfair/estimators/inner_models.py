@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from skfair._typing import ColumnLike
 from skfair.estimators.chances import with_probabilities
 from skfair.utils.routing import fit_arguments, router_to
+from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 
@@ -21,9 +22,15 @@ class InnerModels:
 
     estimator: Any
     group_estimator: Any
+    cv: Any
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
+
+    @property
+    def _is_prefit(self) -> bool:
+        is_said = isinstance(self.cv, str) and self.cv == "prefit"
+        return is_said or isinstance(self._inner(), FrozenEstimator)
 
     def _group_estimator(self) -> Any:
         """Return what estimates groups: a clone of the classifier, unless one was given."""
@@ -46,8 +53,18 @@ class InnerModels:
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return what the fit of the classifier takes besides X and y."""
+        """Return what the fit of the estimator inside takes besides X and y; a fitted one nothing.
+
+        ``metadata`` is for it alone, and of ``others`` it gets what it has requested.
+        """
         inner = self._inner()
+        if self._is_prefit:
+            if metadata:
+                raise ValueError(
+                    f"A fitted {type(inner).__name__} takes no {listed(list(metadata))}: it is not "
+                    "fitted."
+                )
+            return {}
         fit_params = fit_arguments(self, inner, sample_weight, metadata, others)
         if sample_weight is not None and not any("sample_weight" in name for name in fit_params):
             warn_user(

@@ -37,16 +37,13 @@ _TINY = 1e-300
 
 def as_rows(X: MatrixLike) -> Any:
     """Return frames, sparse matrices and texts as they are, anything else as a 2-d array."""
-    if hasattr(X, "columns") or sparse.issparse(X) or _is_text(X):
+    if hasattr(X, "columns") or sparse.issparse(X):
         return X
+    if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
+        rows: Any = getattr(X, "iloc", X)
+        if any(isinstance(row, str) for row in rows[:1]):  # as vectorizers of pipelines want them
+            return X
     return check_array(X, dtype=None, ensure_all_finite=False)
-
-
-def _is_text(X: Any) -> bool:
-    """Whether each row is one text, as vectorizers at the start of a pipeline want them."""
-    if not isinstance(X, list | tuple) and getattr(X, "ndim", None) != 1:
-        return False
-    return any(isinstance(value, str) for value in getattr(X, "iloc", X)[:1])
 
 
 def scores_of(

@@ -162,34 +162,40 @@ def goal_of(
     rows of each of these.
     """
     measure, n = objective.measure, order.size
-    if not is_linear(objective) and n > 2:
+    name = measure if isinstance(measure, str) else ""
+    if name == "accuracy":
+        goal = Goal(lambda table: float(np.trace(table)), np.eye(n))
+    elif name == "balanced_accuracy":
+        goal = _balanced(shares)
+    elif not name and not callable(measure):
+        goal = _of_costs(read_costs(measure, order))
+    elif n > 2:
         raise ValueError(
             f"objective={measure!r} is for two classes, and y has {n}: {listed(classes.tolist())}. "
             "Use 'accuracy', 'balanced_accuracy' or a cost matrix."
         )
-    if is_linear(objective):
-        return _linear(measure, order, shares)._replace(at_least=objective.at_least)
-    limits = objective.recall, objective.at_least
-    if callable(measure):
-        return Goal(_own(measure), None, None, *limits)
-    if measure == "mcc":
-        return Goal(_mcc, None, None, *limits)
-    ratio = Ratio(*map(np.array, _RATIOS[str(measure)]))
-    return Goal(lambda table: _quotient(ratio, table), None, ratio, *limits)
+    elif callable(measure):
+        goal = Goal(_own(measure), None)
+    elif name == "mcc":
+        goal = Goal(_mcc, None)
+    else:
+        ratio = Ratio(*map(np.array, _RATIOS[name]))
+        goal = Goal(lambda table: _quotient(ratio, table), None, ratio)
+    return goal._replace(recall=objective.recall, at_least=objective.at_least)
 
 
-def _linear(measure: Any, order: IntArray, shares: FloatArray) -> Goal:
-    n = order.size
-    if not isinstance(measure, str):
-        costs = read_costs(measure, order)
-        unit = float(np.ptp(costs)) or 1.0
-        return Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
-    if measure == "accuracy":
-        return Goal(lambda table: float(np.trace(table)), np.eye(n))
+def _balanced(shares: FloatArray) -> Goal:
+    """Return the mean recall of the classes that have rows."""
     has_rows = shares > 0
-    of_class = np.divide(1.0, shares, out=np.zeros(n), where=has_rows) / has_rows.sum()
+    of_class = np.divide(1.0, shares, out=np.zeros(shares.size), where=has_rows) / has_rows.sum()
     unit = float(of_class.max())
     return Goal(lambda table: float(np.diag(table) @ of_class), np.diag(of_class / unit), unit=unit)
+
+
+def _of_costs(costs: FloatArray) -> Goal:
+    """Return minus the mean cost."""
+    unit = float(np.ptp(costs)) or 1.0
+    return Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
 
 
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:

@@ -31,7 +31,7 @@ from skfair.estimators.erm.problem import (
     TargetScale,
     Task,
     active_rules,
-    limiting_rules,
+    choose_solver,
 )
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.sensitive import SensitiveLike
@@ -219,12 +219,11 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
-        is_certified = self.confidence is not None
-        if is_certified and limiting_rules(self.constraint, self._task, data.groups):
-            rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data)
+        if rules and self.confidence is not None:
             return self._certify(data, task, rules, X, metadata)
-        problem = self._build(data, task)
-        solver = self._choose(problem)
+        problem = self._build(data, task, rules)
+        solver = choose_solver(self.solver, problem)
         solution = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solution)
 
@@ -249,7 +248,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS
-        problem = self._build(data, task) if is_cross else None
+        problem = self._build(data, task, rules) if is_cross else None
         whole = None
         if problem is not None:
             whole = cast(LinearConstrainedERM, problem), task.scale.spread

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import r2_score
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -41,7 +40,6 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
-from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_numbers, check_weights
 from skfair.utils.warn import warn_user
@@ -223,11 +221,6 @@ class FairDecisionRegressor(
         self._store(find_steps(free, task), free, data)
         return self
 
-    @property
-    def _is_prefit(self) -> bool:
-        is_said = isinstance(self.cv, str) and self.cv == "prefit"
-        return is_said or isinstance(self._inner(), FrozenEstimator)
-
     def _cross_fit(
         self,
         data: TrainingData,
@@ -237,14 +230,10 @@ class FairDecisionRegressor(
         folds: Any,
     ) -> FloatArray:
         """Fit the models and return their predictions of the training rows."""
+        params = self._row_params(data.sample_weight, metadata, others)
         if self._is_prefit:
-            if metadata:
-                raise ValueError(
-                    f"A fitted regressor takes no {listed(list(metadata))}: it is not fitted."
-                )
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
-        params = self._row_params(data.sample_weight, metadata, others)
         splits = number_splits(folds, data.X, targets, by_appearance(data.groups)[0].cells().codes)
         crossed = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
         self.estimators_ = crossed.models

@@ -20,6 +20,7 @@ from skfair.enforcement import threshold_search
 from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.estimators.classes import classification_task
+from skfair.estimators.erm.problem import active_rules
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.regression import ConstrainedERMRegressor
 from tests.small_problems import loans
@@ -252,7 +253,8 @@ def test_a_bound_that_cannot_be_kept_is_said():
 def problem_of(model, X, y, group):
     data = model._read(X, y, sensitive_features=group)
     model.classes_ = np.unique(data.y)
-    return model._build(data, classification_task(data, model.classes_, "log_loss", None))
+    rules = active_rules(model.constraint, "classification", data)
+    return model._build(data, classification_task(data, model.classes_, "log_loss", None), rules)
 
 
 @pytest.mark.parametrize("n_fetched", [0, 10, 20_000])

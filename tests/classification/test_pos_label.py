@@ -175,6 +175,13 @@ def test_strata_and_parts_of_a_stream_have_the_positive_class_too():
     assert np.array_equal(*pair)
 
 
+def test_a_stream_is_warned_of_the_choice_once():
+    model, parts = ConstrainedERMClassifier("equal_opportunity"), (slice(0, 450), slice(450, 900))
+    with pytest.warns(PositiveClassWarning):
+        model.partial_fit(X[parts[0]], LAST[parts[0]], sensitive_features=SEX[parts[0]])
+    model.partial_fit(X[parts[1]], LAST[parts[1]], sensitive_features=SEX[parts[1]])
+
+
 @pytest.mark.parametrize("rule", ["equal_opportunity", "mean_score_parity", "positive_loss_parity"])
 @pytest.mark.parametrize("solver", ["al_newton", "alm"])
 def test_every_kind_of_moment_is_of_the_positive_class(rule, solver):

@@ -81,7 +81,7 @@ def test_disparity_and_what_rows_allow(comparison, seed):
             values[mine] -= 0.5 * (values[mine].min() + values[mine].max())
         is_kept = bool(np.all((values <= rows.upper + 1e-12) & (values >= rows.lower - 1e-12)))
         assert is_kept == (value <= max(limit, 0.0) + 1e-12)
-        assert len(rows.names) == rows.upper.size
+        assert len(rows.row_names) == rows.upper.size
 
 
 @each
@@ -123,8 +123,8 @@ def test_zeros_that_were_added_up_with_rounding_are_equal():
 def test_a_ratio_rule_costs_a_row_for_every_ordered_pair():
     rows = Ratio().rows(np.array([0, 0, 0, 1, 1]), list("abcde"), 0.25)
     assert rows.upper.size == 6 + 2
-    assert rows.names[0] == "0.75 * a - b"
-    assert rows.names[-1] == "0.75 * e - d"
+    assert rows.row_names[0] == "0.75 * a - b"
+    assert rows.row_names[-1] == "0.75 * e - d"
     assert np.isneginf(rows.lower).all()
     assert not rows.upper.any()
     assert (rows.centers == -1).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skfair.constraints.base import make_constraints
 from skfair.problems.quadratic import QuadraticProblem
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import ALNewton
@@ -15,7 +16,8 @@ def posed(n_groups, n=300):
     y = X.sum(axis=1) + rng.normal(size=n)
     model = ConstrainedERMRegressor(max_disparity=0.1)
     data = model._read(X, y, sensitive_features=groups)
-    return model._build(data, model._regression(data.y, None))
+    rules = make_constraints(model.constraint, "regression")
+    return model._build(data, model._regression(data.y, None), rules)
 
 
 @pytest.mark.parametrize("n_groups", [2, 4])

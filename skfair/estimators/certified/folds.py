@@ -25,12 +25,11 @@ from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
-from skfair.estimators.erm.problem import NEWTON_FEATURES, penalty_of
+from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver, penalty_of
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.quadratic import QuadraticProblem
-from skfair.solvers.base import check_needs
 
 # With more rows, halves lose little, and take a tenth of the time.
 MOST_ROWS = 50_000
@@ -66,8 +65,7 @@ class FoldPath:
         )
         self._unit = spread / task.scale.spread
         self._model = partial(estimator._model, problem, task)
-        self._solver = estimator._choose(problem)
-        check_needs(self._solver, problem)
+        self._solver = choose_solver(estimator.solver, problem)
         rng = check_random_state(estimator.random_state)
         self._options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
         if estimator.max_iter is not None:

@@ -12,11 +12,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.enforcement.decisions.judge import ClassRule, Judge
@@ -32,14 +31,13 @@ from skfair.estimators.chances import (
     chances_of,
     check_prefit,
     cross_fit,
+    folds_of_certificate,
     make_splits,
-    usual_folds,
     with_probabilities,
 )
 from skfair.estimators.classes import (
     check_one_type,
     check_several,
-    depending_on_positive,
     read_positive,
 )
 from skfair.estimators.decisions.prediction import DecisionPrediction
@@ -48,19 +46,18 @@ from skfair.estimators.decisions.steps import LabelledRows, class_limits
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
+from skfair.estimators.inner_scores import known_folds
 from skfair.estimators.objective import Goal, check_swap, goal_of, is_linear, read_objective
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
-from skfair.utils.text import listed
 
 
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     _reads_probabilities = True
-    cv: Any
     group_aware: bool | str
     max_disparity: Any
     objective: Any
@@ -70,57 +67,60 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     random_state: Seed
 
     def _labelled(self, data: TrainingData, rules: Sequence[Constraint]) -> LabelledRows:
-        """Read classes and groups; nothing is left of the certificate of an earlier fit."""
+        """Read classes, groups and strata; nothing is left of an earlier fit."""
         self._forget()
         self._corrections, self.tie_weight_ = None, 0.0
         self._mixture, self.mixed_share_ = None, 0.0
         self._draw_key = int(check_random_state(self.random_state).randint(2**31))
+        self._strata_levels: GroupLevels | None = None
         check_one_type(data.y)
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)
-        self._read_positive(rules)
-        codes = self._order[codes]
+        if self.classes_.size == 2:
+            self._take_positive(rules)
+        else:
+            self._take_positive_of_several()
+        order = self._order
         self.is_group_aware_ = bool(self.group_aware)
         offsets = self._group_levels.offsets
         self._marginals = data.groups.sums(data.sample_weight)
         self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
+        has_strata = any(rule.within_strata for rule in rules)
         return LabelledRows(
             data.groups,
-            codes.astype(np.int64),
-            self._ordered_classes,
+            order[codes].astype(np.int64),
+            self.classes_[order],
             data.sample_weight,
-            data.strata,
+            data.strata if has_strata else None,
         )
 
-    def _read_positive(self, rules: Sequence[Constraint]) -> None:
-        """Read which class is positive; of several classes floors and budgets alone have one."""
-        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        numbers = {
-            name: None if isinstance(limit, dict) else limit for name, limit in limits.items()
-        }
-        objective = read_objective(self.objective)
-        if self.classes_.size == 2:
-            needs = not (is_linear(objective) or objective.measure == "mcc")
-            numbers["objective"] = objective.measure if needs else None
-            self._take_positive(depending_on_positive(rules, **numbers))
-            return
+    def _take_positive_of_several(self) -> None:
+        """Read which class is positive: of several classes floors and budgets alone have one."""
         self.pos_label_ = self.pos_label
         if self.pos_label is None:
             return
-        self.pos_label_ = read_positive(self.pos_label, self.classes_)
-        if all(limit is None for limit in numbers.values()):
+        self.pos_label_ = read_positive(self.pos_label, self.classes_.tolist())
+        limits = self.min_rate, self.selection_rate
+        if all(limit is None or isinstance(limit, dict) for limit in limits):
             raise ValueError(
                 f"pos_label={self.pos_label!r} has no effect: of the {self.classes_.size} classes "
                 "of y each is limited against the rest. Use None, or pass min_rate or "
                 "selection_rate as a number, which then holds for this class."
             )
 
+    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
+        """Return the constraints, and what else is asked for, that need a positive class."""
+        reasons, objective = super()._depending_on_positive(rules), read_objective(self.objective)
+        is_symmetric = is_linear(objective) or objective.measure == "mcc"
+        return reasons if is_symmetric else [*reasons, "objective"]
+
     def _goal(self, rules: Sequence[Constraint], rows: LabelledRows) -> Goal:
         """Read the objective; raise if nothing says how far limits are to go."""
         objective = read_objective(self.objective)
-        is_open = any(rule.own_limit is None for rule in rules)
-        check_swap(objective, self.max_disparity, is_open)
+        if self.max_disparity is None or objective.at_least is not None:
+            is_open = any(rule.own_limit is None for rule in rules)
+            check_swap(objective, self.max_disparity, is_open)
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
 
@@ -131,51 +131,24 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         values = self.min_rate, self.selection_rate
         return class_limits(rules, rows, *values, before, self.pos_label_, goal.recall)
 
-    def _within_strata(
-        self, X: Any, control_features: Any, rows: LabelledRows, rules: Sequence[Constraint]
-    ) -> LabelledRows:
-        """Keep the levels of the control features for prediction, if a constraint uses them.
-
-        Else the rows are returned without them.
-        """
-        self._strata_levels: GroupLevels | None = None
-        if rows.strata is None or not any(rule.within_strata for rule in rules):
-            return rows._replace(strata=None)
+    def _keep_strata(self, X: Any, control_features: Any) -> None:
+        """Keep the levels of the control features for prediction."""
         if self._sensitive.within is not None:
             control_features = take_columns(X, self._sensitive.within, "within")
         self._strata_levels = encode_groups(control_features, role=CONTROL).levels
-        return rows
 
-    @property
-    def _is_prefit(self) -> bool:
-        is_said = isinstance(self.cv, str) and self.cv == "prefit"
-        return is_said or isinstance(self._inner(), FrozenEstimator)
-
-    def _folds(self, rows: LabelledRows) -> Any:
+    def _folds(self, X: Any, y: Any, rows: LabelledRows, groups: ColumnLike | None) -> Any:
         """Return the folds that are asked for, or how many there are to be.
 
         A fitted model needs none, but the paths of a certificate do.
         """
-        if isinstance(self.cv, str):
-            return usual_folds(rows.codes, is_certified=self.confidence is not None)
-        return self.cv
+        if isinstance(self.cv, str) and groups is None:
+            return FOLDS if self.confidence is None else folds_of_certificate(rows.codes)
+        return known_folds(self.cv, X, y, rows.groups, groups)
 
     def _classifier(self) -> Any:
         """Return the classifier, with probabilities; a fitted one as it is."""
         return (check_prefit if self._is_prefit else with_probabilities)(self._inner())
-
-    def _inner_params(
-        self, data: TrainingData, metadata: dict[str, Any], others: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return what the fits of the classifier take besides rows and classes."""
-        if not self._is_prefit:
-            weights = (data.people or data).sample_weight
-            return self._row_params(weights, metadata, others)
-        if metadata:
-            raise ValueError(
-                f"A fitted classifier takes no {listed(list(metadata))}: it is not fitted."
-            )
-        return {}
 
     def _cross_fit(
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
@@ -223,15 +196,14 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         return certify(task, certificate.confidence, rng)
 
     def _fit_group_models(
-        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
+        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray, folds: Any
     ) -> GroupModels | None:
         """Fit models of groups if a limit binds and groups are not to be used."""
         self.group_estimators_: list[list[Any]] = []
         if self.is_group_aware_ or data.groups.is_vacuous or judge(before).is_feasible:
             return None
-        estimator, folds = self._group_estimator(), self._folds(rows)
         group_models = fit_group_models(
-            estimator,
+            self._group_estimator(),
             data.X,
             data.groups,
             rows.codes,

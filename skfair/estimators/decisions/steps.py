@@ -31,7 +31,7 @@ from skfair.estimators.objective import Goal
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
-from skfair.losses import make_loss
+from skfair.losses import LogLoss
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
@@ -64,8 +64,7 @@ class LabelledRows(NamedTuple):
         if label is not None:
             targets = np.where(self.codes == label, 1.0, -1.0)
             pair = (names[0] if len(names) == 2 else f"not {names[label]}", names[label])
-        loss = make_loss("log_loss", "classification")
-        return TrainingRows(self.groups, targets, self.sample_weight, loss, pair, self.strata)
+        return TrainingRows(self.groups, targets, self.sample_weight, LogLoss(), pair, self.strata)
 
     def named(self, bound: BoundConstraint, label: int | None) -> BoundConstraint:
         """Return a constraint with the class in its name, if there are several."""
@@ -91,6 +90,8 @@ def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -
                         "rates, such as 'demographic_parity' or 'equalized_odds'."
                     )
                 rules_of_classes.append(ClassRule(rows.named(bound, label), label))
+    if len(rules_of_classes) == 1:
+        return rules_of_classes
     names = unique_names([rule.bound for rule in rules_of_classes])
     return [
         ClassRule(bound, rule.counted) for bound, rule in zip(names, rules_of_classes, strict=True)

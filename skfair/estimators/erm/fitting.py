@@ -7,6 +7,7 @@ is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self, cast
 
@@ -19,20 +20,19 @@ from sklearn.utils.validation import _num_samples
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
+from skfair.constraints.base import Constraint
 from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
-    Limits,
     ModelOptions,
     Problem,
     Task,
-    active_rules,
     build_problem,
     choose_solver,
-    default_solver,
-    solve,
-    with_floor,
+    rates_of_free_model,
 )
 from skfair.estimators.erm.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
@@ -93,66 +93,77 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         linear scores need anyway: so they are read once less.
         """
         has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-        is_summed = read_model(self.model).is_linear and self.confidence is None
+        is_linear = isinstance(self.model, str)  # there is one name
+        is_summed = is_linear and self.confidence is None
         is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
         return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
 
-    def _build(self, data: TrainingData, task: Task, *, earlier: float = 0.0) -> Problem:
+    def _build(
+        self,
+        data: TrainingData,
+        task: Task,
+        rules: Sequence[Constraint],
+        min_rate: float | str | None = None,
+        selection_rate: Any = None,
+        *,
+        earlier: float = 0.0,
+    ) -> Problem:
         """Build the problem."""
-        rules = active_rules(self.constraint, self._task, data)
         options = ModelOptions(read_model(self.model), self.fit_intercept, self.alpha)
         try:
-            limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
+            floor: Any = min_rate
+            if min_rate == "as before":
+                floor = rates_of_free_model(data, task, rules, options, self._solve_freely)
             return build_problem(
-                data, task, rules, self.max_disparity, limits, options, earlier=earlier
+                data,
+                task,
+                rules,
+                self.max_disparity,
+                options,
+                min_rate=floor,
+                selection_rate=selection_rate,
+                earlier=earlier,
             )
         except ValueError:
             if isinstance(data.X, np.ndarray):  # it may be that of numbers not yet looked at
                 assert_all_finite(data.X, estimator_name=type(self).__name__, input_name="X")
             raise
 
-    def _limits(self) -> Limits:
-        """Return floors and budgets; classifiers have parameters for them."""
-        return Limits()
-
     def _solve_freely(self, problem: Problem) -> FloatArray:
         """Return the parameters that solve a problem without constraints."""
         rng = check_random_state(self.random_state)
-        return (
-            self._choose(problem)
-            .solve(
-                problem,
-                problem.start(rng),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                random_state=rng,
-            )
-            .theta
-        )
-
-    def _choose(self, problem: Problem) -> Solver:
-        """Choose the solver."""
-        return choose_solver(self.solver, default_solver(problem))
+        solver, start = choose_solver(self.solver, problem), problem.start(rng)
+        params: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
+        return solver.solve(problem, start, **params, random_state=rng).theta
 
     def _solve(
         self, problem: Problem, solver: Solver, task: Task, X: MatrixLike, y: ColumnLike
     ) -> StrictResult:
-        """Run the solver; callbacks follow it, with X and y as they were passed."""
+        """Run the solver: on the path of strict enforcement, or once.
+
+        Callbacks follow it, with X and y as they were passed.
+        """
         rng = check_random_state(self.random_state)
+        params: SolveOptions = {"tol": self.tol, "random_state": rng}
+        if self.max_iter is not None:
+            params["max_iter"] = self.max_iter
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda theta: self._model(problem, task, theta)
         ) as callback:
-            return solve(
+            params["callback"] = callback
+            start = problem.model.start(rng)
+            if self.enforce == "surrogate":
+                result = solver.solve(problem, problem.centered(start), **params)
+                return StrictResult(problem, result)
+            refines = self.enforce == "strict" and self.fit_intercept
+            return solve_strictly(
                 problem,
                 solver,
-                problem.model.start(rng),
-                is_strict=self.enforce != "surrogate",
+                start,
+                min_gap=problem.model.rounding,
                 is_classifier=task.class_names is not None,
-                refine=self.enforce == "strict" and self.fit_intercept,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                rng=rng,
-                callback=callback,
+                refine=refines and "hessian" in problem.offers,
+                **params,
             )
 
     def _report(
@@ -249,7 +260,9 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     # --- streams -------------------------------------------------------------------------------
 
-    def _advance(self, data: TrainingData, task: Task) -> None:
+    def _advance(
+        self, data: TrainingData, task: Task, rules: Sequence[Constraint], **limits: Any
+    ) -> None:
         """Go on with a stream, or begin one where the last fit ended."""
         if data.groups.people is not None:
             raise TypeError(
@@ -257,8 +270,9 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
                 "of known groups."
             )
         is_begun = hasattr(self, "_stream")
-        problem = self._build(data, task, earlier=self._stream.weight if is_begun else 0.0)
-        solver = cast(StreamSolver, choose_solver(self.solver, "alm"))
+        earlier = self._stream.weight if is_begun else 0.0
+        problem = self._build(data, task, rules, **limits, earlier=earlier)
+        solver = cast(StreamSolver, choose_solver(self.solver))
         check_needs(solver, problem)
         if not is_begun:
             rng = check_random_state(self.random_state)

@@ -1,4 +1,4 @@
-"""From validated data to a solution: the problem is built, a solver is chosen and run.
+"""From validated data to a problem and its solver.
 
 Functions over plain values: what is learned is a :class:`Task`, how is :class:`ModelOptions`.
 Nothing here knows an estimator, and only here problems and solvers of constrained estimators are
@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import Callback, FloatArray, Rows
+from skfair._typing import FloatArray, Rows
 from skfair.blocks.kinds import Training
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.judge import StrictResult
-from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.limits import (
     budget,
     floor_rule,
@@ -27,10 +25,10 @@ from skfair.estimators.limits import (
     rates_before,
     unique_names,
 )
-from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
+from skfair.models.base import ScoreModel
 from skfair.models.choice import ChosenModel
 from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
@@ -93,13 +91,6 @@ class Task(NamedTuple):
         return float(self.targets.size if weights is None else weights.sum())
 
 
-class Limits(NamedTuple):
-    """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
-
-    min_rate: float | FloatArray | str | None = None  # one, one for each group, or "as before"
-    selection_rate: float | tuple[float, float] | None = None
-
-
 class ModelOptions(NamedTuple):
     """How scores are made of columns: the model, its intercept, weight of the penalty."""
 
@@ -108,26 +99,21 @@ class ModelOptions(NamedTuple):
     alpha: float | None
 
 
-def limiting_rules(constraint: RuleChoice, task: str, groups: GroupEncoding) -> list[Constraint]:
-    """Return the constraints that limit something: with a single group these are the caps."""
-    rules = make_constraints(constraint, task)
-    if groups.is_vacuous:
-        return [rule for rule in rules if rule.compared().is_cap]
-    return rules
-
-
 def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
-    """Return the constraints that limit something, and warn of those that do not."""
+    """Return the constraints that limit something, and warn of those that do not.
+
+    With a single group these are the caps.
+    """
     groups = data.groups
-    rules = limiting_rules(constraint, task, groups)
-    if groups.levels.attributes and len(rules) < len(make_constraints(constraint, task)):
+    rules = asked = make_constraints(constraint, task)
+    if groups.is_vacuous:
+        rules = [rule for rule in asked if rule.compared().is_cap]
+    if groups.levels.attributes and len(rules) < len(asked):
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
             "compares groups is active."
         )
-    if not rules:
-        return []
-    if data.strata is not None and not any(rule.within_strata for rule in rules):
+    if rules and data.strata is not None and not any(rule.within_strata for rule in rules):
         warn_user(
             "control_features were given, but no constraint uses their levels, so they change "
             "nothing. Write skfair.constraints.ConditionalOn(constraint) instead of the constraint."
@@ -140,27 +126,33 @@ def build_problem(
     task: Task,  # targets, loss and weights
     rules: Sequence[Constraint],  # the constraints that hold
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
-    limits: Limits,  # floor and budget
     options: ModelOptions,  # the model
     *,
+    min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
+    selection_rate: float | tuple[float, float] | None = None,  # budget
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
-    rows = _rows_of(data, task)
+    rows = training_rows(data, task)
     bound = [prepared for rule in rules for prepared in prepare_rule(rule, rows, max_disparity)]
-    bound = unique_names([*bound, *_other_limits(rules, rows, limits)])
+    if min_rate is not None:
+        bound += floors(floor_rule(rules), rows, min_rate)
+    if selection_rate is not None:
+        bound += budget(rows, selection_rate)
+    if len(bound) > 1:
+        bound = unique_names(bound)
     if data.blocks is not None and len(bound) > len(rules):
         raise ValueError(
             "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
             "Pass one limit, or rows in memory."
         )
-    bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
+    if task.class_names is None:  # limits are in units of y, or of its loss
+        bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
     alpha = penalty_of(task, options.alpha, earlier)
-    return data.build(
-        lambda rows: _in_memory(rows, task, bound, options, alpha),
-        lambda blocks: _in_blocks(blocks, task, rules, bound, options, alpha),
-    )
+    if data.blocks is None:
+        return _in_memory(data.X, task, bound, options, alpha)
+    return _in_blocks(data.blocks, task, rules, bound, options, alpha)
 
 
 def penalty_of(task: Task, alpha: float | None, earlier: float = 0.0) -> float:
@@ -170,45 +162,26 @@ def penalty_of(task: Task, alpha: float | None, earlier: float = 0.0) -> float:
     return float(alpha) * task.scale.of_penalty
 
 
-def _rows_of(data: TrainingData, task: Task) -> TrainingRows:
+def training_rows(data: TrainingData, task: Task) -> TrainingRows:
+    """Return what constraints may know of the rows."""
     return TrainingRows(
         data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
     )
 
 
-def with_floor(
-    limits: Limits,
+def rates_of_free_model(
     data: TrainingData,
     task: Task,
     rules: Sequence[Constraint],
     options: ModelOptions,
-    solution: Callable[[Problem], FloatArray],
-) -> Limits:
-    """Return limits whose floor is a number, or one for each group: rates of a free model.
-
-    ``solution`` solves a problem without constraints.
-    """
-    if limits.min_rate != "as before":
-        return limits
+    solution: Callable[[Problem], FloatArray],  # solves a problem without constraints
+) -> FloatArray | float:
+    """Return the rates of groups by a model without constraints: the floor "as before"."""
     if data.blocks is not None:  # floors are refused there, whatever they are
-        return limits._replace(min_rate=0.0)
-    free = build_problem(data, task, [], np.inf, Limits(), options)
+        return 0.0
+    free = build_problem(data, task, [], np.inf, options)
     scores, _ = free.model.forward(free.model_part(solution(free)))
-    rates = rates_before(floor_rule(rules), _rows_of(data, task), scores > 0)
-    return limits._replace(min_rate=rates)
-
-
-def _other_limits(
-    rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
-) -> list[BoundConstraint]:
-    """Return floor and budget as constraints."""
-    limited = []
-    if limits.min_rate is not None:
-        assert not isinstance(limits.min_rate, str)
-        limited += floors(floor_rule(rules), rows, limits.min_rate)
-    if limits.selection_rate is not None:
-        limited += budget(rows, limits.selection_rate)
-    return limited
+    return rates_before(floor_rule(rules), training_rows(data, task), scores > 0)
 
 
 def _in_memory(
@@ -216,19 +189,16 @@ def _in_memory(
 ) -> Problem:
     weights, has_intercept = task.loss_weights, options.fit_intercept
     layers, function = options.model
-    if not options.model.is_linear:
-        scores = (
-            MLPScore(rows, layers, fit_intercept=has_intercept, sample_weight=weights)
-            if function is None
-            else PlugInScore(function, rows)
-        )
-        return ConstrainedERM(
-            scores, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha
-        )
-    model = LinearScore(rows, fit_intercept=has_intercept, sample_weight=weights)
-    return LinearConstrainedERM(
-        model, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha
-    )
+    kind: type[ConstrainedERM] = ConstrainedERM
+    scores: ScoreModel
+    if function is not None:
+        scores = PlugInScore(function, rows)
+    elif layers:
+        scores = MLPScore(rows, layers, fit_intercept=has_intercept, sample_weight=weights)
+    else:
+        scores = LinearScore(rows, fit_intercept=has_intercept, sample_weight=weights)
+        kind = LinearConstrainedERM
+    return kind(scores, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha)
 
 
 def _in_blocks(
@@ -259,56 +229,17 @@ def _in_blocks(
     )
 
 
-def default_solver(problem: Problem) -> str:
-    """Return the name of the solver that suits a problem best."""
-    if "hessian" not in problem.offers:
-        return "alm"
-    is_fast = "products" in problem.offers or problem.model.n_parameters <= NEWTON_FEATURES
-    return "al_newton" if is_fast else "al_lbfgs"
+def choose_solver(solver: SolverChoice, problem: Problem | None = None) -> Solver:
+    """Return the solver that suits a problem best, or the one that is asked for, if it can.
 
-
-def choose_solver(solver: SolverChoice, default: str) -> Solver:
-    """Return the solver of that name, the default one for "auto", or the given one."""
-    if not isinstance(solver, str):
-        return solver
-    return SOLVERS[default if solver == "auto" else solver]()
-
-
-def solve(
-    problem: Problem,
-    solver: Solver,
-    start: FloatArray,
-    *,
-    is_strict: bool,
-    is_classifier: bool,
-    refine: bool,
-    tol: float,
-    max_iter: int | None,
-    rng: np.random.RandomState,
-    callback: Callback,
-) -> StrictResult:
-    """Run a solver: on the path of strict enforcement, or once."""
-    check_needs(solver, problem)
-    if is_strict:
-        of_solver = {} if max_iter is None else {"max_iter": max_iter}
-        return solve_strictly(
-            problem,
-            solver,
-            start,
-            min_gap=problem.model.rounding,
-            is_classifier=is_classifier,
-            refine=refine and "hessian" in problem.offers,
-            tol=tol,
-            random_state=rng,
-            callback=callback,
-            **of_solver,
-        )
-    result = solver.solve(
-        problem,
-        problem.centered(start),
-        tol=tol,
-        max_iter=max_iter,
-        random_state=rng,
-        callback=callback,
-    )
-    return StrictResult(problem, result)
+    Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
+    """
+    if isinstance(solver, str) and solver == "auto":
+        if problem is None or "hessian" not in problem.offers:
+            return SOLVERS["alm"]()
+        is_small = problem.model.n_parameters <= NEWTON_FEATURES
+        return SOLVERS["al_newton" if is_small or "products" in problem.offers else "al_lbfgs"]()
+    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
+    if problem is not None:
+        check_needs(chosen, problem)
+    return chosen

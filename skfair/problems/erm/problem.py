@@ -49,12 +49,13 @@ class Decisions(NamedTuple):
 class ConstraintRows:
     """The inequalities of several constraints, one below the other."""
 
-    def __init__(self, rules: Sequence[BoundConstraint]) -> None:
-        self.rules = list(rules)
+    def __init__(self, rules: list[BoundConstraint]) -> None:
+        self.rules = rules
         # B of each constraint, (n_rows, n_cells)
         self.matrices = [_dense_if_small(rule.matrix) for rule in self.rules]
         # First row of each constraint, and the number of all
         self.starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
+        self.n = int(self.starts[-1])
         before = np.cumsum([0, *(rule.n_centers for rule in self.rules)])
         self.n_centers = int(before[-1])
         centers = [
@@ -64,11 +65,6 @@ class ConstraintRows:
         # (n_constraints,): the centre that a row is measured from; -1 for none
         self.centers = np.concatenate([np.empty(0, np.int64), *centers])
         self._has_center = self.centers >= 0
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.starts[-1])
 
     def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Return what belongs to the rows of each constraint as one array."""
@@ -235,19 +231,15 @@ class RuledProblem(TwoSidedProblem, ABC):
     alpha: float
 
     def _set_rules(self, rules: Sequence[BoundConstraint]) -> None:
-        self.constraint_rows = ConstraintRows(rules)
+        self.rules = list(rules)
+        self.constraint_rows = ConstraintRows(self.rules)
         self.temperature = 1.0  # steepness of the smooth rates
         self.n_constraints = self.constraint_rows.n
         self.n_centers = self.constraint_rows.n_centers  # they are the last parameters
         self.n_parameters = self.model.n_parameters + self.n_centers
-        self.lower = self.constraint_rows.joined([rule.lower for rule in rules])
-        self.upper = self.constraint_rows.joined([rule.upper for rule in rules])
+        self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in rules)])
+        self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in rules)])
         self._last = Last()
-
-    @property
-    def rules(self) -> list[BoundConstraint]:
-        """The constraints."""
-        return self.constraint_rows.rules
 
     def bounded(
         self,

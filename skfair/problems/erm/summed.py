@@ -329,13 +329,15 @@ def few_rows(problem: RuledProblem) -> LinearConstrainedERM | None:
     if not isinstance(problem, LinearConstrainedERM):
         return None
     n, model = problem.n_rows, cast(LinearScore, problem.model)
+    least = max(FEW_ROWS, FEW_ROWS_PER_PARAMETER * problem.n_parameters)
+    if TIMES * least > n:
+        return None
     is_of_rates = all(rule.moment.is_rate for rule in problem.rules)
     if not problem.rules or not is_of_rates or model.is_sparse or model.is_wide:
         return None
     rarest = 1.0
     for rule in problem.rules:
         rarest = min(rarest, _counted(rule).min(initial=n) / n)
-    least = max(FEW_ROWS, FEW_ROWS_PER_PARAMETER * problem.n_parameters)
     wanted = max(least, int(FEW_ROWS_PER_CELL / max(rarest, 1 / n)))
     if TIMES * wanted > n:
         return None

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import Certificate, Sensitive, metrics
 from skfair.base import ROW_CHECKS
 from skfair.constraints import ConditionalOn, MeanScoreParity
+from skfair.constraints.base import make_constraints
 from skfair.estimators.certified.folds import MOST_ROWS, SHARES, Folds
 from skfair.regression import ConstrainedERMRegressor
 
@@ -40,8 +41,8 @@ def kinds_of(groups):
 
 def folds_of(model, rows=X, seed=0, **metadata):
     data = model._read(rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task = model._regression(data.y, None)
-    return Folds.of(data, model._build(data, task), task.scale.spread, seed)
+    task, rules = model._regression(data.y, None), make_constraints(model.constraint, "regression")
+    return Folds.of(data, model._build(data, task, rules), task.scale.spread, seed)
 
 
 def gap(values, groups):

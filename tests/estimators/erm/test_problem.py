@@ -5,19 +5,17 @@ import pytest
 
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm.problem import (
-    Limits,
     ModelOptions,
     TargetScale,
     Task,
     active_rules,
     build_problem,
     choose_solver,
-    default_solver,
 )
 from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
 from skfair.models.choice import ChosenModel
-from skfair.solvers import ALNewton
+from skfair.solvers import ALM, ALNewton
 
 rng = np.random.default_rng(0)
 X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
@@ -32,7 +30,6 @@ def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
         TASK,
         rules,
         0.1,
-        Limits(),
         ModelOptions(ChosenModel(layers), True, alpha),
         **options,
     )
@@ -56,11 +53,14 @@ def test_a_single_group_has_no_rules():
 
 
 def test_the_solver_follows_the_problem():
-    assert default_solver(built()) == "al_newton"
-    assert default_solver(built(layers=(4,))) == "alm"
-    assert isinstance(choose_solver("auto", "al_newton"), ALNewton)
+    assert isinstance(choose_solver("auto", built()), ALNewton)
+    assert isinstance(choose_solver("auto", built(layers=(4,))), ALM)
+    assert isinstance(choose_solver("auto"), ALM)  # of a stream
+    assert isinstance(choose_solver("al_newton"), ALNewton)
     own = ALNewton()
-    assert choose_solver(own, "alm") is own
+    assert choose_solver(own, built()) is own
+    with pytest.raises(TypeError, match="ALNewton cannot solve a ConstrainedERM"):
+        choose_solver(own, built(layers=(4,)))
 
 
 def test_scales_translate_there_and_back():
