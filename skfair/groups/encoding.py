@@ -17,7 +17,7 @@ codes of the rows are dropped after ``fit``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -68,35 +68,26 @@ class GroupEncoding:
     # (n_samples,): as how many people each row counts, if not as one: see GroupProbabilities
     people: FloatArray | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One readable name per group."""
-        return self.levels.names
+    names: tuple[str, ...] = field(init=False)  # one readable name per group
+    # First group number of each attribute, then the number of groups
+    offsets: IntArray = field(init=False)
+    n_groups: int = field(init=False)  # over all attributes
+    # Number of attributes whose groups partition the rows (1 after intersection)
+    n_attributes: int = field(init=False)
+    n_samples: int = field(init=False)
+    # Whether each attribute has one group, so that there is nothing to compare
+    is_vacuous: bool = field(init=False)
 
-    @property
-    def offsets(self) -> IntArray:
-        """First group number of each attribute, then the number of groups."""
-        return self.levels.offsets
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups over all attributes."""
-        return int(self.counts.size)
-
-    @property
-    def n_attributes(self) -> int:
-        """Number of attributes whose groups partition the rows (1 after intersection)."""
-        return int(self.codes.shape[0])
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return int(self.codes.shape[1])
-
-    @property
-    def is_vacuous(self) -> bool:
-        """Whether each attribute has one group, so that there is nothing to compare."""
-        return self.n_groups == self.n_attributes
+    def __post_init__(self) -> None:
+        n_groups, (n_attributes, n_samples) = int(self.counts.size), self.codes.shape
+        vars(self).update(
+            names=self.levels.names,
+            offsets=self.levels.offsets,
+            n_groups=n_groups,
+            n_attributes=n_attributes,
+            n_samples=n_samples,
+            is_vacuous=n_groups == n_attributes,
+        )
 
     @cached_property
     def attribute_of_group(self) -> IntArray:

@@ -89,8 +89,10 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
 
 def note_text(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
     """Say in the error of a model which columns of a DataFrame hold text that it cannot read."""
+    if "could not convert string to float" not in str(error):
+        return
     dtypes: Any = getattr(X, "dtypes", None)
-    if "could not convert string to float" not in str(error) or not hasattr(dtypes, "items"):
+    if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
         return
     numbers = {name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") in "biufc"}
     text = [name for name in dtypes.index if name not in numbers.union(dropped)]

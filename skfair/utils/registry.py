@@ -59,7 +59,7 @@ class Registry(Generic[T]):
         return name in self._components
 
     def __getitem__(self, name: str) -> T:
-        if name not in self:
+        if name not in self._components and name not in self:
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(
                 f"There is no {self._kind} {name!r}.{did_you_mean(name, self)} The {kinds} are "
