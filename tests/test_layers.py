@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.classification.certifying import certified
+from skfair.cluster import FairKMeans
 from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.threshold_bins import make_scan
@@ -39,8 +41,9 @@ def test_a_metric_enters_few_functions_before_it_counts_its_rows(rows, groups, m
 
 # The estimator with its defaults, where its arithmetic begins, and what it enters before that.
 FITS = [
-    (ConstrainedERMClassifier(), ConstrainedERM._measure, 122),
-    (FairDecisionClassifier(LogisticRegression()), LogisticRegression.fit, 99),
+    (ConstrainedERMClassifier(), ConstrainedERM._measure, 121),
+    (FairDecisionClassifier(LogisticRegression()), LogisticRegression.fit, 98),
+    (FairKMeans(3), KMeans.fit, 98),
 ]
 # What only fits with other than default parameters, or of very many rows, ask for.
 NOT_BY_DEFAULT = (

@@ -12,7 +12,6 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.utils.text import listed
-from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
 
@@ -103,7 +102,6 @@ def representation_rules(
         return Rules.none(groups.n_groups)
     if not min_balance or groups.is_vacuous:
         return Rules.none(groups.n_groups, np.full(groups.n_attributes, float(min_balance)))
-    check_number(min_balance, "min_balance", 0, 1)
     attained = data_balances(groups, sums)
     if relative_balance:
         betas = min_balance * attained

@@ -25,7 +25,7 @@ from skfair.problems.clustering.points import Units, squared_distances, squared_
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.threads import over_blocks
-from skfair.utils.validation import check_weights, weight_range
+from skfair.utils.validation import check_number, check_weights, weight_range
 from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
@@ -213,7 +213,9 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
                 raise ValueError("assign needs sensitive_features, got None.")
             sensitive_features = take_columns(X, self._sensitive.columns)
         rows = self._read_features(X, **ROW_CHECKS)
-        if min_balance is None and share_bounds is None:
+        if min_balance is not None:
+            check_number(min_balance, "min_balance", 0, 1)
+        elif share_bounds is None:
             min_balance, share_bounds = self.min_balance, self.share_bounds
         groups = encode_groups(
             sensitive_features,

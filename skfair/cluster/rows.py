@@ -28,10 +28,9 @@ def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
 
 def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> RepresentationProblem:
     """Return the problem for rows that were read, wherever they are."""
-    return data.build(
-        lambda X: problem_type(X)(X, data.groups, rules, n_clusters, data.sample_weight),
-        lambda blocks: PartitionedProblem(blocks, rules, n_clusters),
-    )
+    if data.blocks is not None:
+        return PartitionedProblem(data.blocks, rules, n_clusters)
+    return problem_type(data.X)(data.X, data.groups, rules, n_clusters, data.sample_weight)
 
 
 def check_enough(data: TrainingData, n_clusters: int) -> None:

@@ -83,11 +83,16 @@ def best_runs(
         )
         # OpenMP counts the threads of each thread of Python by itself. The rows are checked.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return one_thread(kmeans.fit)(seen[i], sample_weight=weights)
+            return _fitted(kmeans, seen[i], weights)
 
     # Fewer distinct points than clusters are no reason to warn.
     with hidden("Number of distinct clusters", ConvergenceWarning):
         return over_blocks(runs, len(seen), 1)
+
+
+@one_thread
+def _fitted(kmeans: KMeans, points: NDArray[Any], weights: FloatArray) -> KMeans:
+    return kmeans.fit(points, sample_weight=weights)
 
 
 def spread_rows(

@@ -45,6 +45,8 @@ ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
+# What has no labels of rows.
+_WITHOUT_INDEX = (np.ndarray, type(None))
 # A list of at most so many texts may be a list of names of columns.
 _MOST_NAMES = 10
 
@@ -227,6 +229,8 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
     can only be a mistake, and a silent one: every row would get somebody else's value.
     """
+    if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
+        return
     for column in table.values() if isinstance(table, Mapping) else ():
         check_alignment(column, like, role)
     refuse_lazy_frame(table, role.argument)

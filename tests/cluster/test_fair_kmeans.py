@@ -205,6 +205,14 @@ def test_fit_transform_and_fit_predict_take_weights():
     assert_allclose(model.fit_transform(X, **given), fitted.transform(X), atol=1e-12)
 
 
+@pytest.mark.parametrize("min_balance", [1.5, -0.1, "0.8"])
+def test_a_batch_has_a_balance_from_0_to_1(min_balance):
+    X, groups = segregated(90)
+    model = fit(X, groups, n_clusters=3)
+    with pytest.raises((TypeError, ValueError), match="min_balance must be"):
+        model.assign(X, sensitive_features=groups, min_balance=min_balance)
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_batch_without_limits_goes_to_the_nearest_centres(unit):
     X, groups = segregated(90)
