@@ -50,8 +50,8 @@ MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
 # Spreads of scores that moves have made far too large or small. The smallest ones are for scores
 # that are better the closer they are to 0.
 SPREADS = tuple(2.0**power for power in range(-40, 25))
-# Lengths of moves, in spreads of the scores; from each solution twice as long as from the last.
-LONG, SHORT = 0.2, 2e-3
+# Longest moves, in spreads of the scores; from each solution twice as long as from the last.
+LONG = 0.2
 
 
 class PartialResult(NamedTuple):
@@ -238,9 +238,7 @@ def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.Rando
     most = MOST_ROWS // model.n_samples
     theta = problem.model_part(solved.result.theta)
     for missed, n_moves in ((excess, MOST_MOVES), (errors, MORE_MOVES)):
-        theta = random_moves(
-            theta, missed, move, most=min(n_moves, most), longest=longest, shortest=SHORT
-        )
+        theta = random_moves(theta, missed, move, most=min(n_moves, most), longest=longest)
         if excess(theta):
             break
     spread = target.spread(scores_at(theta)) or 1.0

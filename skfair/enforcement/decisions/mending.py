@@ -35,7 +35,7 @@ _TEMPERATURES, _AIMS = (0.01, 0.02, 0.05), (0.0, 0.5, 1.0)
 # Rows for which random moves are made, rows that those from one start may judge, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
 # Lengths of moves, in spreads of what one decision is worth more than the other.
-_LONGEST, _SHORTEST = 0.2, 2e-3
+_LONGEST = 0.2
 # What a rate beyond its limit costs on the way to the limits, in units of worth; and what it costs
 # to keep them not at all, which no gain makes up for.
 _STEEP, _BARRED = 5.0, 1e6
@@ -217,5 +217,5 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         return trial
 
     most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
-    trial = random_moves(start, missed, move, most=most, longest=_LONGEST, shortest=_SHORTEST)
+    trial = random_moves(start, missed, move, most=most, longest=_LONGEST)
     return search.polished(trial)
