@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
 
@@ -75,8 +76,8 @@ class GapSolver:
         self.has_several = np.unique(rows.rates.groups).size < rows.rates.groups.size
         self._read_rates(rows.rates, rows.gains > 0)
         features = self.contrasts @ rows.directions()
-        scale = np.abs(features).max(axis=1, initial=1e-12)
-        self.features = features / np.maximum(scale, 1e-12)[:, None]  # (n_gaps, n_features)
+        scale = np.abs(features).max(axis=1, initial=ROUNDING)
+        self.features = features / np.maximum(scale, ROUNDING)[:, None]  # (n_gaps, n_features)
         # From here on, rows that are alike are one.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
         place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
@@ -157,7 +158,7 @@ class GapSolver:
     def is_free(self, window: Window) -> BoolArray:
         """Whether the free decisions of each fold have gaps inside."""
         missed = np.abs(window.centre - self.free @ self.contrasts.T) - window.half
-        return np.asarray(missed.max(axis=1, initial=0.0) < 1e-12)
+        return np.asarray(missed.max(axis=1, initial=0.0) < ROUNDING)
 
     def rates(self, points: FloatArray) -> FloatArray:
         """Return the rates of decided rows of the other folds, (n_folds, n_rates)."""
@@ -240,7 +241,7 @@ class GapSolver:
         reached = (selected[:, None, :] @ self.effects)[:, 0]
         outside = np.abs(reached[:, :-1] + self.fixed - window.centre) - window.half
         missed_gaps = np.maximum(outside, 0.0) / self.errors
-        rarer = np.maximum(np.minimum(share, 1 - share), 1e-12)  # 0 if all get the same decision
+        rarer = np.maximum(np.minimum(share, 1 - share), ROUNDING)  # 0 if all get the same decision
         missed_share = (reached[:, -1] - share) / (_NEAR * rarer)
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.threshold_bins import make_scan
 from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
 
 SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
 USED = 0.85  # share of a bound from which on it counts as reached
-ROUNDING = 1e-12  # accuracies that differ by less are the same
 
 
 class StrictResult(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.number_maps import (
     NumberRows,
     band_around_barycentre,
@@ -37,8 +38,6 @@ ROUNDS, PATIENCE, ROUNDS_OF_ONE = 60, 3, 4
 # Maps aim this much below the limit, relatively, so that rounding finds room; with known groups
 # each round more.
 ROOM, MORE_ROOM = 1e-9, 1e3
-# Disparities count as 0 below this share of the spread of the predictions.
-ROUNDING = 1e-12
 # A step that goes part of the way is made shorter until it uses this share of the limit.
 USED, SHORTENINGS = 0.998, 3
 

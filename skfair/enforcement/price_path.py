@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certify import RowRates, likely_p_values
 from skfair.enforcement.gap_solver import CLEARER, GapSolver, PathRows
 
@@ -219,7 +220,7 @@ def _can_shrink(rates: RowRates) -> bool:
     if any(block.is_ratio for block in rates.blocks):
         return False
     share = rates.of(np.zeros(rates.weights.size, dtype=bool))
-    return all(np.ptp(share[block.rates]) < 1e-12 for block in rates.blocks)
+    return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
 
 
 def _between(nodes: list[FloatArray], n: int) -> list[FloatArray]:

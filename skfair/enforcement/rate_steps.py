@@ -27,6 +27,7 @@ from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import Path
 from skfair.enforcement.random_moves import random_moves
 from skfair.enforcement.refine import fitted_scale
+from skfair.enforcement.thresholds import TO_SPARE
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
@@ -46,7 +47,6 @@ LONGEST, SHORTEST = 0.2, 1e-3  # steps, for weights of length 1
 PRICE = 20.0  # the most that a violation of 1 costs, in errors
 LITTLE = 1e-5  # errors that are no progress
 FLAT = 0.01  # least curvature of the objective
-ROUNDING = 1e-9  # true bounds are kept with this to spare
 
 
 class Stage(NamedTuple):
@@ -205,7 +205,7 @@ class RateSteps:
         decisions = problem.decide(problem.model.forward(w)[0])
         seen = _seen(problem, w, self.judge.constraints(decisions.means), 1 - decisions.right)
         is_better = self.best is None or seen.errors < self.best.errors
-        if seen.violation <= -ROUNDING and is_better:
+        if seen.violation <= -TO_SPARE and is_better:
             self.best = seen
         return seen
 

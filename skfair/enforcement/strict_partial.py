@@ -26,6 +26,7 @@ from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
 from skfair.enforcement.random_moves import random_moves
 from skfair.enforcement.rounds import Place, Rounds, SolveOptions
+from skfair.enforcement.thresholds import TO_SPARE
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 
@@ -42,8 +43,6 @@ USED = 0.75
 PATIENCE = 3
 # Violations of smooth constraints that count as none.
 SLACK = 1e-3
-# Rounding of disparities.
-EXACT = 1e-9
 # Solutions that random moves start from, moves from each to the bound, and further ones within it;
 # rows that all moves from one solution may look at.
 MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
@@ -108,7 +107,7 @@ class Target(NamedTuple):
 
     def excess(self, disparity: float) -> float:
         """Return by how much a disparity is too large."""
-        return max(disparity - self.max_disparity - EXACT, 0.0)
+        return max(disparity - self.max_disparity - TO_SPARE, 0.0)
 
     def rank(self, scores: FloatArray, disparity: float) -> tuple[float, float]:
         """Return what the better of two solutions has less of."""
@@ -149,7 +148,7 @@ class _Tightened(Rounds[PartialParityProblem]):
         is_used_up = last.disparity >= USED * limit or not np.any(result.multipliers)
         if not last.excess and (is_used_up or self.n_done > PATIENCE):
             return False
-        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, EXACT)
+        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, TO_SPARE)
         self.tolerance *= float(np.clip(wanted, 0.3, 1.5))
         self.narrowed = max(NARROWEST, NARROWING * self.narrowed)
         if self.spread:

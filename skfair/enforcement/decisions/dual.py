@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.solvers.above_zero import minimised_above_zero
@@ -151,7 +152,7 @@ class _Effects(NamedTuple):
         """Read the effects off the rows."""
         # A rate of a cell that is expected to be empty depends on its centre only.
         both = abs(sparse.hstack([rows.matrix, rows.centers], format="csr"))
-        scale = np.maximum(both.max(axis=1).toarray().ravel(), 1e-12)
+        scale = np.maximum(both.max(axis=1).toarray().ravel(), ROUNDING)
         above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
         which = np.concatenate([above, below])
         signs = np.repeat([1.0, -1.0], [above.size, below.size])
@@ -273,7 +274,7 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
         if ridge > most or abs(slope).max(initial=0.0) < _FLAT:
             break
         step = _step(now, point, ridge)
-        step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), 1e-12))
+        step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), ROUNDING))
         other = np.maximum(point + step, 0.0)
         trial = dual.evaluate(other)
         expected = -float(now.slope @ step + 0.5 * step @ now.curvature @ step)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Decisions, Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
@@ -104,7 +105,7 @@ class Candidate:
         best_cut = self.judge.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
         n_above = best_cut.cut.n_above
-        if ordered[n_above] - ordered[n_above + 1] <= 1e-12:
+        if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
             return cost  # the nearest row that was left out is tied with the last one
         cut = best_cut.cut._replace(n_above=n_above + 1)
         shift = threshold_at(cut, ordered, ordered, 0.0).shift
