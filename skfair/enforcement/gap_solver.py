@@ -183,15 +183,6 @@ class GapSolver:
         inner = np.clip(rates, _LOWEST, 1 - _LOWEST)
         return np.asarray(inner * (1 - inner) / self.n_rows)
 
-    def resolution(self) -> float:
-        """Return the limits in units of the largest standard errors that gaps may have."""
-        first, least = 0, np.inf
-        for block in self.rows.rates.blocks:
-            errors = self.errors[first : first + block.rates.size - 1]
-            first += errors.size
-            least = min(least, block.limit / float(errors.max()))
-        return least
-
     def prices(self, points: FloatArray) -> FloatArray:
         """Return the prices of the features."""
         of_rows = points[:, :-1] @ self.features
