@@ -12,9 +12,9 @@ from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
 
 # Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
-# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they
-# have several, large prices would leave many rows undecided.
-_PRIOR, _PRIOR_ALONE, _PRIOR_SEVERAL = 2.0, 6.0, 1.0
+# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they have
+# several, large prices would leave many rows undecided.
+_PRIOR, _PRIOR_ALONE = 2.0, 6.0
 # Squares of missed gaps by which decided rows are clearly better at another point.
 CLEARER = 1.0
 # Part of the rarer decisions that may be missing at the first step without harm.
@@ -219,7 +219,8 @@ class GapSolver:
         wanted[:, 2, :n_gaps] = _PRIOR**-2
         if share is not None:
             wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
-            wanted[:, 2, :n_gaps] = (_PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE) ** -2
+        if share is not None and not self.has_several:
+            wanted[:, 2, :n_gaps] = _PRIOR_ALONE**-2
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects

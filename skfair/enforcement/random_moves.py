@@ -12,7 +12,7 @@ from typing import TypeVar
 P = TypeVar("P")
 # Factors on the length of moves after one that gains something, and after one that loses; moves
 # that are shorter than this share of the longest begin anew.
-LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.01
+LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005
 
 
 def random_moves(

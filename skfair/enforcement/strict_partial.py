@@ -12,7 +12,7 @@ constraint whose steps are wide against their differences, and no true one.
 Constraints with several forms, each sufficient, are solved in each, and the best result is kept.
 Further problems, with more percentiles, are there for when that fails; they are tried with the same
 and with wider steps. What is still missed then is mostly little: random moves from the best
-solutions look for parameters that keep the bound, and then for more accurate ones that do.
+solutions look for parameters that keep the bound.
 """
 
 from __future__ import annotations
@@ -43,14 +43,11 @@ USED = 0.75
 PATIENCE = 3
 # Violations of smooth constraints that count as none.
 SLACK = 1e-3
-# Solutions that random moves start from, moves from each to the bound, and further ones within it;
-# rows that all moves from one solution may look at.
-MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
-# Spreads of scores that moves have made far too large or small. The smallest ones are for scores
-# that are better the closer they are to 0.
-SPREADS = tuple(2.0**power for power in range(-40, 25))
-# Longest moves, in spreads of the scores; from each solution twice as long as from the last.
-LONG = 0.2
+# Solutions that random moves start from, moves from each, and the longest ones, in spreads of the
+# scores (from each solution twice as long); rows that all moves from one solution may look at.
+MOVED, MOST_MOVES, LONGEST, MOST_ROWS = 5, 600, 0.2, 50_000_000
+# Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
+FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialResult(NamedTuple):
@@ -210,14 +207,14 @@ def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
     moved: list[_Solved] = []
     for wandering in sorted(solved, key=lambda result: result.rank)[:MOVED]:
         k = len(moved)
-        moved.append(_moved(wandering, target, LONG * 2**k, np.random.RandomState(k)))
+        moved.append(_moved(wandering, target, LONGEST * 2**k, np.random.RandomState(k)))
         if not moved[-1].excess:
             break
     return moved
 
 
 def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
-    """Move from a solution to the bound, and then to more accurate solutions within it."""
+    """Move from a solution to the bound."""
     problem, model = solved.problem, solved.problem.model
 
     def scores_at(theta: FloatArray) -> FloatArray:
@@ -226,45 +223,37 @@ def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.Rando
     def excess(theta: FloatArray) -> float:
         return target.excess(target.measure(scores_at(theta)))
 
-    def errors(theta: FloatArray) -> float:
-        return np.inf if excess(theta) else 1.0 - target.quality(scores_at(theta))
-
     def move(theta: FloatArray, length: float) -> FloatArray:
         scores, step = scores_at(theta), rng.standard_normal(theta.size)
         change = target.spread(scores_at(theta + step) - scores) or 1.0
         return theta + length * target.spread(scores) / change * step
 
-    most = MOST_ROWS // model.n_samples
-    theta = problem.model_part(solved.result.theta)
-    for missed, n_moves in ((excess, MOST_MOVES), (errors, MORE_MOVES)):
-        theta = random_moves(theta, missed, move, most=min(n_moves, most), longest=longest)
-        if excess(theta):
-            break
-    spread = target.spread(scores_at(theta)) or 1.0
-    theta = _scaled(problem, theta, spread, excess, lambda theta: target.quality(scores_at(theta)))
-    return _measured(problem, solved.result._replace(theta=problem.start(theta)), target)
-
-
-def _scaled(
-    problem: PartialParityProblem,
-    theta: FloatArray,
-    spread: float,  # of the scores
-    excess: Callable[[FloatArray], float],
-    quality: Callable[[FloatArray], float],
-) -> FloatArray:
-    """Return a multiple of the parameters with the least objective: moves do not look at it.
-
-    Ranks and decisions at 0 stay what they are, and so do disparities; where they do not, as with a
-    threshold or a model that is not linear, the factor is not taken.
-    """
-    no_aux, missed, right = np.zeros(problem.n_aux), excess(theta), quality(theta)
-
-    def objective(factor: float) -> float:
-        return problem.evaluate(np.concatenate([factor * theta, no_aux])).objective
+    start = problem.model_part(solved.result.theta)
+    most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
+    theta = random_moves(start, excess, move, most=most, longest=longest)
+    # Moves do not look at the objective, and may have made scores far too large.
+    theta = solved.spread / (target.spread(scores_at(theta)) or 1.0) * theta
+    missed, right = excess(theta), target.quality(scores_at(theta))
 
     def is_harmless(factor: float) -> bool:
         scaled = factor * theta
-        return factor == 1 or (excess(scaled) <= missed and quality(scaled) >= right)
+        return factor == 1 or (
+            excess(scaled) <= missed and target.quality(scores_at(scaled)) >= right
+        )
 
-    factors = [1.0, *(wanted / spread for wanted in SPREADS)]  # 1 first, for it wins ties
-    return next(filter(is_harmless, sorted(factors, key=objective))) * theta
+    theta = best_factor(problem, problem.start(theta), is_harmless) * theta
+    return _measured(problem, solved.result._replace(theta=problem.start(theta)), target)
+
+
+def best_factor(
+    problem: PartialParityProblem,
+    theta: FloatArray,
+    is_harmless: Callable[[float], bool] = lambda _: True,
+) -> float:
+    """Return the factor on the parameters that makes the objective least, on a grid.
+
+    Ranks and decisions at 0 stay what they are, and so do disparities; where they do not, as with a
+    threshold or a model that is not linear, some factors do harm.
+    """
+    by_objective = sorted(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
+    return next(filter(is_harmless, by_objective))

@@ -21,7 +21,13 @@ from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.enforcement.promise import Promise
 from skfair.enforcement.rounds import SolveOptions
-from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
+from skfair.enforcement.strict_partial import (
+    ROUNDS,
+    PartialResult,
+    Target,
+    best_factor,
+    solve_partially,
+)
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES
 from skfair.models.choice import read_model
@@ -50,8 +56,6 @@ SPREAD = 1.5
 ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
-# Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
-FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -296,7 +300,7 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
     start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
         easy = _fit_freely(_with_log_loss(problem), params)
-        start = _best_factor(problem, easy.result.theta) * easy.result.theta
+        start = best_factor(problem, easy.result.theta) * easy.result.theta
         # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}
     is_small = model.n_parameters <= NEWTON_PARAMETERS
@@ -320,11 +324,6 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
     return problem.with_objective(
         MeanLoss(LOSSES["log_loss"](), objective.targets, objective.weights)
     )
-
-
-def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
-    """Return the factor on the parameters that makes the objective least, on a grid."""
-    return min(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
 
 
 def _narrowed(constraint: IntervalConstraint, solver: Solver, spread: float) -> Surrogate:
@@ -351,7 +350,7 @@ def _go_on(
     constraint = read_constraint(options.constraint)
     surrogate = make_surrogate(constraint.surrogate, solver)
     form = first.problem.with_objective(build(surrogate, 1)[0].objective)
-    factor = _best_factor(form, first.result.theta)
+    factor = best_factor(form, first.result.theta)
     theta = factor * form.model_part(first.result.theta)
     surrogate = _narrowed(constraint, solver, target.spread(form.model.forward(theta)[0]))
     smoothed = solve_partially(
@@ -365,6 +364,6 @@ def _go_on(
     )
     both = [first._replace(problem=form, n_solves=0), smoothed]
     best = min(both, key=lambda candidate: target.rank(candidate.scores, candidate.disparity))
-    factor = _best_factor(best.problem, best.result.theta)
+    factor = best_factor(best.problem, best.result.theta)
     best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
     return best._replace(n_solves=first.n_solves + smoothed.n_solves)
