@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
-from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
-from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.enforcement.path import Path, Shifting
+from skfair.enforcement.rounds import MAX_ROUNDS, Place, SolveOptions
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import RuledProblem

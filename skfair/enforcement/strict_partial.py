@@ -25,12 +25,11 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
 from skfair.enforcement.random_moves import random_moves
-from skfair.enforcement.rounds import Place, Rounds, SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, Place, Rounds, SolveOptions
 from skfair.enforcement.thresholds import TO_SPARE
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 
-ROUNDS = 5
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
 # Widths that retries begin with. Wider steps lose some accuracy and get into fewer dead ends.
@@ -164,7 +163,7 @@ def solve_partially(
     # Problems that are solved while no solution within the bound is found
     retries: Sequence[PartialParityProblem] = (),
     # Largest number of rounds per form; 1 for one solution of the smooth problem
-    n_rounds: int = ROUNDS,
+    n_rounds: int = MAX_ROUNDS,
     # Whether forms are compared by the smooth problems that they solve, not by what is measured
     by_smooth: bool = False,
     # Whether random moves go on from the best solutions if none keeps the bound

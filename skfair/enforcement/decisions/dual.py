@@ -39,9 +39,9 @@ _LBFGS = 60
 # Limits that contradict each other have multipliers without end; in units of worth, which is at
 # most 1, larger ones only round the others away.
 _LARGEST = 1e4
-# Newton's method ends at smaller slopes or gains, and moves multipliers by at most this much.
-_FLAT, _SMALL_GAIN, _LARGEST_STEP = 1e-6, 1e-7, 0.5
-_RIDGES = (1e-4, 1e-2, 1e6)  # smallest, first, and largest
+# Newton's method ends at smaller slopes (and its ridge is no smaller), begins with this ridge, and
+# moves multipliers by at most this much.
+_FLAT, _RIDGE, _LARGEST_STEP = 1e-6, 1e-2, 0.5
 _NOTHING = np.empty((0, 0, 0, 0))
 
 
@@ -267,11 +267,10 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
 
     A ridge keeps steps short where the last one was too long: there the curvature changes.
     """
-    least, ridge, most = _RIDGES
-    now = dual.evaluate(point)
+    ridge, now = _RIDGE, dual.evaluate(point)
     for _ in range(max_iter):
         slope = now.slope[(point > 0) | (now.slope < 0)]
-        if ridge > most or abs(slope).max(initial=0.0) < _FLAT:
+        if abs(slope).max(initial=0.0) < _FLAT:
             break
         step = _step(now, point, ridge)
         step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), ROUNDING))
@@ -282,11 +281,9 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
         if gain < max(0.1 * expected, 0.0):
             ridge *= 10.0
         elif gain > 0.5 * expected:
-            ridge = max(ridge / 10.0, least)
+            ridge = max(ridge / 10.0, _FLAT)
         if gain > 0:
             point, now = other, trial
-            if gain < _SMALL_GAIN:
-                break
     return point
 
 

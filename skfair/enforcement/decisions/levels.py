@@ -20,8 +20,8 @@ from skfair.enforcement.decisions.choose import Chosen
 # Ratios end when they grow by less, or after so many searches; 4 are usual.
 _SETTLED, _MOST_RATIOS = 1e-7, 12
 # Levels are tried so far apart (in log-odds), so many on each side of the best one without
-# constraints; then, so often, two beside the best one at half the distance.
-_APART, _N_BESIDE, _N_NEARER = 0.6, 3, 3
+# constraints; then, as often, two beside the best one at half the distance.
+_APART, _N_BESIDE = 0.6, 3
 # Cutoffs that are tried without constraints.
 _MOST_CUTS = 400
 
@@ -120,7 +120,7 @@ def best_of_levels(
     best: Weighed | None = None
     middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
     places, apart = middle + _APART * np.arange(-_N_BESIDE, _N_BESIDE + 1), _APART
-    for _ in range(1 + _N_NEARER):
+    for _ in range(1 + _N_BESIDE):
         for place in places.tolist():
             weighed = weigh(worth(float(expit(place))))
             if weighed.is_better_than(best):

@@ -15,7 +15,7 @@ from skfair.enforcement.decisions.shares import Shares, along, by_column, margin
 from skfair.enforcement.thresholds import threshold_at
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
-_NEAR, MOST_SORTED = 4_000, 40_000
+NEAR, MOST_SORTED = 4_000, 40_000
 # What it costs to visit a row of a line, in units of sorting and judging one.
 _VISITED = 0.1
 
@@ -165,6 +165,6 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
         is_kept, before = best.verdict.is_feasible, best.verdict
         if n_idle == len(every) or used > (max_rows if is_kept else 4 * max_rows):
             break
-        used += best.improve(label, which, _NEAR if is_kept else MOST_SORTED)
+        used += best.improve(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
     return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)

@@ -25,12 +25,11 @@ from skfair.enforcement.random_moves import random_moves
 # Rows that line searches may judge, and steps; more prices make linear programmes slow.
 _JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 100, 500
 # Fines are at least this, and take so much of what is lost if limits are just kept.
-_LEAST_FINE, _LARGEST_FINE, _SHARE = 1.0, 1000.0, 0.5
-# Lengths of steps, and what they are as multiples of what is missed.
-_LENGTHS, _MULTIPLES = (5e-4, 0.05), (0.3, 10.0)
-# Softness of the decisions that steps go by, and how far within the limits they aim, as multiples
-# of what is missed.
-_TEMPERATURES, _AIMS = (0.01, 0.02, 0.05), (0.0, 0.5, 1.0)
+_LEAST_FINE, _SHARE = 1.0, 0.5
+# Longest step, and the lengths of steps as multiples of what is missed.
+_LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
+# Softness of the decisions that steps go by.
+_TEMPERATURE = 0.02
 
 # Rows for which random moves are made, rows that those from one start may judge, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
@@ -74,12 +73,12 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
             break
         missed = _missed(current)
         lost = _SHARE * max(current.verdict.worth - known, 0.0)
-        fine = float(np.clip(lost / missed, _LEAST_FINE, _LARGEST_FINE))
+        fine = max(lost / missed, _LEAST_FINE)
         fined = judge.fining(fine)
         step = np.zeros_like(current.prices)
         if k > 0:  # first line searches alone
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
-            length = float(np.clip(multiple * current.verdict.excess, *_LENGTHS))
+            length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
             step = (
                 _aimed(current, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
@@ -104,8 +103,8 @@ def _aimed(
     current: Candidate, fine: float, length: float, rng: np.random.RandomState
 ) -> FloatArray:
     """Return the step of prices, each at most ``length``, that seems best after fines."""
-    temperature, aim = rng.choice(_TEMPERATURES), rng.choice(_AIMS) * current.verdict.excess
-    of_worth, of_rows = local_slopes(current, temperature)
+    aim = rng.random_sample() * current.verdict.excess  # how far within the limits
+    of_worth, of_rows = local_slopes(current, _TEMPERATURE)
     bounds = current.judge.bounds
     n, n_centers, n_rules = of_worth.size, sum(b.n_centers for b in bounds), len(bounds)
     left, right, used = [], [], 0

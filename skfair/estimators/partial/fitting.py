@@ -20,9 +20,8 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.enforcement.promise import Promise
-from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.enforcement.strict_partial import (
-    ROUNDS,
     PartialResult,
     Target,
     best_factor,
@@ -180,7 +179,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             surrogate,
             target,
             retries=retries,
-            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
+            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else MAX_ROUNDS,
             wanders=not self._is_repaired(),
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, ROUND_TOL)},
         )
