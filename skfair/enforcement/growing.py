@@ -18,7 +18,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import Path, Shifting
-from skfair.enforcement.rounds import MAX_ROUNDS, Place, SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, SolveOptions
 from skfair.losses import sigmoid
 from skfair.problems.erm.problem import RuledProblem
 from skfair.problems.erm.summed import SummedERM
@@ -26,7 +26,6 @@ from skfair.solvers.base import Solver, SolverResult
 from skfair.solvers.erm.by_sample import BySample
 
 ROUGH_TOL = 2e-3  # of the first solve on all rows
-MAX_ENDS = 3  # precise solves, each after rough ones
 # Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
@@ -136,7 +135,7 @@ def close_on_all_rows(
     # Bounds that move a little leave little residual: a step follows them.
     exact, follow = BySample(solver, curvature), BySample(solver, curvature, least_steps=1)
     place = rounds.run(exact, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
-    for _ in range(MAX_ENDS):
+    for _ in range(PATIENCE):
         rounds.is_rough = True
         if rounds.is_sound and not rounds.is_settled:
             place = rounds.run(follow, place, MAX_ROUNDS, near)

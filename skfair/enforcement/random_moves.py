@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 P = TypeVar("P")
+MOST_MOVES = 600
+# Longest moves, in spreads of the scores.
+LONGEST = 0.2
 # Factors on the length of moves after one that gains something, and after one that loses; moves
 # that are shorter than this share of the longest begin anew.
 LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005

@@ -25,8 +25,8 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import Path
-from skfair.enforcement.random_moves import random_moves
-from skfair.enforcement.refine import fitted_scale
+from skfair.enforcement.random_moves import MOST_MOVES, random_moves
+from skfair.enforcement.refine import STEEPNESSES, fitted_scale
 from skfair.enforcement.thresholds import TO_SPARE
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
@@ -41,7 +41,7 @@ ATTEMPTS = 4  # at the true bounds, each from further inside of the smooth ones
 MOST_ROWS = 3.0  # that steps of true rates aim inside
 # Steps and random moves at the true bounds aim inside by this part of a row of the smallest cell.
 SPARE = 0.3
-MOST_MOVES, LONGEST_MOVE = 600, 0.01
+LONGEST_MOVE = 0.01  # at random
 MOST_STEPS = 60  # tried at one steepness
 LONGEST, SHORTEST = 0.2, 1e-3  # steps, for weights of length 1
 PRICE = 20.0  # the most that a violation of 1 costs, in errors
@@ -57,10 +57,10 @@ class Stage(NamedTuple):
     mends: bool = False  # whether only the violation counts, as long as there is one
 
 
-# The steepest smooth rates are those whose slopes serve for true ones.
-SMOOTH = (Stage(3.0), Stage(10.0), Stage(30.0))
-MENDING = SMOOTH[-1]._replace(is_true=True, mends=True)
-LAST = SMOOTH[-1]._replace(is_true=True)
+STEEPEST = 30.0  # smooth rates, whose slopes also serve for true ones
+SMOOTH = tuple(map(Stage, (*STEEPNESSES, STEEPEST)))
+MENDING = Stage(STEEPEST, is_true=True, mends=True)
+LAST = Stage(STEEPEST, is_true=True)
 
 
 class Seen(NamedTuple):

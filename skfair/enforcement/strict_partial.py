@@ -24,8 +24,9 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
-from skfair.enforcement.random_moves import random_moves
-from skfair.enforcement.rounds import MAX_ROUNDS, Place, Rounds, SolveOptions
+from skfair.enforcement.judge import USED
+from skfair.enforcement.random_moves import LONGEST, MOST_MOVES, random_moves
+from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, Rounds, SolveOptions
 from skfair.enforcement.thresholds import TO_SPARE
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
@@ -36,15 +37,11 @@ NARROWING, NARROWEST = 0.6, 0.2
 RETRY_WIDTHS = (1.0, 2.5)
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
-# A disparity below this part of what is allowed gives room away.
-USED = 0.75
-# After so many rounds any solution within the bound will do.
-PATIENCE = 3
 # Violations of smooth constraints that count as none.
 SLACK = 1e-3
-# Solutions that random moves start from, moves from each, and the longest ones, in spreads of the
-# scores (from each solution twice as long); rows that all moves from one solution may look at.
-MOVED, MOST_MOVES, LONGEST, MOST_ROWS = 5, 600, 0.2, 50_000_000
+# Solutions that random moves start from, from each twice as long ones, and rows that all moves from
+# one solution may look at.
+MOVED, MOST_ROWS = 5, 50_000_000
 # Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
@@ -142,6 +139,7 @@ class _Tightened(Rounds[PartialParityProblem]):
         self.n_done += 1
         last, limit = self.solved[-1], self.target.max_disparity
         is_used_up = last.disparity >= USED * limit or not np.any(result.multipliers)
+        # Later any solution within the bound will do.
         if not last.excess and (is_used_up or self.n_done > PATIENCE):
             return False
         wanted = AIM * limit / max(last.disparity, 1e-3 * limit, TO_SPARE)

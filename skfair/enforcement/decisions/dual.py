@@ -31,8 +31,8 @@ from skfair.solvers.above_zero import minimised_above_zero
 
 # How much centres are drawn to 1/2, per squared distance.
 _KAPPA = 0.004
-# With more prices the curvature costs more than it saves.
-_MOST_PRICES = 500
+# With more prices curvatures and linear programmes cost more than they save.
+MOST_PRICES = 500
 # Fewest iterations of L-BFGS for known groups. Estimated ones are less exact, and prices that
 # follow tight limits on them closely lose more accuracy than prices that are not found quite.
 _LBFGS = 60
@@ -162,7 +162,7 @@ class _Effects(NamedTuple):
         n_features, n_classes = data.shares.shape[1], data.values.shape[1]
         relative = None
         is_known = not isinstance(data.shares, np.ndarray)
-        if is_known and n_features * (n_classes - 1) <= _MOST_PRICES:
+        if is_known and n_features * (n_classes - 1) <= MOST_PRICES:
             both = on_table.toarray().reshape(-1, n_features, n_classes).transpose(0, 2, 1)
             differences = (both[:, 1:] - both[:, :1]).reshape(which.size, -1)
             relative = sparse.csr_array(differences)

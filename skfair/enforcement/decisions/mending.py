@@ -17,13 +17,14 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 
 from skfair._typing import FloatArray
+from skfair.enforcement.decisions.dual import MOST_PRICES
 from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import rows_of_cells
-from skfair.enforcement.random_moves import random_moves
+from skfair.enforcement.random_moves import LONGEST, random_moves
 
-# Rows that line searches may judge, and steps; more prices make linear programmes slow.
-_JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 100, 500
+# Rows that line searches may judge, and steps.
+_JUDGED_ROWS, _MOST_STEPS = 6e6, 100
 # Fines are at least this, and take so much of what is lost if limits are just kept.
 _LEAST_FINE, _SHARE = 1.0, 0.5
 # Longest step, and the lengths of steps as multiples of what is missed.
@@ -33,11 +34,8 @@ _TEMPERATURE = 0.02
 
 # Rows for which random moves are made, rows that those from one start may judge, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
-# Lengths of moves, in spreads of what one decision is worth more than the other.
-_LONGEST = 0.2
-# What a rate beyond its limit costs on the way to the limits, in units of worth; and what it costs
-# to keep them not at all, which no gain makes up for.
-_STEEP, _BARRED = 5.0, 1e6
+# What a rate beyond its limit costs on the way to the limits, in units of worth.
+_STEEP = 5.0
 
 
 def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
@@ -79,7 +77,7 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
         if k > 0:  # first line searches alone
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
-            is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
+            is_aimed = k % 4 != 0 and step.size <= MOST_PRICES
             step = (
                 _aimed(current, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
             )
@@ -203,7 +201,7 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         return (
             lost
             if candidate.verdict.is_feasible
-            else _BARRED + lost + steep * candidate.verdict.excess
+            else lost + steep * (1.0 + candidate.verdict.excess)  # no gain makes up for that
         )
 
     def move(candidate: Candidate, length: float) -> Candidate:
@@ -216,5 +214,5 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         return trial
 
     most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
-    trial = random_moves(start, missed, move, most=most, longest=_LONGEST)
+    trial = random_moves(start, missed, move, most=most, longest=LONGEST)
     return search.polished(trial)

@@ -27,8 +27,8 @@ from skfair.enforcement.thresholds import TO_SPARE
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40
-# Those near a mixture: the share of the cuts on either side, and how many of them.
-_WIDTH, _BESIDE = 0.02, 21
+# Those near a mixture: the share of the cuts on either side.
+_WIDTH = 0.02
 # Reduced costs and shares that count as 0.
 _NOTHING = 1e-9
 # Rows times constraints that are worth the memory.
@@ -291,7 +291,7 @@ def _spread(n: int) -> IntArray:
 
 def _near(cuts: IntArray, n: int) -> IntArray:
     """Return the cuts near those of a mixture."""
-    steps = np.unique(np.linspace(-_WIDTH * n, _WIDTH * n, _BESIDE).astype(np.int64))
+    steps = np.unique(np.linspace(-_WIDTH * n, _WIDTH * n, _FIRST).astype(np.int64))
     return np.unique(np.clip(cuts[:, None] + steps, 0, n - 1))
 
 

@@ -27,20 +27,15 @@ from skfair.enforcement.decisions.lines import (
 )
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows, moved_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
-from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first prices.
 SAMPLE, FEW = 10_000, 4_000
-# Of sampled data the search ends after so many rounds that satisfy the limits without gain; with
-# few rows, late rounds may still find much.
-PATIENCE = 2
 # Steps at each temperature, and in a round.
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows are nearly tied if one decision is worth so little more than the next.
-NEARLY_TIED = 0.005
 # Rows that the last line searches may judge, in all.
 SEARCHED_ROWS = 1e6
 
@@ -129,16 +124,14 @@ class PriceSearch:
         """Return how much less decisions are expected to be worth than soft ones."""
         data = self._soft[1]
         chosen = decided(margins(data.values, data.shares, candidate.prices))
-        return self.outlook()[0] - float(data.weights @ data.values[np.arange(chosen.size), chosen])
+        return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
-    def outlook(self) -> tuple[float, float]:
-        """Return what soft decisions are expected to be worth, and what share of rows is tied."""
+    def outlook(self) -> float:
+        """Return what soft decisions are expected to be worth."""
         rows, data, multipliers = self._soft
         of_classes = margins(data.values, data.shares, self._prices(rows, multipliers))
         chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
-        two = np.partition(of_classes, -2, axis=1)[:, -2:]
-        tied = float(data.weights @ (two[:, 1] - two[:, 0] < NEARLY_TIED))
-        return float(data.weights @ (chances * data.values).sum(axis=1)), tied
+        return float(data.weights @ (chances * data.values).sum(axis=1))
 
     @cached_property
     def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
@@ -179,7 +172,7 @@ class PriceSearch:
             if candidate.verdict.is_better_than(best.verdict):
                 best, n_idle = candidate, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
-            is_idle = is_sampled and n_idle == PATIENCE
+            is_idle = is_sampled and n_idle == PATIENCE  # of few rows, late rounds may find much
             if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)

@@ -27,6 +27,7 @@ from skfair.enforcement.strict_partial import (
     best_factor,
     solve_partially,
 )
+from skfair.estimators.erm.problem import NEWTON_FEATURES
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES
 from skfair.models.choice import read_model
@@ -45,8 +46,6 @@ Model = LinearScore | GroupedLinearScore | PlugInScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
-# Newton steps need a matrix of n_parameters x n_parameters.
-NEWTON_PARAMETERS = 1500
 # Standard deviation of scores for which the widths of smooth steps are, where they follow it.
 SPREAD = 1.5
 # Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
@@ -302,7 +301,7 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
         start = best_factor(problem, easy.result.theta) * easy.result.theta
         # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}
-    is_small = model.n_parameters <= NEWTON_PARAMETERS
+    is_small = model.n_parameters <= NEWTON_FEATURES
     if isinstance(objective, MeanLoss) and model.has_curvature and is_small:
         plain = LinearConstrainedERM(
             problem.model,
