@@ -42,7 +42,6 @@ _LARGEST = 1e4
 # Newton's method ends at smaller slopes (and its ridge is no smaller), begins with this ridge, and
 # moves multipliers by at most this much.
 _FLAT, _RIDGE, _LARGEST_STEP = 1e-6, 1e-2, 0.5
-_NOTHING = np.empty((0, 0, 0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +75,13 @@ class SoftRows:
         return np.asarray(self.shares.T @ self.weights)
 
     def soft_table(
-        self, prices: FloatArray, temperature: float, curvature: FloatArray = _NOTHING
+        self, prices: FloatArray, temperature: float, curvature: FloatArray | None = None
     ) -> tuple[float, FloatArray]:
         """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
 
         Prices and table have the shape (n_features, n_classes). Of sparse shares, second
         derivatives for prices of classes after the first, by class and then feature, are written
-        to ``curvature``.
+        to ``curvature``, unless that is None or empty.
         """
         from skfair._kernels.decisions import soft_table_sparse, soften
 
@@ -94,6 +93,7 @@ class SoftRows:
             table = leads.T @ shares
         else:
             table = np.empty(relative.shape)
+            curvature = np.empty((0, 0, 0, 0)) if curvature is None else curvature
             parts = shares.indptr, shares.indices, shares.data
             rest = relative, self.weights, temperature, table, curvature
             total = soft_table_sparse(self._leads, *parts, *rest)
@@ -212,7 +212,7 @@ class _Dual:
         if effects.relative is None:
             value += self.temperature * np.logaddexp(0.0, pulls / self.temperature).sum()
             slope = slope + effects.pulled @ expit(pulls / self.temperature)
-            return _Evaluated(value, slope, _NOTHING)
+            return _Evaluated(value, slope, curvature)
         value += 0.5 * float(pulls.sum() + pulls @ pulls / _KAPPA)
         slope = slope + effects.pulled @ (0.5 + pulls / _KAPPA)
         size = effects.relative.shape[1]
