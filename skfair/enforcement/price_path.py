@@ -36,8 +36,8 @@ GAPS = np.linspace(0.0, 1.1, N_NODES)
 SLACKS = np.linspace(-0.5, 5.0, N_NODES)
 # Parts of the way from one node to the next, and of the bridge between the legs. Groups that the
 # other columns hardly tell take large prices in leg 1 and small ones in leg 2, which leave gaps, so
-# much of the accuracy may lie between.
-N_PARTS = 3
+# much of the accuracy may lie between: .087 on a step of a bridge of three parts.
+N_PARTS, BRIDGE = 3, 8
 N_LAST = (N_NODES - 1) * N_PARTS + 1
 # There is a leap between the legs if gaps come nearer to their limits by so many standard errors.
 _LEAP = 1.0
@@ -149,7 +149,7 @@ def _bridge(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatA
     """
     has_leap = solver.slack(low) - solver.slack(high) >= _LEAP
     end = np.where(has_leap[:, None], high, low)
-    return _between([solver.prices(low), solver.prices(end)])[1:-1]
+    return _between([solver.prices(low), solver.prices(end)], BRIDGE)[1:-1]
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
@@ -214,12 +214,10 @@ def _can_shrink(rates: RowRates) -> bool:
     return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
 
 
-def _between(nodes: list[FloatArray]) -> list[FloatArray]:
+def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
     """Return the nodes with steps between them on straight lines."""
     steps = [
-        left + (right - left) * part / N_PARTS
-        for left, right in pairwise(nodes)
-        for part in range(N_PARTS)
+        left + (right - left) * part / n for left, right in pairwise(nodes) for part in range(n)
     ]
     return [*steps, nodes[-1]]
 

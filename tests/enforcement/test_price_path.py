@@ -9,8 +9,8 @@ from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
+    BRIDGE,
     N_LAST,
-    N_PARTS,
     SHARES,
     full_step,
     near_rows,
@@ -54,7 +54,7 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     first = full_step(len(path))
     share = selected.mean(axis=0)
     n_shares = len(SHARES)
-    assert path.shape[0] == n_shares + N_PARTS - 1 + N_LAST
+    assert path.shape[0] == n_shares + BRIDGE - 1 + N_LAST
     assert share[:n_shares] == pytest.approx(SHARES * share[first], abs=0.02)
     assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
     found = gaps(selected, groups)
@@ -118,7 +118,7 @@ def test_a_bridge_leads_to_prices_that_leave_a_gap():
     path = price_paths(given._replace(shares=joint.reshape(groups.size, -1)))[0]
     first, n_shares = full_step(len(path)), len(SHARES)
     bridge = path[n_shares - 1 : first + 1]
-    assert bridge == pytest.approx(np.linspace(bridge[0], bridge[-1], N_PARTS + 1))
+    assert bridge == pytest.approx(np.linspace(bridge[0], bridge[-1], BRIDGE + 1))
     assert np.abs(bridge[0] - bridge[-1]).max() > 0.1
 
 
