@@ -208,8 +208,10 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 
 
 def _rounds(task: NumberTask) -> int:
-    is_one = task.chances is None and len(task.limits) == 1  # known attribute: others find room
-    return 1 if is_one and (task.rule.goes_part_way or not task.limits[0]) else ROUNDS
+    takes_turns = task.chances is not None or len(task.limits) > 1
+    # Of one known attribute one round is enough; others only find room for rounding.
+    needs_room = not task.rule.goes_part_way and bool(task.limits[0])
+    return ROUNDS if takes_turns or needs_room else 1
 
 
 def _round(moved: Moved, task: NumberTask, room: float) -> Moved:
