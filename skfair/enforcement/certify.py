@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,6 @@ _ROWS_AT_ONCE = 50_000
 _PRECISION, _N_TRIALS = 1e-6, 40
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
-# The mean of the models is judged at so many steps at once.
-_LAST_FEW = 6
 # Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
@@ -281,19 +278,11 @@ def last_kept(
     blocks, as true and false positive rates, comes to its limits at once on a path that these rows
     helped to lay out, and each may err on its own: there the p-values add up.
     """
-    # Mostly one of the last few does.
-    n_steps = selected.shape[1]
-    for stop, start in pairwise((n_steps, max(n_steps - _LAST_FEW, 0), 0)):
-        part = slice(start, stop)
-        share, size = rates.counts(selected[:, part])
-        share, total = np.clip(share + changes[:, part], 0.0, 1.0), np.zeros(stop - start)
-        for block in rates.weighted_blocks():
-            total += _p_values(block, share, size, block.limit, quick=True)
-        kept = np.flatnonzero(total <= 2 * (1 - confidence))
-        if kept.size:
-            last: int = start + int(kept[-1])
-            return last
-    return -1
+    share, size = rates.counts(selected)
+    share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(selected.shape[1])
+    for block in rates.weighted_blocks():
+        total += _p_values(block, share, size, block.limit, quick=True)
+    return int(np.flatnonzero(total <= 2 * (1 - confidence)).max(initial=-1))
 
 
 def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:

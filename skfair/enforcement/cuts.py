@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.utils.threads import for_groups
 
-# Shares are sums of many floating-point numbers.
-ROUNDING = 1e-12
 # Largest number of steps of the sweep over windows; beyond it, only some windows are tried.
 _MOST_STEPS = 100_000_000
 # With more pairs of windows than this (which take .1 s) a grid with so many on each side is tried,

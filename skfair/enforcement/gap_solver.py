@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
 
 # Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
-# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they
-# have several, large prices would leave many rows undecided.
-_PRIOR, _PRIOR_ALONE, _PRIOR_SEVERAL = 2.0, 6.0, 1.0
+# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they have
+# several, large prices would leave many rows undecided.
+_PRIOR, _PRIOR_ALONE = 2.0, 6.0
 # Squares of missed gaps by which decided rows are clearly better at another point.
 CLEARER = 1.0
 # Part of the rarer decisions that may be missing at the first step without harm.
@@ -75,8 +76,8 @@ class GapSolver:
         self.has_several = np.unique(rows.rates.groups).size < rows.rates.groups.size
         self._read_rates(rows.rates, rows.gains > 0)
         features = self.contrasts @ rows.directions()
-        scale = np.abs(features).max(axis=1, initial=1e-12)
-        self.features = features / np.maximum(scale, 1e-12)[:, None]  # (n_gaps, n_features)
+        scale = np.abs(features).max(axis=1, initial=ROUNDING)
+        self.features = features / np.maximum(scale, ROUNDING)[:, None]  # (n_gaps, n_features)
         # From here on, rows that are alike are one.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
         place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
@@ -157,7 +158,7 @@ class GapSolver:
     def is_free(self, window: Window) -> BoolArray:
         """Whether the free decisions of each fold have gaps inside."""
         missed = np.abs(window.centre - self.free @ self.contrasts.T) - window.half
-        return np.asarray(missed.max(axis=1, initial=0.0) < 1e-12)
+        return np.asarray(missed.max(axis=1, initial=0.0) < ROUNDING)
 
     def rates(self, points: FloatArray) -> FloatArray:
         """Return the rates of decided rows of the other folds, (n_folds, n_rates)."""
@@ -181,15 +182,6 @@ class GapSolver:
     def _variances(self, rates: FloatArray) -> FloatArray:
         inner = np.clip(rates, _LOWEST, 1 - _LOWEST)
         return np.asarray(inner * (1 - inner) / self.n_rows)
-
-    def resolution(self) -> float:
-        """Return the limits in units of the largest standard errors that gaps may have."""
-        first, least = 0, np.inf
-        for block in self.rows.rates.blocks:
-            errors = self.errors[first : first + block.rates.size - 1]
-            first += errors.size
-            least = min(least, block.limit / float(errors.max()))
-        return least
 
     def prices(self, points: FloatArray) -> FloatArray:
         """Return the prices of the features."""
@@ -227,7 +219,8 @@ class GapSolver:
         wanted[:, 2, :n_gaps] = _PRIOR**-2
         if share is not None:
             wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
-            wanted[:, 2, :n_gaps] = (_PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE) ** -2
+        if share is not None and not self.has_several:
+            wanted[:, 2, :n_gaps] = _PRIOR_ALONE**-2
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
@@ -240,7 +233,7 @@ class GapSolver:
         reached = (selected[:, None, :] @ self.effects)[:, 0]
         outside = np.abs(reached[:, :-1] + self.fixed - window.centre) - window.half
         missed_gaps = np.maximum(outside, 0.0) / self.errors
-        rarer = np.maximum(np.minimum(share, 1 - share), 1e-12)  # 0 if all get the same decision
+        rarer = np.maximum(np.minimum(share, 1 - share), ROUNDING)  # 0 if all get the same decision
         missed_share = (reached[:, -1] - share) / (_NEAR * rarer)
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 

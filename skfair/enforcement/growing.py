@@ -18,7 +18,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import Path, Shifting
-from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, SolveOptions
 from skfair.losses import sigmoid
 from skfair.problems.erm.problem import RuledProblem
 from skfair.problems.erm.summed import SummedERM
@@ -26,13 +26,10 @@ from skfair.solvers.base import Solver, SolverResult
 from skfair.solvers.erm.by_sample import BySample
 
 ROUGH_TOL = 2e-3  # of the first solve on all rows
-MAX_ROUNDS = 4  # rough solves after it
-MAX_ENDS = 3  # precise solves, each after rough ones
 # Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
-# Scores that say how fast true and smooth rates change, and what their ratio may be.
-SEEN_SCORES, RATIOS = 50_000, (0.7, 4.0)
+RATIOS = 0.7, 4.0  # within which true rates change faster than smooth ones
 ROOM = 0.1  # share of a limit that a sample may miss: that is decided on all rows
 
 
@@ -64,9 +61,8 @@ class ManyRowsPath(Path):
 
 def slope_ratio(scores: FloatArray, temperature: float) -> float:
     """Return about how much faster true rates change than smooth ones, if scores shift."""
-    some = scores[:: max(1, scores.size // SEEN_SCORES)]
-    near = np.partition(np.abs(some), some.size // 8)[some.size // 8]
-    smooth = sigmoid(temperature * some)
+    near = np.partition(np.abs(scores), scores.size // 8)[scores.size // 8]
+    smooth = sigmoid(temperature * scores)
     slope = temperature * float(np.mean(smooth * (1 - smooth)))
     return float(np.clip(1 / (16 * near * slope + 1e-300), *RATIOS))
 
@@ -139,7 +135,7 @@ def close_on_all_rows(
     # Bounds that move a little leave little residual: a step follows them.
     exact, follow = BySample(solver, curvature), BySample(solver, curvature, least_steps=1)
     place = rounds.run(exact, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
-    for _ in range(MAX_ENDS):
+    for _ in range(PATIENCE):
         rounds.is_rough = True
         if rounds.is_sound and not rounds.is_settled:
             place = rounds.run(follow, place, MAX_ROUNDS, near)

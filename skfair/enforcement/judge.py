@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.threshold_bins import make_scan
 from skfair.enforcement.thresholds import Threshold
 from skfair.problems.erm.problem import Decisions, RuledProblem
@@ -20,7 +21,6 @@ from skfair.solvers.base import SolverResult
 
 SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
 USED = 0.85  # share of a bound from which on it counts as reached
-ROUNDING = 1e-12  # accuracies that differ by less are the same
 
 
 class StrictResult(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.number_maps import (
     NumberRows,
     band_around_barycentre,
@@ -23,6 +24,8 @@ from skfair.enforcement.number_maps import (
     shifts_of_residuals,
 )
 from skfair.enforcement.repair import GroupMaps
+from skfair.enforcement.rounds import PATIENCE
+from skfair.enforcement.thresholds import TO_SPARE
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.losses import (
     loss_parity_difference,
@@ -31,14 +34,10 @@ from skfair.metrics.losses import (
 )
 from skfair.metrics.scores import statistical_parity_gap, wasserstein_gap
 
-# Rounds over the attributes, how many may pass without gaining a hundredth, and how many there are
-# of one known attribute: one is enough, others only find room for rounding.
-ROUNDS, PATIENCE, ROUNDS_OF_ONE = 60, 3, 4
-# Maps aim this much below the limit, relatively, so that rounding finds room; with known groups
-# each round more.
-ROOM, MORE_ROOM = 1e-9, 1e3
-# Disparities count as 0 below this share of the spread of the predictions.
-ROUNDING = 1e-12
+ROUNDS = 60  # over the attributes
+# Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each
+# round by this factor more.
+MORE_ROOM = 1e3
 # A step that goes part of the way is made shorter until it uses this share of the limit.
 USED, SHORTENINGS = 0.998, 3
 
@@ -152,7 +151,7 @@ class NumberTask(NamedTuple):
         if self.chances is None or self.rule.shrinking == "never":
             return None
         kept = [
-            limit * (1 - ROOM) / gap
+            limit * (1 - TO_SPARE) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit
         ]
@@ -193,7 +192,7 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
     With estimated groups each round is also shrunk until limits are satisfied, which costs less
     than many rounds where the other columns say little of the groups.
     """
-    best, moved, least, room, n_without_gain = start, start, start.excess, ROOM, 0
+    best, moved, least, room, n_without_gain = start, start, start.excess, TO_SPARE, 0
     for _ in range(_rounds(task)):
         if moved.excess <= 0 or n_without_gain == PATIENCE:
             break
@@ -209,9 +208,10 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 
 
 def _rounds(task: NumberTask) -> int:
-    if task.chances is not None or len(task.limits) > 1:
-        return ROUNDS
-    return 1 if task.rule.goes_part_way or not task.limits[0] else ROUNDS_OF_ONE
+    takes_turns = task.chances is not None or len(task.limits) > 1
+    # Of one known attribute one round is enough; others only find room for rounding.
+    needs_room = not task.rule.goes_part_way and bool(task.limits[0])
+    return ROUNDS if takes_turns or needs_room else 1
 
 
 def _round(moved: Moved, task: NumberTask, room: float) -> Moved:

@@ -6,12 +6,10 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import Candidate, Judge, StrictResult
-from skfair.enforcement.rounds import Rounds, SolveOptions
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, Rounds, SolveOptions
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
-DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
-MAX_ROUNDS = 6  # solves with one loss and steepness
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 PLAIN_MISSES = 2  # of losses; differences that change less and less would never bring them inside
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way

@@ -14,34 +14,35 @@ import numpy as np
 from scipy import special
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certify import RowRates, likely_p_values
-from skfair.enforcement.gap_solver import CLEARER, GapSolver, PathRows
+from skfair.enforcement.gap_solver import GapSolver, PathRows
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
 _LAST = TEMPERATURES[-1:]
-# Where many scores are nearly the same, decided rows need lower ones: if so much is still missed.
-_FINER, _COARSE = (0.003, 0.001), 0.25
-# Leg 1: how many of the rarer decisions are made. Leg 2: gaps in units of their limits.
-SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
-GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
-# Steps between two neighbours of leg 2.
-_BETWEEN = 3
-N_LAST = (len(GAPS) - 1) * _BETWEEN + 1
-# If groups have several rates, leg 2 begins where the gap that is nearest to its limit is below it
-# by so many standard errors, or by as many as can be, and ends a little beyond the limits.
-SLACKS = (-0.5, 0.0, 0.5, 1.0, 1.3, 1.6, 1.9, 2.2, 2.6, 3.0, 4.0, 5.0)
-# Leg 1 asks for more. Steps with less than enough are tried again, so often.
-_SAFE, _ENOUGH, _N_TRIALS = 8.0, 3.0, 2
-# Where limits are so many standard errors, the second half of leg 1 has so many parts a step.
-_FINE, _PARTS = 3.0, 3
-# The bridge has so many parts. Groups that the other columns hardly tell take large prices in leg 1
-# and small ones in leg 2, which leave gaps, so much of the accuracy may lie between.
-BRIDGE = 8
-# There is a leap if gaps come nearer to their limits by so many standard errors.
+# Where so much is missed, in squares of standard errors, points are sought again from the first
+# temperature to lower ones.
+_COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
+# Nodes of a leg. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain nothing
+# in a fifth more time.
+N_NODES = 12
+# Leg 1: how many of the rarer decisions are made.
+SHARES = np.geomspace(0.03, 0.84, N_NODES)
+# Leg 2: gaps in units of their limits, up to a little beyond them. If groups have several rates,
+# it begins where the gap that is nearest to its limit is below it by so many standard errors, or by
+# as many as can be.
+GAPS = np.linspace(0.0, 1.1, N_NODES)
+SLACKS = np.linspace(-0.5, 5.0, N_NODES)
+# Parts of the way from one node to the next, and of the bridge between the legs. Groups that the
+# other columns hardly tell take large prices in leg 1 and small ones in leg 2, which leave gaps, so
+# much of the accuracy may lie between: .087 on a step of a bridge of three parts.
+N_PARTS, BRIDGE = 3, 8
+N_LAST = (N_NODES - 1) * N_PARTS + 1
+# There is a leap between the legs if gaps come nearer to their limits by so many standard errors.
 _LEAP = 1.0
-# Expected worth by which one end of leg 1 is better than the other.
-_CLEARLY = 0.005
+# Standard errors by which leg 1 is to keep limits. Steps with less are tried again.
+_SAFE = 8.0
 # Rows of one cell whose probabilities differ by less are treated as one.
 _WIDTH = 2e-3
 
@@ -63,9 +64,9 @@ def price_paths(rows: PathRows) -> FloatArray:
     first: list[FloatArray] = []
     if _can_shrink(rows.rates):
         first, end = _shrunk(solver, solver.selection_rates(start))
-        if solver.has_several and solver.resolution() >= _FINE:
+        if solver.has_several:  # limits of several rates let the walk pass in small steps only
             half = len(first) // 2
-            first = [*first[:half], *_between(first[half:], _PARTS)]
+            first = [*first[:half], *_between(first[half:])]
         first += _bridge(solver, end, start)
     return np.stack([*first, *second], axis=1)
 
@@ -80,7 +81,7 @@ def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
         prices = solver.prices(point)
         prices[solver.is_free(window)] = 0.0  # gaps are below the limits without prices
         nodes.append(prices)
-    return point, _between(nodes[::-1], _BETWEEN)
+    return point, _between(nodes[::-1])
 
 
 def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
@@ -126,16 +127,14 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
             ]
         window = solver.window(points, _SAFE) if solver.has_several else no_gap
         points = solver.solve(points, window, wanted, _LAST)
-        # Decisions that are far from all rows of a group are too sharp to tell where these
-        # lie. Later steps begin at the first one, so there both ways are tried.
-        finer, softer = (_FINER, _COARSE), (TEMPERATURES, CLEARER if first else 0.0)
+        # Decisions that are far from all rows of a group are too sharp to tell where these lie, and
+        # where many scores are nearly the same, decided rows need lower temperatures.
         missed = solver.misses(points, window, wanted)
-        for way, most in (finer, softer) if first else (softer, finer):
-            if missed.max() > most:
-                other = solver.solve(points, window, wanted, way, missed > most)
-                missed_now = solver.misses(other, window, wanted)
-                points = np.where((missed_now < missed)[:, None], other, points)
-                missed = np.minimum(missed, missed_now)
+        most = _COARSE if first else 0.0  # later steps begin at the first one
+        if missed.max() > most:
+            other = solver.solve(points, window, wanted, _THOROUGH, missed > most)
+            is_better = solver.misses(other, window, wanted) < missed
+            points = np.where(is_better[:, None], other, points)
         if solver.has_several:
             points = _with_slack(solver, points, wanted)
         first.append(solver.prices(points))
@@ -148,24 +147,17 @@ def _bridge(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatA
     Folds without a leap wait at the first point: prices that close gaps at both ends need not do so
     between.
     """
-    step = (high - low) / BRIDGE
-    step[solver.slack(low) - solver.slack(high) < _LEAP] = 0.0
-    return [solver.prices(low + part * step) for part in range(1, BRIDGE)]
+    has_leap = solver.slack(low) - solver.slack(high) >= _LEAP
+    end = np.where(has_leap[:, None], high, low)
+    return _between([solver.prices(low), solver.prices(end)], BRIDGE)[1:-1]
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
     """Return points at which the gap that is nearest to its limit is further below it."""
     slack = solver.slack(point)
-    for _ in range(_N_TRIALS):
-        is_poor = slack < _ENOUGH
-        if not is_poor.any():
-            break
-        window = solver.window(point, slack[:, None] + 1.0)
-        other = solver.solve(point, window, share, _LAST, is_poor)
-        slack_now = solver.slack(other)
-        point = np.where((slack_now > slack)[:, None], other, point)
-        slack = np.maximum(slack, slack_now)
-    return point
+    window = solver.window(point, slack[:, None] + 1.0)
+    other = solver.solve(point, window, share, _LAST, slack < _SAFE)
+    return np.where((solver.slack(other) > slack)[:, None], other, point)
 
 
 def starts_with_few(
@@ -180,7 +172,7 @@ def starts_with_few(
     Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
     one, a walk that begins with few selected people may yet end at a true positive rate of one
     half, and one from the other end may not. The end is taken from which the expected worth of the
-    last certified step is clearly larger; in doubt that of the rarer decision.
+    last certified step is larger; of equals that of the rarer decision.
 
     The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
     rows, expected worth and the pooled rates of groups under a common threshold. If groups have
@@ -206,7 +198,7 @@ def starts_with_few(
         before = np.append(constant, gained[1:-1])
         worth.append(constant + float(reached @ (gained[1:] - before)))
     few, many = worth
-    return bool(few > many - _CLEARLY if is_rare else few > many + _CLEARLY)
+    return bool(few > many - ROUNDING if is_rare else few > many + ROUNDING)
 
 
 def full_step(n_steps: int) -> int:
@@ -219,10 +211,10 @@ def _can_shrink(rates: RowRates) -> bool:
     if any(block.is_ratio for block in rates.blocks):
         return False
     share = rates.of(np.zeros(rates.weights.size, dtype=bool))
-    return all(np.ptp(share[block.rates]) < 1e-12 for block in rates.blocks)
+    return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
 
 
-def _between(nodes: list[FloatArray], n: int) -> list[FloatArray]:
+def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
     """Return the nodes with steps between them on straight lines."""
     steps = [
         left + (right - left) * part / n for left, right in pairwise(nodes) for part in range(n)

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import metrics
 from skfair._typing import FloatArray, IntervalLike
 from skfair.blocks.weighted_rows import WeightedRows
+from skfair.constraints.comparisons import ROUNDING
 from skfair.constraints.partial import (
     PARTIAL_RULES,
     IntervalConstraint,
@@ -34,7 +35,6 @@ from skfair.utils.warn import warn_user
 _FLOOR_SAMPLES = 20
 # What is guessed from samples of so few rows, and how far a limit must be above the guess.
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
-_TINY = 1e-12
 
 
 class Promise(NamedTuple):
@@ -114,7 +114,9 @@ class Promise(NamedTuple):
     @property
     def ratios(self) -> FloatArray:
         """Limit of each attribute that is limited, as a part of the bound."""
-        parts = [max(part.bound, _TINY) / max(self.bound, _TINY) for part in self.of_attributes()]
+        parts = [
+            max(part.bound, ROUNDING) / max(self.bound, ROUNDING) for part in self.of_attributes()
+        ]
         return np.array(parts)
 
     @property
@@ -317,7 +319,7 @@ def make_promise(
             "inside the interval depends on the scores. Use scale='conditional'."
         )
     intervals, is_ccdf = promise.intervals, promise.is_ccdf
-    if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > 1e-12:
+    if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > ROUNDING:
         raise ValueError(
             "scale='ccdf' compares shares of whole groups, so the intervals of all groups must be "
             f"equally long; got {interval!r}. Use scale='conditional'."

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 P = TypeVar("P")
-# Factors on the length of moves after one that gains something, and after one that loses.
-LONGER, SHORTER = 1.5, 0.9
+MOST_MOVES = 600
+# Longest moves, in spreads of the scores.
+LONGEST = 0.2
+# Factors on the length of moves after one that gains something, and after one that loses; moves
+# that are shorter than this share of the longest begin anew.
+LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005
 
 
 def random_moves(
@@ -21,9 +25,7 @@ def random_moves(
     move: Callable[[P, float], P],
     *,
     most: int,
-    # Lengths of the first moves, and of those after which they begin anew
-    longest: float,
-    shortest: float,
+    longest: float,  # length of the first move
 ) -> P:
     """Move as long as no more is missed than before; return where that ends."""
     length, least = longest, missed(current)
@@ -33,7 +35,7 @@ def random_moves(
         moved = move(current, length)
         missed_moved = missed(moved)
         if missed_moved > least:
-            length = SHORTER * length if length > shortest else longest
+            length = SHORTER * length if length > SHORTEST * longest else longest
         else:
             # Places that miss as much lead out of dead ends.
             length *= LONGER if missed_moved < least else 1.0

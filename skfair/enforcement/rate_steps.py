@@ -25,8 +25,9 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import Path
-from skfair.enforcement.random_moves import random_moves
-from skfair.enforcement.refine import fitted_scale
+from skfair.enforcement.random_moves import MOST_MOVES, random_moves
+from skfair.enforcement.refine import STEEPNESSES, fitted_scale
+from skfair.enforcement.thresholds import TO_SPARE
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
@@ -38,32 +39,28 @@ from skfair.utils.history import History
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
 ATTEMPTS = 4  # at the true bounds, each from further inside of the smooth ones
 MOST_ROWS = 3.0  # that steps of true rates aim inside
-# Random moves at the true bounds: how many, the longest at first, the shortest, rows to spare.
-MOST_MOVES, LONG, SHORT, SPARE = 600, 0.01, 3e-4, 0.25
+# Steps and random moves at the true bounds aim inside by this part of a row of the smallest cell.
+SPARE = 0.3
+LONGEST_MOVE = 0.01  # at random
 MOST_STEPS = 60  # tried at one steepness
+LONGEST, SHORTEST = 0.2, 1e-3  # steps, for weights of length 1
+PRICE = 20.0  # the most that a violation of 1 costs, in errors
 LITTLE = 1e-5  # errors that are no progress
 FLAT = 0.01  # least curvature of the objective
-ROUNDING = 1e-9  # true bounds are kept with this to spare
 
 
 class Stage(NamedTuple):
     """One steepness."""
 
     steepness: float  # for scores whose weights have length 1
-    first: float  # size of the first step
-    last: float  # size from which on steps are too small
-    price: float  # the most that a violation of 1 costs, in errors
-    margin: float = 0.0  # how far inside of the bounds steps aim, in rows of the smallest cell
     is_true: bool = False  # whether rates and errors are true ones
     mends: bool = False  # whether only the violation counts, as long as there is one
 
 
-SMOOTH = (Stage(3.0, 0.3, 3e-3, 10.0), Stage(10.0, 0.1, 3e-3, 10.0), Stage(30.0, 0.1, 3e-3, 10.0))
-MENDING = (
-    Stage(20.0, 0.2, 1e-3, 100.0, 0.5, is_true=True, mends=True),
-    Stage(40.0, 0.2, 1e-3, 100.0, 0.5, is_true=True, mends=True),
-)
-LAST = Stage(40.0, 0.05, 5e-4, 20.0, 0.3, is_true=True)
+STEEPEST = 30.0  # smooth rates, whose slopes also serve for true ones
+SMOOTH = tuple(map(Stage, (*STEEPNESSES, STEEPEST)))
+MENDING = Stage(STEEPEST, is_true=True, mends=True)
+LAST = Stage(STEEPEST, is_true=True)
 
 
 class Seen(NamedTuple):
@@ -109,7 +106,7 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     offsets = judge.compare(smooth, at, None).differences
     solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
     model = _Model(solved, w, np.zeros(problem.n_constraints), mends=False)
-    lam = model.step(model.at.constraints, LAST.first, 0.0).multipliers
+    lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     path.keep(solved, SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict()))
     result = path.candidates[-1].solution
@@ -136,20 +133,19 @@ class RateSteps:
         margin = 0.0
         for attempt in range(ATTEMPTS):
             for stage in SMOOTH[1:] if attempt else SMOOTH:
-                w = self._at_stage(w, stage._replace(margin=margin))
+                w = self._at_stage(w, stage, margin)
             missed = self._mend(w)
             if self.best is not None or self.is_stopped:
                 break
             # Noise of the rates is about what is missed now: room for it is made.
             margin += max(missed / self.row, 1.0)
         if self.best is not None:
-            w = self._at_stage(self.best.w, LAST)
+            w = self._at_stage(self.best.w, LAST, SPARE)
         return w
 
     def _mend(self, w: FloatArray) -> float:
         """Look for a point within the true bounds nearby; return the violation at the last one."""
-        for stage in MENDING:
-            w = self._at_stage(w, stage)
+        w = self._at_stage(w, MENDING, SPARE)
         return self._see(w if self.best is not None else self._wander(w)).violation
 
     def _wander(self, w: FloatArray) -> FloatArray:
@@ -160,8 +156,7 @@ class RateSteps:
             lambda seen: self._missed(seen) if self.best is None else 0.0,
             lambda seen, length: self._see(seen.w + length * rng.standard_normal(w.size)),
             most=0 if self.is_stopped else MOST_MOVES,
-            longest=LONG,
-            shortest=SHORT,
+            longest=LONGEST_MOVE,
         ).w
 
     def _missed(self, seen: Seen) -> float:
@@ -169,20 +164,23 @@ class RateSteps:
         rows = _beyond(self.judge.problem, seen.constraints) / self.row
         return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
-    def _at_stage(self, w: FloatArray, stage: Stage) -> FloatArray:
-        """Make steps at one steepness; return where they end."""
+    def _at_stage(self, w: FloatArray, stage: Stage, rows: float) -> FloatArray:
+        """Make steps at one steepness; return where they end.
+
+        They aim inside of the bounds by ``rows`` of the smallest cell.
+        """
         problem = _smooth(self.judge.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
-        current, radius, price, margin = see(w), stage.first, 1.0, stage.margin * self.row
+        current, radius, margin = see(w), LONGEST, rows * self.row
+        price = PRICE if stage.mends else 1.0
         model = _Model(problem, current.w, self.multipliers, mends=stage.mends)
         for _ in range(MOST_STEPS):
             is_mended = stage.mends and self.best is not None
-            if radius <= stage.last or self.is_stopped or is_mended:
+            if radius <= SHORTEST or self.is_stopped or is_mended:
                 break
             step = model.step(current.constraints, radius, margin)
             self.multipliers = lam = step.multipliers
-            price = max(price, min(stage.price, 1.2 * float(np.abs(lam).sum())))
-            price = stage.price if stage.mends else price
+            price = max(price, min(PRICE, 1.2 * float(np.abs(lam).sum())))
             enough = current.cost(stage, price, margin) - LITTLE
             size = float(np.abs(step.d).max())
             trial = see(current.w + step.d[: current.w.size])
@@ -192,7 +190,7 @@ class RateSteps:
                 step = model.step(current.constraints + deviation, radius, margin)
                 trial = see(current.w + step.d[: current.w.size])
             if trial.cost(stage, price, margin) <= enough:
-                radius = min(2 * radius, stage.first) if size > 0.9 * radius else radius
+                radius = min(2 * radius, LONGEST) if size > 0.9 * radius else radius
                 current, model = trial, _Model(problem, trial.w, lam, mends=stage.mends)
                 self._record(model.at.theta, current)
             else:
@@ -207,7 +205,7 @@ class RateSteps:
         decisions = problem.decide(problem.model.forward(w)[0])
         seen = _seen(problem, w, self.judge.constraints(decisions.means), 1 - decisions.right)
         is_better = self.best is None or seen.errors < self.best.errors
-        if seen.violation <= -ROUNDING and is_better:
+        if seen.violation <= -TO_SPARE and is_better:
             self.best = seen
         return seen
 

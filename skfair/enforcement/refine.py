@@ -14,14 +14,14 @@ from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
-from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
-from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.enforcement.path import Path, Shifting
+from skfair.enforcement.rounds import MAX_ROUNDS, Place, SolveOptions
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
-GAIN_TOL, GAIN_STEPS = 1e-3, 40  # of errors fitted to a sample, to see what there is to gain
+GAIN_STEPS = 40  # of errors fitted to a sample, to see what there is to gain
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 LESS = 0.98  # share of the loss down to which a multiple must bring it, where no errors were fitted
 
@@ -42,7 +42,7 @@ def promised_gain(sample: Path, result: StrictResult, judge: Judge) -> float:
     rows gain less from them. The truth is between, nearer to the latter. Limits that are missed
     count at the price that the solution says.
     """
-    rough: SolveOptions = {**sample.params, "tol": GAIN_TOL, "max_iter": GAIN_STEPS}
+    rough: SolveOptions = {**sample.params, "max_iter": GAIN_STEPS}
     _fit_errors(sample, result, STEEPNESSES[:1], rough)
     hint = sample.candidates[-1].solution.result
 

@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.cuts import ROUNDING, Blocks, small_distance
+from skfair.constraints.comparisons import ROUNDING
+from skfair.enforcement.cuts import Blocks, small_distance
 from skfair.groups.intervals import Intervals
 from skfair.utils.threads import for_groups
 

@@ -15,6 +15,11 @@ from skfair._typing import Callback, FloatArray, Seed
 from skfair.problems.protocol import Problem
 from skfair.solvers.base import Solver, SolverResult
 
+DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
+MAX_ROUNDS = 6  # solves of one problem, whose bounds are moved between them
+
+PATIENCE = 3  # rounds that may pass without gain
+
 P = TypeVar("P", bound=Problem)
 
 

@@ -15,6 +15,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.threshold_search import (
     MAX_CELLS,
+    N_SAMPLED,
     N_SPLIT,
     Bins,
     Inside,
@@ -30,8 +31,8 @@ from skfair.utils.threads import over_blocks
 
 # From so many scores on they are put into bins.
 _MANY = 25_000
-# Scores that the range of the bins is chosen by, and the share of them beyond each end.
-_SEEN, _TAIL = 4096, 0.002
+# The share of scores beyond each end of the range of the bins.
+_TAIL = 0.002
 # Parts of the rows whose counts are kept apart, and rows that are read at a time.
 _PARTS, _BLOCK_ROWS = 12, 1 << 14
 Places = NDArray[np.int32]  # the bin of each row
@@ -54,7 +55,7 @@ class ThresholdBins(ThresholdSearch):
 
     def __call__(self, scores: FloatArray, min_gap: float) -> Threshold:  # type: ignore[override]
         """Return the most accurate shift within the limits, else the one that misses least."""
-        seen = scores[:: max(1, scores.size // _SEEN)]
+        seen = scores[:: max(1, scores.size // N_SAMPLED)]
         low, high = np.quantile(seen, [_TAIL, 1 - _TAIL])
         is_spread = high - low > 1e-12 * max(abs(low), abs(high), 1e-100)
         per_unit = (self._n_bins - 2) / (high - low) if is_spread else 0.0

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.thresholds import RateTable, Threshold, threshold_at
 from skfair.problems.erm.in_blocks import (
     LinearScores,
@@ -41,7 +42,6 @@ N_BINS, N_SPLIT, MAX_CELLS = 1024, 4096, 1 << 20
 N_SAMPLED = 1 << 14
 MAX_FETCHED = 100_000
 MAX_PASSES = 3
-_ROUNDING = 1e-12
 
 T = TypeVar("T", bound=np.generic)
 
@@ -119,12 +119,12 @@ class ThresholdSearch:
         is_kept = can_cut & (excess <= 0)
         can_be_split = (bins.n > 1) & (bins.highest > bins.lowest)
         if not is_kept.any():
-            return np.asarray(can_be_split & (least_inside <= excess[can_cut].min() + _ROUNDING))
+            return np.asarray(can_be_split & (least_inside <= excess[can_cut].min() + ROUNDING))
         best = accuracy[is_kept].max()
-        at = np.flatnonzero(is_kept & (accuracy >= best - _ROUNDING)).max()
+        at = np.flatnonzero(is_kept & (accuracy >= best - ROUNDING)).max()
         at_most = accuracy[1:] + bins.gains
         # Of equally accurate thresholds the highest is taken.
-        needed = np.where(np.arange(bins.n.size) >= at, best - _ROUNDING, best + _ROUNDING)
+        needed = np.where(np.arange(bins.n.size) >= at, best - ROUNDING, best + ROUNDING)
         return np.asarray(can_be_split & (least_inside <= 0) & (at_most > needed))
 
     def _assembled(

@@ -19,8 +19,9 @@ from skfair.constraints.comparisons import first_of
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
-# Rates are sums of many floating-point numbers: a bound counts as kept only with this to spare.
-ROUNDING = 1e-10
+# Rates are sums of many floating-point numbers, and other orders of adding round differently: a
+# bound counts as kept only with this to spare.
+TO_SPARE = 1e-10
 
 
 class Threshold(NamedTuple):
@@ -53,7 +54,7 @@ class RateTable:
         self.rules = [rules[k] for k in self.which]
         self.bounds = np.array(
             [
-                rule.max_disparity + (ROUNDING if rule.max_disparity < 1e-9 else -ROUNDING)
+                rule.max_disparity + (TO_SPARE if rule.max_disparity < 1e-9 else -TO_SPARE)
                 for rule in self.rules
             ]
         )

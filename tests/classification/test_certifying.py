@@ -14,6 +14,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.constraints import ConditionalOn
+from skfair.estimators.certified.certificate import SHARES
 from tests.estimators.certified.test_judges import EVERYBODY, OPTIONS, fitted
 from tests.estimators.certified.test_judges import options as certified
 
@@ -57,7 +58,7 @@ def test_what_has_no_prices_is_split(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = fitted(ConstrainedERMClassifier(max_disparity=0.3, **OPTIONS, **options))
-    assert len(model.path_["bound"]) <= 8
+    assert len(model.path_["bound"]) <= len(SHARES)
     assert not hasattr(model, "decisions_")
     with pytest.raises(ValueError, match=r"Use Certificate\(by='split'\)"):
         fitted(ConstrainedERMClassifier(**{**certified(by="cross"), **options}))

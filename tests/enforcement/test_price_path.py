@@ -10,7 +10,7 @@ from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
     BRIDGE,
-    GAPS,
+    N_LAST,
     SHARES,
     full_step,
     near_rows,
@@ -54,8 +54,8 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     first = full_step(len(path))
     share = selected.mean(axis=0)
     n_shares = len(SHARES)
-    assert path.shape[0] == n_shares + BRIDGE - 1 + 3 * (len(GAPS) - 1) + 1
-    assert share[:n_shares] == pytest.approx(np.array(SHARES) * share[first], abs=0.02)
+    assert path.shape[0] == n_shares + BRIDGE - 1 + N_LAST
+    assert share[:n_shares] == pytest.approx(SHARES * share[first], abs=0.02)
     assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
     found = gaps(selected, groups)
     assert found[: first + 1].max() < 0.03
@@ -72,7 +72,7 @@ def test_ratios_have_no_steps_that_select_few():
     given, _ = rows(ratio=True, limit=0.2)
     path = price_paths(given)[0]
     assert full_step(len(path)) == 0
-    assert path.shape[0] == 3 * (len(GAPS) - 1) + 1
+    assert path.shape[0] == N_LAST
 
 
 def test_the_path_of_a_fold_is_that_of_the_other_rows():
@@ -92,7 +92,7 @@ def test_a_path_may_begin_with_few_refused_people():
     selected = decided(path, given)
     first = full_step(len(path))
     share = selected.mean(axis=0)
-    wanted = 1 - np.array(SHARES) * (1 - share[first])
+    wanted = 1 - SHARES * (1 - share[first])
     assert share[: len(SHARES)] == pytest.approx(wanted, abs=0.02)
     assert gaps(selected, groups)[:first].max() < 0.03
 

@@ -14,9 +14,7 @@ def wander(missed, start, seed=0, most=2000):
         seen.append(place + length * rng.standard_normal(2))
         return seen[-1]
 
-    end = random_moves(
-        np.asarray(start, float), missed, move, most=most, longest=0.5, shortest=1e-3
-    )
+    end = random_moves(np.asarray(start, float), missed, move, most=most, longest=0.5)
     return end, seen
 
 

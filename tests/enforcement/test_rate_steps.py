@@ -89,7 +89,7 @@ def test_random_moves_miss_fewer_rows(seed, monkeypatch):
     steps = rate_steps.RateSteps(judge, None)
     w = steps._see(free).w
     for stage in rate_steps.SMOOTH:
-        w = steps._at_stage(w, stage)
+        w = steps._at_stage(w, stage, 0.0)
     assert steps.best is None
     before = steps._see(w)
     found = steps._see(steps._wander(w))

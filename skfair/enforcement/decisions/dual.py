@@ -24,24 +24,24 @@ from scipy import sparse
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.solvers.above_zero import minimised_above_zero
 
 # How much centres are drawn to 1/2, per squared distance.
 _KAPPA = 0.004
-# With more prices the curvature costs more than it saves.
-_MOST_PRICES = 500
+# With more prices curvatures and linear programmes cost more than they save.
+MOST_PRICES = 500
 # Fewest iterations of L-BFGS for known groups. Estimated ones are less exact, and prices that
 # follow tight limits on them closely lose more accuracy than prices that are not found quite.
 _LBFGS = 60
 # Limits that contradict each other have multipliers without end; in units of worth, which is at
 # most 1, larger ones only round the others away.
 _LARGEST = 1e4
-# Newton's method ends at smaller slopes or gains, and moves multipliers by at most this much.
-_FLAT, _SMALL_GAIN, _LARGEST_STEP = 1e-6, 1e-7, 0.5
-_RIDGES = (1e-4, 1e-2, 1e6)  # smallest, first, and largest
-_NOTHING = np.empty((0, 0, 0, 0))
+# Newton's method ends at smaller slopes (and its ridge is no smaller), begins with this ridge, and
+# moves multipliers by at most this much.
+_FLAT, _RIDGE, _LARGEST_STEP = 1e-6, 1e-2, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,13 @@ class SoftRows:
         return np.asarray(self.shares.T @ self.weights)
 
     def soft_table(
-        self, prices: FloatArray, temperature: float, curvature: FloatArray = _NOTHING
+        self, prices: FloatArray, temperature: float, curvature: FloatArray | None = None
     ) -> tuple[float, FloatArray]:
         """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
 
         Prices and table have the shape (n_features, n_classes). Of sparse shares, second
         derivatives for prices of classes after the first, by class and then feature, are written
-        to ``curvature``.
+        to ``curvature``, unless that is None or empty.
         """
         from skfair._kernels.decisions import soft_table_sparse, soften
 
@@ -93,6 +93,7 @@ class SoftRows:
             table = leads.T @ shares
         else:
             table = np.empty(relative.shape)
+            curvature = np.empty((0, 0, 0, 0)) if curvature is None else curvature
             parts = shares.indptr, shares.indices, shares.data
             rest = relative, self.weights, temperature, table, curvature
             total = soft_table_sparse(self._leads, *parts, *rest)
@@ -151,7 +152,7 @@ class _Effects(NamedTuple):
         """Read the effects off the rows."""
         # A rate of a cell that is expected to be empty depends on its centre only.
         both = abs(sparse.hstack([rows.matrix, rows.centers], format="csr"))
-        scale = np.maximum(both.max(axis=1).toarray().ravel(), 1e-12)
+        scale = np.maximum(both.max(axis=1).toarray().ravel(), ROUNDING)
         above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
         which = np.concatenate([above, below])
         signs = np.repeat([1.0, -1.0], [above.size, below.size])
@@ -161,7 +162,7 @@ class _Effects(NamedTuple):
         n_features, n_classes = data.shares.shape[1], data.values.shape[1]
         relative = None
         is_known = not isinstance(data.shares, np.ndarray)
-        if is_known and n_features * (n_classes - 1) <= _MOST_PRICES:
+        if is_known and n_features * (n_classes - 1) <= MOST_PRICES:
             both = on_table.toarray().reshape(-1, n_features, n_classes).transpose(0, 2, 1)
             differences = (both[:, 1:] - both[:, :1]).reshape(which.size, -1)
             relative = sparse.csr_array(differences)
@@ -211,7 +212,7 @@ class _Dual:
         if effects.relative is None:
             value += self.temperature * np.logaddexp(0.0, pulls / self.temperature).sum()
             slope = slope + effects.pulled @ expit(pulls / self.temperature)
-            return _Evaluated(value, slope, _NOTHING)
+            return _Evaluated(value, slope, curvature)
         value += 0.5 * float(pulls.sum() + pulls @ pulls / _KAPPA)
         slope = slope + effects.pulled @ (0.5 + pulls / _KAPPA)
         size = effects.relative.shape[1]
@@ -266,14 +267,13 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
 
     A ridge keeps steps short where the last one was too long: there the curvature changes.
     """
-    least, ridge, most = _RIDGES
-    now = dual.evaluate(point)
+    ridge, now = _RIDGE, dual.evaluate(point)
     for _ in range(max_iter):
         slope = now.slope[(point > 0) | (now.slope < 0)]
-        if ridge > most or abs(slope).max(initial=0.0) < _FLAT:
+        if abs(slope).max(initial=0.0) < _FLAT:
             break
         step = _step(now, point, ridge)
-        step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), 1e-12))
+        step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), ROUNDING))
         other = np.maximum(point + step, 0.0)
         trial = dual.evaluate(other)
         expected = -float(now.slope @ step + 0.5 * step @ now.curvature @ step)
@@ -281,11 +281,9 @@ def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
         if gain < max(0.1 * expected, 0.0):
             ridge *= 10.0
         elif gain > 0.5 * expected:
-            ridge = max(ridge / 10.0, least)
+            ridge = max(ridge / 10.0, _FLAT)
         if gain > 0:
             point, now = other, trial
-            if gain < _SMALL_GAIN:
-                break
     return point
 
 

@@ -15,16 +15,15 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.thresholds import Cut, RateTable
+from skfair.constraints.comparisons import ROUNDING as TIED
+from skfair.enforcement.thresholds import TO_SPARE, Cut, RateTable
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.decisions import Counted
     from skfair._kernels.thresholds import SortedRows
 
 # A limit is satisfied if it is exceeded by less than this: the scans leave twice as much to spare.
-ROUNDING = 5e-11
-# Values that differ by less, relatively, are a tie.
-_SPACING = 1e-12
+ROUNDING = 0.5 * TO_SPARE
 # With so many rows expected worth is trusted as much as counted worth.
 BELIEVED = 6_000
 
@@ -60,10 +59,10 @@ class Verdict(NamedTuple):
         Where missed limits are fined, what is worth more after fines is preferred.
         """
         if self.fines is not None and other.fines is not None:
-            return self.worth - self.fines > other.worth - other.fines + 1e-12
+            return self.worth - self.fines > other.worth - other.fines + TIED
         if self.is_feasible and other.is_feasible:
-            return self.worth > other.worth + 1e-12
-        return self.excess < other.excess - 1e-12 and not other.is_feasible
+            return self.worth > other.worth + TIED
+        return self.excess < other.excess - TIED and not other.is_feasible
 
 
 class Decisions(NamedTuple):
@@ -284,7 +283,7 @@ class Judge:
 
         order = np.argsort(-points)
         ordered = points[order]
-        can_cut = ordered[:-1] - ordered[1:] > _SPACING * (1.0 + np.abs(ordered[1:]))
+        can_cut = ordered[:-1] - ordered[1:] > TIED * (1.0 + np.abs(ordered[1:]))
         n_rules = len(self.rules)
         gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
         cells = np.empty((n_rules, rows.size), np.int64)

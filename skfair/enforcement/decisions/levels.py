@@ -14,13 +14,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.choose import Chosen
 
 # Ratios end when they grow by less, or after so many searches; 4 are usual.
 _SETTLED, _MOST_RATIOS = 1e-7, 12
 # Levels are tried so far apart (in log-odds), so many on each side of the best one without
-# constraints; then, so often, two beside the best one at half the distance.
-_APART, _N_BESIDE, _N_NEARER = 0.6, 3, 3
+# constraints; then, as often, two beside the best one at half the distance.
+_APART, _N_BESIDE = 0.6, 3
 # Cutoffs that are tried without constraints.
 _MOST_CUTS = 400
 
@@ -39,7 +40,7 @@ class Weighed(NamedTuple):
         mine, theirs = self.chosen.verdict, other.chosen.verdict
         if mine.is_feasible and theirs.is_feasible:
             return self.rank > other.rank
-        return mine.excess < theirs.excess - 1e-12 and not theirs.is_feasible
+        return mine.excess < theirs.excess - ROUNDING and not theirs.is_feasible
 
 
 def shares_of(believed: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:
@@ -66,7 +67,7 @@ def best_level(
     right = np.append(0.0, np.cumsum((weights * is_positive)[order]))
     wrong = np.append(0.0, np.cumsum((weights * (1 - is_positive))[order]))
     if recall is not None:
-        ends = ends[right[ends] >= recall * right[-1] - 1e-12]
+        ends = ends[right[ends] >= recall * right[-1] - ROUNDING]
     if ends.size > _MOST_CUTS:
         ends = ends[np.unique(np.linspace(0, ends.size - 1, _MOST_CUTS).astype(np.int64))]
     ranks = [
@@ -119,7 +120,7 @@ def best_of_levels(
     best: Weighed | None = None
     middle = float(logit(np.clip(start, 1e-3, 1 - 1e-3)))
     places, apart = middle + _APART * np.arange(-_N_BESIDE, _N_BESIDE + 1), _APART
-    for _ in range(1 + _N_NEARER):
+    for _ in range(1 + _N_BESIDE):
         for place in places.tolist():
             weighed = weigh(worth(float(expit(place))))
             if weighed.is_better_than(best):

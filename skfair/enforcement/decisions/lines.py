@@ -8,13 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Decisions, Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds import threshold_at
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
-_NEAR, MOST_SORTED = 4_000, 40_000
+NEAR, MOST_SORTED = 4_000, 40_000
 # What it costs to visit a row of a line, in units of sorting and judging one.
 _VISITED = 0.1
 
@@ -104,7 +105,7 @@ class Candidate:
         best_cut = self.judge.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
         n_above = best_cut.cut.n_above
-        if ordered[n_above] - ordered[n_above + 1] <= 1e-12:
+        if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
             return cost  # the nearest row that was left out is tied with the last one
         cut = best_cut.cut._replace(n_above=n_above + 1)
         shift = threshold_at(cut, ordered, ordered, 0.0).shift
@@ -164,6 +165,6 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
         is_kept, before = best.verdict.is_feasible, best.verdict
         if n_idle == len(every) or used > (max_rows if is_kept else 4 * max_rows):
             break
-        used += best.improve(label, which, _NEAR if is_kept else MOST_SORTED)
+        used += best.improve(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
     return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)

@@ -17,28 +17,25 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 
 from skfair._typing import FloatArray
+from skfair.enforcement.decisions.dual import MOST_PRICES
 from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import rows_of_cells
-from skfair.enforcement.random_moves import random_moves
+from skfair.enforcement.random_moves import LONGEST, random_moves
 
-# Rows that line searches may judge, and steps; more prices make linear programmes slow.
-_JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 100, 500
+# Rows that line searches may judge, and steps.
+_JUDGED_ROWS, _MOST_STEPS = 6e6, 100
 # Fines are at least this, and take so much of what is lost if limits are just kept.
-_LEAST_FINE, _LARGEST_FINE, _SHARE = 1.0, 1000.0, 0.5
-# Lengths of steps, and what they are as multiples of what is missed.
-_LENGTHS, _MULTIPLES = (5e-4, 0.05), (0.3, 10.0)
-# Softness of the decisions that steps go by, and how far within the limits they aim, as multiples
-# of what is missed.
-_TEMPERATURES, _AIMS = (0.01, 0.02, 0.05), (0.0, 0.5, 1.0)
+_LEAST_FINE, _SHARE = 1.0, 0.5
+# Longest step, and the lengths of steps as multiples of what is missed.
+_LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
+# Softness of the decisions that steps go by.
+_TEMPERATURE = 0.02
 
 # Rows for which random moves are made, rows that those from one start may judge, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
-# Lengths of moves, in spreads of what one decision is worth more than the other.
-_LONGEST, _SHORTEST = 0.2, 2e-3
-# What a rate beyond its limit costs on the way to the limits, in units of worth; and what it costs
-# to keep them not at all, which no gain makes up for.
-_STEEP, _BARRED = 5.0, 1e6
+# What a rate beyond its limit costs on the way to the limits, in units of worth.
+_STEEP = 5.0
 
 
 def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
@@ -74,13 +71,13 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
             break
         missed = _missed(current)
         lost = _SHARE * max(current.verdict.worth - known, 0.0)
-        fine = float(np.clip(lost / missed, _LEAST_FINE, _LARGEST_FINE))
+        fine = max(lost / missed, _LEAST_FINE)
         fined = judge.fining(fine)
         step = np.zeros_like(current.prices)
         if k > 0:  # first line searches alone
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
-            length = float(np.clip(multiple * current.verdict.excess, *_LENGTHS))
-            is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
+            length = min(multiple * current.verdict.excess, _LONGEST_STEP)
+            is_aimed = k % 4 != 0 and step.size <= MOST_PRICES
             step = (
                 _aimed(current, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
             )
@@ -104,8 +101,8 @@ def _aimed(
     current: Candidate, fine: float, length: float, rng: np.random.RandomState
 ) -> FloatArray:
     """Return the step of prices, each at most ``length``, that seems best after fines."""
-    temperature, aim = rng.choice(_TEMPERATURES), rng.choice(_AIMS) * current.verdict.excess
-    of_worth, of_rows = local_slopes(current, temperature)
+    aim = rng.random_sample() * current.verdict.excess  # how far within the limits
+    of_worth, of_rows = local_slopes(current, _TEMPERATURE)
     bounds = current.judge.bounds
     n, n_centers, n_rules = of_worth.size, sum(b.n_centers for b in bounds), len(bounds)
     left, right, used = [], [], 0
@@ -204,7 +201,7 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         return (
             lost
             if candidate.verdict.is_feasible
-            else _BARRED + lost + steep * candidate.verdict.excess
+            else lost + steep * (1.0 + candidate.verdict.excess)  # no gain makes up for that
         )
 
     def move(candidate: Candidate, length: float) -> Candidate:
@@ -217,5 +214,5 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         return trial
 
     most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
-    trial = random_moves(start, missed, move, most=most, longest=_LONGEST, shortest=_SHORTEST)
+    trial = random_moves(start, missed, move, most=most, longest=LONGEST)
     return search.polished(trial)

@@ -21,18 +21,16 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.thresholds import TO_SPARE
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40
-# Those near a mixture: the share of the cuts on either side, and how many of them.
-_WIDTH, _BESIDE = 0.02, 21
+# Those near a mixture: the share of the cuts on either side.
+_WIDTH = 0.02
 # Reduced costs and shares that count as 0.
-_NOTHING, _LEAST_SHARE = 1e-9, 1e-6
-# Limits of the programme are narrower by this, for what is counted is rounded, too.
-_ROUNDING = 1e-10
-# Rates that differ by less, as directions, are one: rounding leaves 1e-15, other rows 1 / n.
-_SAME_RATE = 1e-10
+_NOTHING = 1e-9
 # Rows times constraints that are worth the memory.
 _MOST_EFFECTS = 50_000_000
 
@@ -186,7 +184,7 @@ class Mixtures:
             self._columns = [np.union1d(*pair) for pair in zip(self._columns, better, strict=True)]
         ends = np.cumsum([cuts.size for cuts in self._columns])
         used = np.split(programme.x[: ends[-1]], ends[:-1])
-        kept = [shares > _LEAST_SHARE for shares in used]
+        kept = [shares > _NOTHING for shares in used]
         return [
             (cuts[some], shares[some] / shares[some].sum())
             for cuts, shares, some in zip(self._columns, used, kept, strict=True)
@@ -212,7 +210,7 @@ def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
     )
     lengths = np.linalg.norm(effects, axis=1, keepdims=True)
     directions = effects / np.where(lengths > 0, lengths, 1.0)
-    return int(np.linalg.matrix_rank(directions @ directions.T, tol=_SAME_RATE, hermitian=True))
+    return int(np.linalg.matrix_rank(directions @ directions.T, tol=TO_SPARE, hermitian=True))
 
 
 def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
@@ -220,7 +218,7 @@ def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     ordered = scores[rows]
     is_cut = np.ones(rows.size + 1, dtype=bool)
-    is_cut[1:-1] = ordered[:-1] - ordered[1:] > 1e-12
+    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
     cuts = np.flatnonzero(is_cut)
     # Beyond all scores is as far as no probability is.
     ends = np.concatenate([[3.0], ordered, [-3.0]])
@@ -255,7 +253,7 @@ def _limits(judge: Judge) -> _Limits:
         has_center = np.flatnonzero(bound.centers >= 0)
         centers[first + has_center, used + bound.centers[has_center]] = -1.0
         fixed = bound.row_values(start)
-        room = np.minimum(_ROUNDING, 0.25 * (bound.upper - bound.lower))
+        room = np.minimum(TO_SPARE, 0.25 * (bound.upper - bound.lower))
         low.append(bound.lower - fixed + room)
         high.append(bound.upper - fixed - room)
         first, used = first + fixed.size, used + size
@@ -293,7 +291,7 @@ def _spread(n: int) -> IntArray:
 
 def _near(cuts: IntArray, n: int) -> IntArray:
     """Return the cuts near those of a mixture."""
-    steps = np.unique(np.linspace(-_WIDTH * n, _WIDTH * n, _BESIDE).astype(np.int64))
+    steps = np.unique(np.linspace(-_WIDTH * n, _WIDTH * n, _FIRST).astype(np.int64))
     return np.unique(np.clip(cuts[:, None] + steps, 0, n - 1))
 
 

@@ -17,29 +17,25 @@ from scipy.special import softmax
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, decided, offsets, polish
+from skfair.enforcement.decisions.lines import (
+    MOST_SORTED,
+    NEAR,
+    Candidate,
+    decided,
+    offsets,
+    polish,
+)
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows, moved_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE
 
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft prices (of known groups, and of estimated ones, which
-# are less exact); few rows will do for the first prices.
-SAMPLE, FEW = (12_000, 8_000), 4_000
-N_ROUNDS = 8
-# Of sampled data the search ends after so many rounds that satisfy the limits without gain; with
-# few rows, late rounds may still find much.
-PATIENCE = 2
-# A search that begins at the multipliers of another needs fewer rounds.
-AGAIN_PATIENCE, AGAIN_ROUNDS = 1, 6
-# Steps at each temperature, and in a round: for known groups, and for estimated ones.
-FIRST_STEPS, STEPS = (20, 40), (8, 15)
-# Rows that line searches between rounds sort, once limits are satisfied.
-_NEAR = 8_000
-DAMPING = 0.7
+# Larger data sets are sampled for the soft prices; few rows will do for the first prices.
+SAMPLE, FEW = 10_000, 4_000
+# Steps at each temperature, and in a round.
+FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows are nearly tied if one decision is worth so little more than the next.
-NEARLY_TIED = 0.005
 # Rows that the last line searches may judge, in all.
 SEARCHED_ROWS = 1e6
 
@@ -95,7 +91,7 @@ class PriceSearch:
 
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
-        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE[0] else 2
+        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
         return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
     def parted(self, weight: float) -> PriceSearch:
@@ -128,16 +124,14 @@ class PriceSearch:
         """Return how much less decisions are expected to be worth than soft ones."""
         data = self._soft[1]
         chosen = decided(margins(data.values, data.shares, candidate.prices))
-        return self.outlook()[0] - float(data.weights @ data.values[np.arange(chosen.size), chosen])
+        return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
-    def outlook(self) -> tuple[float, float]:
-        """Return what soft decisions are expected to be worth, and what share of rows is tied."""
+    def outlook(self) -> float:
+        """Return what soft decisions are expected to be worth."""
         rows, data, multipliers = self._soft
         of_classes = margins(data.values, data.shares, self._prices(rows, multipliers))
         chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
-        two = np.partition(of_classes, -2, axis=1)[:, -2:]
-        tied = float(data.weights @ (two[:, 1] - two[:, 0] < NEARLY_TIED))
-        return float(data.weights @ (chances * data.values).sum(axis=1)), tied
+        return float(data.weights @ (chances * data.values).sum(axis=1))
 
     @cached_property
     def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
@@ -147,15 +141,14 @@ class PriceSearch:
             return rows, data, self._resolved(data, rows, multipliers)
         few, data = self._samples()
         rows = self._rows_near(self.free(), data)
-        multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self.is_estimated]
+        multipliers = np.zeros(rows.upper.size)
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, first)
+            multipliers = solve_dual(some, rows, multipliers, temperature, FIRST_STEPS)
         return rows, data, multipliers
 
     def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the multipliers of other bounds, begun at given ones."""
-        steps = STEPS[self.is_estimated]
-        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
+        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], STEPS)
 
     @property
     def is_estimated(self) -> bool:
@@ -170,17 +163,16 @@ class PriceSearch:
         rows, data, multipliers = self._soft
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
-        patience = PATIENCE if self.start is None else AGAIN_PATIENCE
-        for n_done in range(N_ROUNDS if self.start is None else AGAIN_ROUNDS):
+        for n_done in range(MAX_ROUNDS):
             candidate = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
             for label, which in offsets(self.judge, self.features):
-                candidate.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
+                candidate.improve(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
             n_idle += candidate.verdict.is_feasible
             if candidate.verdict.is_better_than(best.verdict):
                 best, n_idle = candidate, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
-            is_idle = is_sampled and n_idle == patience
+            is_idle = is_sampled and n_idle == PATIENCE  # of few rows, late rounds may find much
             if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)
@@ -197,9 +189,8 @@ class PriceSearch:
         data = SoftRows(self.values, self.shares, self.judge.weights)
         cells = max(self.judge.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        size = SAMPLE[self.is_estimated]
-        if strata.size > 1.25 * size:
-            data, strata = data.sample(size, strata, self.rng)
+        if strata.size > 1.25 * SAMPLE:
+            data, strata = data.sample(SAMPLE, strata, self.rng)
         if strata.size > 1.25 * FEW:
             return data.sample(FEW, strata, self.rng)[0], data
         return data, data

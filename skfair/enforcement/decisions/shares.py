@@ -14,11 +14,9 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
 
 Shares: TypeAlias = FloatArray | sparse.csr_array | sparse.csc_array
-
-# A price moves only rows with a larger share than this.
-_TINY = 1e-12
 
 
 def known_shares(
@@ -92,13 +90,13 @@ def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[In
     first, end = int(features[0]), int(features[-1]) + 1
     if isinstance(shares, np.ndarray):
         total = shares[:, first:end].sum(axis=1)
-        if total.min() > _TINY:
+        if total.min() > ROUNDING:
             return np.arange(total.size), total
     else:
         inside = slice(shares.indptr[first], shares.indptr[end])
         rows, parts = shares.indices[inside].astype(np.int64), shares.data[inside]
         if features.size == 1:
-            return rows[parts > _TINY], np.asarray(parts[parts > _TINY])
+            return rows[parts > ROUNDING], np.asarray(parts[parts > ROUNDING])
         total = np.bincount(rows, parts, shares.shape[0]).astype(np.float64)
-    of_some = np.flatnonzero(total > _TINY)
+    of_some = np.flatnonzero(total > ROUNDING)
     return of_some, total[of_some]

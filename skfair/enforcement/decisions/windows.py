@@ -12,15 +12,15 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.thresholds import Cut, threshold_at
+from skfair.enforcement.thresholds import TO_SPARE, Cut, threshold_at
 from skfair.utils.threads import for_groups
 
-# A window is this much shorter than its limit, for rates are sums with rounding; but not shorter
-# than rates that are equal may differ.
-_ROUNDING, _SHORTEST = 1e-10, 2e-13
+# A window is no shorter than rates that are equal may differ.
+_SHORTEST = 2e-13
 
 
 class _Group(NamedTuple):
@@ -78,7 +78,7 @@ def _group(
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     ordered = scores[rows]
     is_cut = np.ones(rows.size + 1, dtype=bool)
-    is_cut[1:-1] = ordered[:-1] - ordered[1:] > 1e-12
+    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
     n_above = np.flatnonzero(is_cut)
     gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
     rates, n_windows = [], 0
@@ -94,7 +94,7 @@ def _group(
             start = float(shares @ judge.starts[k])
             curve = (start + np.concatenate([[0.0], np.cumsum(effects)]))[n_above]
             window = n_windows + int(bound.blocks[r]) if is_window else -1
-            length = bound.max_disparity - _ROUNDING
+            length = bound.max_disparity - TO_SPARE
             length = max(length, _SHORTEST) if is_window else length
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
         n_windows += int(bound.blocks.max()) + 1 if is_window else 0

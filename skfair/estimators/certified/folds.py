@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.rounds import SolveOptions
+from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver, penalty_of
 from skfair.models.linear import LinearScore
@@ -33,8 +34,6 @@ from skfair.problems.quadratic import QuadraticProblem
 
 # With more rows, halves lose little, and take a tenth of the time.
 MOST_ROWS = 50_000
-# What rows show of models of folds hardly depends on chance, so small steps pay.
-SHARES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class LinearFit(NamedTuple):

@@ -40,7 +40,7 @@ from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.validation import check_weights
 
 # Levels that are tried for a p-value.
-_LEVELS = (10.0 ** np.linspace(-8, -0.01, 1000)).tolist()
+_LEVELS = np.geomspace(1e-8, 0.98, 1000).tolist()
 
 
 NOT_LAZY = (

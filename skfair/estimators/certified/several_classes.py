@@ -22,13 +22,11 @@ from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
+from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.certified.fold_models import MOST_ROWS, FoldModels, sampled
 from skfair.estimators.certified.task import ClassRates, Task
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
-
-# Limits of the steps, as shares of those that are asked for.
-SHARES = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 
 
 def certify_classes(

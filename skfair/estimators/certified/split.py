@@ -24,12 +24,10 @@ from sklearn.utils._param_validation import Interval
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
-from skfair.estimators.certified.certificate import Certificate, read_certificate
+from skfair.estimators.certified.certificate import SHARES, Certificate, read_certificate
 from skfair.groups.attributes import take_rows
 from skfair.utils.warn import unwanted, warn_user
 
-# Limits of the path, as shares of the one that is asked for.
-SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 # A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
 _FOR_POWER = 1.7
 

@@ -20,8 +20,14 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.enforcement.promise import Promise
-from skfair.enforcement.rounds import SolveOptions
-from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
+from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
+from skfair.enforcement.strict_partial import (
+    PartialResult,
+    Target,
+    best_factor,
+    solve_partially,
+)
+from skfair.estimators.erm.problem import NEWTON_FEATURES
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES
 from skfair.models.choice import read_model
@@ -40,8 +46,6 @@ Model = LinearScore | GroupedLinearScore | PlugInScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
-# Newton steps need a matrix of n_parameters x n_parameters.
-NEWTON_PARAMETERS = 1500
 # Standard deviation of scores for which the widths of smooth steps are, where they follow it.
 SPREAD = 1.5
 # Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
@@ -50,8 +54,6 @@ SPREAD = 1.5
 ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
-# Factors on scores, where only their ranks count for the constraint; 1 first, for it wins ties.
-FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -176,7 +178,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             surrogate,
             target,
             retries=retries,
-            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
+            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else MAX_ROUNDS,
             wanders=not self._is_repaired(),
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, ROUND_TOL)},
         )
@@ -296,10 +298,10 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
     start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
         easy = _fit_freely(_with_log_loss(problem), params)
-        start = _best_factor(problem, easy.result.theta) * easy.result.theta
+        start = best_factor(problem, easy.result.theta) * easy.result.theta
         # Descent on kinks never ends: 5000 steps on COMPAS brought .05% after the first 300.
         params = {"max_iter": ROUND_ITERATIONS, **params}
-    is_small = model.n_parameters <= NEWTON_PARAMETERS
+    is_small = model.n_parameters <= NEWTON_FEATURES
     if isinstance(objective, MeanLoss) and model.has_curvature and is_small:
         plain = LinearConstrainedERM(
             problem.model,
@@ -320,11 +322,6 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
     return problem.with_objective(
         MeanLoss(LOSSES["log_loss"](), objective.targets, objective.weights)
     )
-
-
-def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
-    """Return the factor on the parameters that makes the objective least, on a grid."""
-    return min(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
 
 
 def _narrowed(constraint: IntervalConstraint, solver: Solver, spread: float) -> Surrogate:
@@ -351,7 +348,7 @@ def _go_on(
     constraint = read_constraint(options.constraint)
     surrogate = make_surrogate(constraint.surrogate, solver)
     form = first.problem.with_objective(build(surrogate, 1)[0].objective)
-    factor = _best_factor(form, first.result.theta)
+    factor = best_factor(form, first.result.theta)
     theta = factor * form.model_part(first.result.theta)
     surrogate = _narrowed(constraint, solver, target.spread(form.model.forward(theta)[0]))
     smoothed = solve_partially(
@@ -365,6 +362,6 @@ def _go_on(
     )
     both = [first._replace(problem=form, n_solves=0), smoothed]
     best = min(both, key=lambda candidate: target.rank(candidate.scores, candidate.disparity))
-    factor = _best_factor(best.problem, best.result.theta)
+    factor = best_factor(best.problem, best.result.theta)
     best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
     return best._replace(n_solves=first.n_solves + smoothed.n_solves)

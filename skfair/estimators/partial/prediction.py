@@ -27,7 +27,7 @@ from skfair.enforcement.promise import (
 )
 from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
-from skfair.enforcement.strict_partial import EXACT
+from skfair.enforcement.thresholds import TO_SPARE
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
@@ -82,7 +82,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
-        self.certified_ = bool(kept.load(final) + error <= bound + EXACT)
+        self.certified_ = bool(kept.load(final) + error <= bound + TO_SPARE)
         positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
         self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
         self.__dict__.pop("noise_floor_", None)

@@ -180,7 +180,7 @@ def test_prices_keep_the_rules_in_expectation(rule, n_classes, has_curvature, mo
     data = SoftRows(chances, shares, judge.weights)
     rows = linear_rows(judge, features, judge.classes, judge.means(predicted), data.totals)
     if not has_curvature:
-        monkeypatch.setattr(dual, "_MOST_PRICES", 0)
+        monkeypatch.setattr(dual, "MOST_PRICES", 0)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
     prices = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
     values = soft_values(data, rows, prices, 0.05)
