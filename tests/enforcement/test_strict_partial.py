@@ -172,7 +172,7 @@ def test_a_row_spreads_scores_as_often_as_it_weighs(weights):
 
 def test_each_round_starts_from_the_last_and_each_form_from_the_model():
     problems = [Problem(0.1, "first"), Problem(0.2, "second")]
-    solver = Solver(scripted((0.5, 0.1), (0.09, 0.2), (0.4, 0.3), (0.09, 0.4)))
+    solver = Solver(scripted((0.5, 0.1), (0.09, 0.2), (0.4, 0.3), (0.08, 0.4)))
     solve(solver, problems, max_iter=7)
     names, tolerances, steps, thetas, lams, params, answers = zip(*solver.calls, strict=True)
     assert names == ("first", "first", "second", "second")
