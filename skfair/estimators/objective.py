@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.levels import shares_of
+from skfair.metrics.label_rates import entries
 from skfair.utils.text import did_you_mean, listed, settings_repr
 from skfair.utils.validation import check_number
 
@@ -19,11 +20,8 @@ Measure: TypeAlias = (
     | MatrixLike
     | Callable[[float, float, float, float], float]
 )
-# What ratios are of: numerator and denominator add up these over shares of rows (true, decided).
-_RATIOS = {
-    "f1": ([[0.0, 0.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]),
-    "precision_at_recall": ([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]),
-}
+# Numerator and denominator of ratios add up these shares of the rows.
+_RATIOS = {"f1": ("tp tp", "fp fn tp tp"), "precision_at_recall": ("tp", "fp tp")}
 _NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
 
 
@@ -92,8 +90,8 @@ class Objective:
 class Ratio(NamedTuple):
     """What numerator and denominator of a ratio add up over shares of rows (true, decided)."""
 
-    numerator: FloatArray
-    denominator: FloatArray
+    numerator: IntArray
+    denominator: IntArray
 
     def worth(self, level: float) -> FloatArray:
         """Return what decisions are worth where the ratio is to be above a level."""
@@ -174,7 +172,7 @@ def goal_of(
         return Goal(_own(measure), None, None, *limits)
     if measure == "mcc":
         return Goal(_mcc, None, None, *limits)
-    ratio = Ratio(*map(np.array, _RATIOS[str(measure)]))
+    ratio = Ratio(*map(entries, _RATIOS[str(measure)]))
     return Goal(lambda table: _quotient(ratio, table), None, ratio, *limits)
 
 

@@ -27,11 +27,13 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.cluster import KMeans
+from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
 from skfair.solvers.parameters import Count, Positive
+from skfair.utils.pieces import NUMBERS
 
 # Learned weights below this are no edges.
 _NO_WEIGHT = 1e-4
@@ -44,8 +46,6 @@ _SMALL = 500
 # What is added to the Laplacian before it is inverted, as a share of its largest degree; and the
 # share of pairs with an edge from which it is inverted as a dense matrix.
 _SHIFT, _DENSE = 1e-6, 0.1
-# Edges whose distances are computed together: all at once need n_vectors times the graph's memory.
-_EDGES_AT_ONCE = 1 << 18
 
 
 @EIGEN_SOLVERS.register("ufsc")
@@ -178,8 +178,8 @@ class _Edges:
     def squared_lengths(self, U: FloatArray) -> FloatArray:
         """Return the squared distance of the rows of U that each edge joins."""
         lengths = np.empty(self.first.size)
-        for start in range(0, lengths.size, _EDGES_AT_ONCE):
-            part = slice(start, start + _EDGES_AT_ONCE)
+        # All edges at once would need n_vectors times the memory of the graph.
+        for part in gen_batches(lengths.size, NUMBERS):
             lengths[part] = np.sum((U[self.first[part]] - U[self.second[part]]) ** 2, axis=1)
         return lengths
 

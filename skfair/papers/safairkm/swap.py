@@ -78,9 +78,8 @@ from skfair.solvers.clustering.base import (
     register,
 )
 from skfair.utils.history import History, go_on
+from skfair.utils.pieces import NUMBERS
 
-# Random numbers made at a time, which bounds their memory.
-_MAX_DRAWS = 1 << 17
 # Candidates per row when a labelling is repaired.
 _REPAIR_CANDIDATES = 32
 # Swaps planned at a time in a repair: the first time, and later.
@@ -399,7 +398,7 @@ class _Descent:
             rows = self._rng.integers(n, size=n_rows * n_left, dtype=np.int32)
         elif n_rows:
             rows = self._rng.permutation(n).astype(np.int32)
-        step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
+        step = max(1, NUMBERS // (2 * max(n_swaps, 1)))
         for first in range(0, n_left, step):
             swaps.descend(
                 self._sample.data,

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows
+from skfair.utils.pieces import piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
 
-# Blocks that few rows are divided into, and the least number of costs in one: .1 ms of work.
-_BLOCKS, _LEAST_COSTS = 4, 1 << 15
 # How many entries the lists of cheapest moves may have in all, and how many per list.
 _LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
 
@@ -88,9 +87,7 @@ class CostTable(ABC):
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
-        n_rows = rows.cells.size
-        least = 1 + _LEAST_COSTS // rows.n_clusters
-        self.step = int(np.clip(n_rows // _BLOCKS, least, BLOCK))
+        self.step = piece_rows(rows.cells.size, rows.n_clusters)
 
     @abstractmethod
     def costs(self, rows: slice) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from sklearn.utils.random import sample_without_replacement
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
+from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.threads import added, looked_up
 from skfair.utils.validation import weight_range
 
@@ -33,8 +34,6 @@ from skfair.utils.validation import weight_range
 _MAX_RULES = 100_000
 # Rows are whole: a share may be missed by less than one of them.
 _ALMOST_ONE = 1 - 1e-8
-# What sums of weights may be missed by through rounding, in mean weights of a row: less than that.
-_ROUNDING = 1e-9
 # Rows that weigh so many times as much as a row of a sample stands for are in every sample.
 _HEAVY = 10.0
 # Of more rows than this a sample is drawn another way.
@@ -195,7 +194,7 @@ class GroupedRows:
     @property
     def rounding(self) -> float:
         """What sums of weights may be missed by through rounding."""
-        return _ROUNDING * self.mean_weight
+        return SUM_ROUNDING * self.mean_weight
 
     @property
     def row_weight(self) -> float:

@@ -13,12 +13,11 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from skfair._typing import Rows
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import over_blocks
 
 # Weights and their mirror images may differ by this, relative to the largest weight.
 _ASYMMETRY = 1e-5
-# Products from both sides that differ by less, relative to the largest row sum, differ by rounding.
-_ROUNDING = 1e-12
 # Rows that one thread reads at a time, and rows and columns that it compares.
 _ROWS = 128
 
@@ -99,7 +98,7 @@ def check_dense(
         if not least * len(sums) <= sums.max() <= most:
             _check_range(float(weights.max()), read.dtype)
         apart = np.abs(forward - sum(backward for _, backward in of_blocks)).max()
-        if not apart <= _ROUNDING * sums.max():
+        if not apart <= ROUNDING * sums.max():
             largest = max(over_blocks(partial(_asymmetry, read), n, _ROWS))
             _check_symmetry(largest, float(weights.max()))
     return read, sums

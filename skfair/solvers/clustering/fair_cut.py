@@ -25,6 +25,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import Weights
 from skfair.solvers.clustering.assignment import TEMPERATURES, assign, place
+from skfair.utils.rounding import SUM_ROUNDING
 
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
@@ -121,7 +122,7 @@ def round_to_rules(
     cuts: list[FairCut] = []
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
-        is_possible = not cuts or cuts[0].violation <= 1e-9
+        is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
         cut = Cut(weights, start, problem.n_clusters, cuts[-1].cut if cuts else None)
         cuts.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
     best = min(cuts, key=lambda candidate: _standing(problem, candidate))
@@ -154,7 +155,7 @@ def _standing(problem: CostProblem, candidate: FairCut) -> tuple[float, bool, in
         problem.counts(candidate.labels), problem.largest_weight
     )
     n_empty = int(np.count_nonzero(candidate.cut.volume <= 0))
-    return missed, candidate.violation > 1e-9, n_empty, candidate.cut.value
+    return missed, candidate.violation > SUM_ROUNDING, n_empty, candidate.cut.value
 
 
 def _linearise_and_assign(

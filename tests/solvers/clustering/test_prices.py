@@ -432,7 +432,7 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     problem, centers = random_problem(1, 900, 4, 3)
     one = fair_lloyd(problem, centers)
     monkeypatch.setattr("skfair.problems.clustering.points._MAX_KEPT", 100)
-    monkeypatch.setattr("skfair.problems.clustering.points._BLOCK", 256)
+    monkeypatch.setattr("skfair.utils.pieces.NUMBERS", 256)
     small = RepresentationProblem(
         problem.X,
         encode_groups(problem.cells),
