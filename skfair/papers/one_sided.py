@@ -25,7 +25,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.utils.rounding import LAST_DIGITS
+from skfair.utils.rounding import LAST_DIGITS, ROUNDING
 
 # Lengths of the differences that estimate second and first derivatives. The first is wide enough to
 # see the kinks of smoothed losses from a distance.
@@ -127,7 +127,8 @@ def curvature_bounds(
         return np.asarray(at.gradient(slopes, objective=0.0))
 
     squared = _largest(tilt, start) if constraints.n else 0.0
-    return CurvatureBounds(_largest(bend, start), float(np.sqrt(squared)))
+    # A curvature of zero would make a step infinite.
+    return CurvatureBounds(max(_largest(bend, start), ROUNDING), float(np.sqrt(squared)))
 
 
 def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:

@@ -11,6 +11,8 @@ NUMBERS = 1 << 18
 # Rows that take a tenth of a microsecond each, of a few numbers. (Rows that take less:
 # ``threads.BLOCK``.)
 ROWS = 1 << 14
+# Rows of a table with a column for each row, or some thousand columns.
+MATRIX_ROWS = 64
 # Few rows make so many pieces, if those have half as many numbers at least: threads share them.
 _PIECES = 8
 

@@ -17,10 +17,8 @@ from skfair._typing import Rows
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
 from skfair.problems.cut.checks import check_dense, check_memory
 from skfair.problems.cut.weights import DenseWeights
+from skfair.utils.pieces import MATRIX_ROWS
 from skfair.utils.threads import over_blocks
-
-# Rows of a kernel matrix that are computed at a time.
-_ROWS = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,5 +145,5 @@ class RbfKernel:
             if is_mirrored:
                 out[stop:, start:stop] = part[:, stop:].T
 
-        over_blocks(of_block, n, _ROWS)
+        over_blocks(of_block, n, MATRIX_ROWS)
         return out
