@@ -37,7 +37,6 @@ from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
 from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
-from skfair.models.units import MANY_ROWS
 from skfair.papers import Swap
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers.base import DC_SOLVERS, SOLVERS
@@ -48,6 +47,7 @@ Task = Callable[[FloatArray, NDArray[Any]], None]
 
 _N_ROWS = 120
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
+_MANY_ROWS = 1 << 17  # from here on scores are counted in bins, and rows summed in one pass
 
 
 def run_warm() -> int:
@@ -257,13 +257,13 @@ def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
 def _many(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit and measure on so many rows that they are counted and summed in other ways."""
     draw = np.random.RandomState(2)
-    chosen = draw.randint(_N_ROWS, size=MANY_ROWS)
-    many = rows[chosen] + draw.normal(size=(MANY_ROWS, 3))
+    chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
+    many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
     y, metadata = _classes(rows)[chosen], {"sensitive_features": groups[chosen]}
     for constraint in ("demographic_parity", "equalized_odds"):
         ConstrainedERMClassifier(constraint, 0.01, max_iter=30).fit(many, y, **metadata)
     FairKMeans(3, min_balance=0.9, **_USUAL).fit(many, **metadata)
-    y, codes = np.resize(y, 8 * MANY_ROWS), np.resize(chosen % 2, 8 * MANY_ROWS)
+    y, codes = np.resize(y, 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 
 

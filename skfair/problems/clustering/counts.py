@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
@@ -36,8 +35,6 @@ _MAX_RULES = 100_000
 _ALMOST_ONE = 1 - 1e-8
 # Rows that weigh so many times as much as a row of a sample stands for are in every sample.
 _HEAVY = 10.0
-# Of more rows than this a sample is drawn another way.
-_MANY_ROWS = 100_000
 
 
 class Rules(NamedTuple):
@@ -248,12 +245,9 @@ class GroupedRows:
         """Draw rows at random, in rising order; all of them if there are no more."""
         if self.n_samples <= n_rows:
             return np.arange(self.n_samples)
-        if self.n_samples <= _MANY_ROWS:
-            rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
-        else:  # that takes a step for each row which is there; this one for each that is drawn
-            rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-            rows = rng.choice(self.n_samples, n_rows, replace=False, shuffle=False)
-        return np.sort(rows)
+        # scikit-learn's takes a step for each row which is there, this one for each that is drawn.
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return np.sort(rng.choice(self.n_samples, n_rows, replace=False, shuffle=False))
 
     def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
         """Draw rows at random; return their numbers and the same rules for them.
