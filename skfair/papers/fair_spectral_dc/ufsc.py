@@ -24,7 +24,7 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.cluster import KMeans
 from sklearn.utils import gen_batches
@@ -41,8 +41,6 @@ _NO_WEIGHT = 1e-4
 _FDPG_TOL, _FDPG_STEPS = 1e-4, 1000
 # Power steps on U in a round.
 _POWER_STEPS = 10
-# Up to this many rows with edges a direct eigen-solver is as fast.
-_SMALL = 500
 # What is added to the Laplacian before it is inverted, as a share of its largest degree; and the
 # share of pairs with an edge from which it is inverted as a dense matrix.
 _SHIFT, _DENSE = 1e-6, 0.1
@@ -203,7 +201,7 @@ def _smallest(
     n = L.shape[0]
     shifted = L + _SHIFT * L.diagonal().max() * sparse.eye_array(n)
     solve: Callable[[FloatArray], FloatArray]
-    if n <= _SMALL or L.nnz > _DENSE * n * n:
+    if L.nnz > _DENSE * n * n:
         solve = partial(cho_solve, cho_factor(shifted.toarray()))
     else:
         solve = splu(shifted.tocsc()).solve
@@ -215,9 +213,6 @@ def _smallest(
         solution = solve(columns)
         return np.asarray(solution - solved @ (inner @ (F.T @ solution)))
 
-    if n <= _SMALL:
-        A = inverse(np.eye(n))
-        return np.asarray(eigh((A + A.T) / 2, subset_by_index=(n - n_vectors, n - 1))[1])
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
     return np.asarray(eigsh(operator, n_vectors, which="LA", v0=rng.standard_normal(n))[1])
 
