@@ -1,56 +1,9 @@
-"""A symmetric matrix times a few columns, and the pass that reads it first.
-
-A library's general product first packs the large matrix into another layout, which pays for many
-columns only. Here every entry is read once and used for all columns: measured for n = 5000 in
-float32, half the time for 8 columns, 0.7 for 16, nothing gained from 32 on.
-"""
+"""Sums of rows of a symmetric matrix, and the pass that reads it first."""
 
 from skfair._kernels.declaring import njit
 
-# Columns of the matrix per pass: the results of one pass stay in the second cache.
-_COLUMNS = 5120
-# The same for sums, whose results stay in the first cache.
+# Columns of the matrix per pass: the sums of one pass stay in the first cache.
 _SUMMED = 2048
-
-
-@njit(cache=True)
-def add_narrow_product(weights, rows, first, last, out):
-    """Add columns of ``rows @ weights`` to ``out``, for rows in fours, weights with rows in eights.
-
-    Eight rows of the weights meet four of ``rows`` at a time, so that each number that is loaded is
-    used often enough. Weights beyond the last eight, and rows beyond the last four, are left out.
-    """
-    b = rows.shape[0]
-    for start in range(first, last, _COLUMNS):
-        stop = min(last, start + _COLUMNS)
-        for i in range(0, weights.shape[0] - 7, 8):
-            w0, w1 = weights[i, start:stop], weights[i + 1, start:stop]
-            w2, w3 = weights[i + 2, start:stop], weights[i + 3, start:stop]
-            w4, w5 = weights[i + 4, start:stop], weights[i + 5, start:stop]
-            w6, w7 = weights[i + 6, start:stop], weights[i + 7, start:stop]
-            for r in range(0, b - 3, 4):
-                a, b_, c, d = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
-                a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
-                a4, a5, a6, a7 = a[i + 4], a[i + 5], a[i + 6], a[i + 7]
-                b0, b1, b2, b3 = b_[i], b_[i + 1], b_[i + 2], b_[i + 3]
-                b4, b5, b6, b7 = b_[i + 4], b_[i + 5], b_[i + 6], b_[i + 7]
-                c0, c1, c2, c3 = c[i], c[i + 1], c[i + 2], c[i + 3]
-                c4, c5, c6, c7 = c[i + 4], c[i + 5], c[i + 6], c[i + 7]
-                d0, d1, d2, d3 = d[i], d[i + 1], d[i + 2], d[i + 3]
-                d4, d5, d6, d7 = d[i + 4], d[i + 5], d[i + 6], d[i + 7]
-                out_a, out_b = out[r, start:stop], out[r + 1, start:stop]
-                out_c, out_d = out[r + 2, start:stop], out[r + 3, start:stop]
-                for j in range(stop - start):
-                    x0, x1, x2, x3 = w0[j], w1[j], w2[j], w3[j]
-                    x4, x5, x6, x7 = w4[j], w5[j], w6[j], w7[j]
-                    low = (a0 * x0 + a1 * x1) + (a2 * x2 + a3 * x3)
-                    out_a[j] += low + ((a4 * x4 + a5 * x5) + (a6 * x6 + a7 * x7))
-                    low = (b0 * x0 + b1 * x1) + (b2 * x2 + b3 * x3)
-                    out_b[j] += low + ((b4 * x4 + b5 * x5) + (b6 * x6 + b7 * x7))
-                    low = (c0 * x0 + c1 * x1) + (c2 * x2 + c3 * x3)
-                    out_c[j] += low + ((c4 * x4 + c5 * x5) + (c6 * x6 + c7 * x7))
-                    low = (d0 * x0 + d1 * x1) + (d2 * x2 + d3 * x3)
-                    out_d[j] += low + ((d4 * x4 + d5 * x5) + (d6 * x6 + d7 * x7))
 
 
 @njit(cache=True)

@@ -48,9 +48,9 @@ KEPT_BYTES = 1 << 30
 # Passes over so few bytes of this process take one thread.
 FEW_BYTES = 1 << 20
 # Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
-# Where a thread holds more than the first number of bytes, they are parted into lists of the second
-# number, so that workers that run out of memory spill part of them; but not into many more tasks.
-LARGE_BYTES, LIST_BYTES, MOST_LISTS = 1 << 28, 1 << 27, 16
+# Where a thread holds more than so many bytes, they are parted into lists, so that workers that run
+# out of memory spill part of them; but not into many more tasks.
+LIST_BYTES, MOST_LISTS = 1 << 27, 16
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -180,7 +180,7 @@ class Partitions:
         runs = []
         for n_blocks in even_runs(sizes, len(homes)):
             own = sizes[sum(lengths) :][:n_blocks]
-            n_lists = min(-(-sum(own) // LIST_BYTES), MOST_LISTS) if sum(own) > LARGE_BYTES else 1
+            n_lists = max(1, min(-(-sum(own) // LIST_BYTES), MOST_LISTS))
             lengths_of_lists = [n for n in even_runs(own, n_lists) if n]
             lengths += lengths_of_lists
             runs.append(len(lengths_of_lists))

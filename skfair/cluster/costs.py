@@ -12,12 +12,12 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray, MatrixLike
+from skfair.utils.pieces import ROWS
+from skfair.utils.rounding import TINY
 from skfair.utils.threads import over_blocks
 
-_TINY = 1e-300
 # Centres move at most so often, and until the cost falls by less than this part of it.
 _MOST_ROUNDS, _SETTLED = 100, 1e-5
-_ROWS = 1 << 14  # of a block
 CostFunction = Callable[[Any, Any], Any]
 
 
@@ -44,7 +44,7 @@ def distances_between(X: Any, centers: NDArray[Any]) -> FloatArray:
         rows = X[start:stop] if is_sparse else X[start:stop] - origin
         distances[start:stop] = euclidean_distances(rows, middle, squared=True)
 
-    over_blocks(of_block, X.shape[0], _ROWS)
+    over_blocks(of_block, X.shape[0], ROWS)
     return distances
 
 
@@ -57,7 +57,7 @@ def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:
 def negative_log_chances(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return minus the logarithm of the probabilities of clusters."""
     chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
-    return np.asarray(-np.log(np.maximum(chances, _TINY)))
+    return np.asarray(-np.log(np.maximum(chances, TINY)))
 
 
 # What a clusterer may have, and the cost that goes with it; the first that fits is taken.

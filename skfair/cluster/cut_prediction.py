@@ -15,9 +15,7 @@ from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.weights import NewRows, Weights
 from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, linearised_cut
-
-# Numbers of a block of weights of new rows.
-_BLOCK = 1 << 22
+from skfair.utils.pieces import NUMBERS
 
 
 class CutPrediction(NamedTuple):
@@ -31,7 +29,7 @@ class CutPrediction(NamedTuple):
     def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
         """Return the cluster of each row; without group codes (n_attributes, n) at no price."""
         labels = np.empty(X.shape[0], np.int32)
-        for part in gen_batches(X.shape[0], max(1, _BLOCK // self.members.shape[0])):
+        for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
             links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
             costs = linearised_cut(links, links.sum(axis=1), *self.terms)
             for attribute in () if codes is None else codes:

@@ -11,6 +11,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
@@ -61,9 +62,9 @@ def warn_of_crossing(
     for name, codes in zip(levels.attributes, levels.combinations.T, strict=True):
         by_level = counts @ np.eye(codes.max() + 1)[codes]
         balances = np.append(by_level, by_level.sum(axis=0)[None], axis=0)
-        smallest = balances.min(axis=1) / np.maximum(balances.max(axis=1), 1e-300)
+        smallest = balances.min(axis=1) / np.maximum(balances.max(axis=1), TINY)
         reached = smallest[:-1].min() / (smallest[-1] if relative_balance else 1.0)
-        if reached < min_balance - 1e-9:
+        if reached < min_balance - SUM_ROUNDING:
             below.append(f"{name!r} alone {reached:.2f}")
     if below:
         warn_user(
@@ -172,7 +173,7 @@ def _read_share_bounds(
             f"got ({lower[g]}, {upper[g]})."
         )
     # The sample itself is a mixture of its clusters, so its share must be allowed.
-    outside = np.flatnonzero((shares < lower - 1e-12) | (shares > upper + 1e-12))
+    outside = np.flatnonzero((shares < lower - ROUNDING) | (shares > upper + ROUNDING))
     if outside.size:
         g = int(outside[0])
         raise ValueError(

@@ -24,14 +24,13 @@ from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_distances, squared_norms
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
+from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_number, check_weights, weight_range
 from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
-# Rows of X whose distances are computed at a time.
-_CHUNK = 1 << 14
 # Distances of a row in two batches differ by so many units in the last place at most, times the
 # squared norms that they are made of; below that they are tied, and the first cluster gets the row.
 _ROUNDING = 64.0
@@ -338,7 +337,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
                 own = squared_distances((X[part] - origin) / scale, centers)
             return function(part, own)
 
-        return over_blocks(of_block, X.shape[0], _CHUNK)
+        return over_blocks(of_block, X.shape[0], ROWS)
 
     @property
     def _n_features_out(self) -> int:

@@ -18,13 +18,12 @@ from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.clustering.assignment import assign
+from skfair.solvers.clustering.assignment import FEW_STEPS, assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
 from skfair.solvers.eigen.base import EigenResult
 
-# Runs of k-means on the embeddings of further starts, and steps of prices for any start: the
-# descent that follows finds its own.
-_FURTHER_RUNS, _DUAL_STEPS = 3, 25
+# Runs of k-means on the embeddings of further starts.
+_FURTHER_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -158,5 +157,5 @@ def _assigned(
     """Assign points to the means of clusters under the constraints."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
     means = problem.means(labels)[0]
-    placement = assign(problem, means, max_iter=_DUAL_STEPS, search_counts=False)
+    placement = assign(problem, means, max_iter=FEW_STEPS, search_counts=False)
     return np.asarray(placement.labels)

@@ -23,10 +23,8 @@ from sklearn.utils._param_validation import Interval, Options
 
 from skfair.datasets._packing import GroupedSample, Sample, checks
 from skfair.utils.older import align_sparse
+from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_numbers
-
-# Random numbers drawn at once: 2**21 doubles are 16 MB.
-_BLOCK_ENTRIES = 2**21
 
 _OUTPUT_PARAMS = {
     "sparse_output": ["boolean"],
@@ -305,7 +303,7 @@ def _upper_blocks(
     """Yield row slices with their entries right of the diagonal (columns from rows.start)."""
     start = 0
     while start < n:
-        stop = min(n, start + max(1, _BLOCK_ENTRIES // (n - start)))
+        stop = min(n, start + max(1, NUMBERS // (n - start)))
         rows = slice(start, stop)
         values = entries(rng.random_sample((stop - start, n - start)), rows)
         yield rows, np.triu(values, k=1)

@@ -19,17 +19,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfair._typing import FloatArray, IntArray
 from skfair.datasets._packing import GroupedSample, Sample, checks, split_counts
 
-# variant -> (points per blob, centres, standard deviation, group of each blob)
-_BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]] = {
-    "equal": ([100] * 4, [(1, 1), (2.1, 1), (1, 5), (2.1, 5)], 0.1, [0, 0, 1, 1]),
-    "unequal": (
-        [150, 150, 50, 50],
-        [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)],
-        0.13,
-        [0, 0, 1, 1],
-    ),
-    "two_equal": ([200, 200], [(1, 1), (2.1, 3.5)], 0.3, [0, 1]),
-    "two_unequal": ([300, 100], [(1, 1), (2.1, 3.5)], 0.3, [0, 1]),
+# variant -> (relative sizes of the blobs, centres, standard deviation); the upper blobs are group 1
+_BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float]] = {
+    "equal": ([1, 1, 1, 1], [(1, 1), (2.1, 1), (1, 5), (2.1, 5)], 0.1),
+    "unequal": ([3, 3, 1, 1], [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)], 0.13),
+    "two_equal": ([1, 1], [(1, 1), (2.1, 3.5)], 0.3),
+    "two_unequal": ([3, 1], [(1, 1), (2.1, 3.5)], 0.3),
 }
 
 
@@ -109,12 +104,13 @@ def make_grouped_blobs(
     [300, 100]
     """
     rng = check_random_state(random_state)
-    sizes, centers, spread, group_of_blob = _BLOBS[variant]
+    sizes, centers, spread = _BLOBS[variant]
     sizes = split_counts(n_samples, np.divide(sizes, sum(sizes)).tolist()).tolist()
     X, blob = make_blobs(
         n_samples=sizes, centers=centers, cluster_std=spread, shuffle=False, random_state=rng
     )
-    groups = np.asarray(group_of_blob, dtype=np.int64)[blob]
+    heights = np.array(centers)[:, 1]
+    groups = (heights > heights.min()).astype(np.int64)[blob]
     if shuffle:
         order = rng.permutation(len(X))
         X, groups = X[order], groups[order]

@@ -19,19 +19,16 @@ from sklearn.utils._param_validation import Interval, validate_params
 from skfair._typing import Seed
 from skfair.datasets._packing import RankedSample
 
-_FROM_ONE = [Interval(Integral, 1, None, closed="left")]
-_FROM_ZERO = [Interval(Real, 0, None, closed="left")]
-
 
 @validate_params(
     {
-        "n_samples": _FROM_ONE,
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
         "n_documents": [Interval(Integral, 2, None, closed="left")],
         "n_features": [Interval(Integral, 2, None, closed="left")],
-        "n_informative": _FROM_ONE,
+        "n_informative": [Interval(Integral, 1, None, closed="left")],
         "n_levels": [Interval(Integral, 2, 30, closed="both")],
-        "bias": _FROM_ZERO,
-        "noise": _FROM_ZERO,
+        "bias": [Interval(Real, 0, None, closed="left")],
+        "noise": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,

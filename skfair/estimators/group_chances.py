@@ -12,11 +12,10 @@ from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.blocks.training_data import People
 from skfair.estimators.chances import Split, chances_of, cross_fit, make_splits, mean_chances
 from skfair.groups.encoding import GroupEncoding
+from skfair.utils.rounding import TINY
 
 # With more pairs of group and class than this, the group is estimated by itself.
 MOST_PAIRS = 20
-# A class that the models of pairs find less likely says nothing of the group.
-TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +84,7 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     # Products with 0 and 1 are many times faster here than sums over short axes.
     spread = np.tile(np.eye(n_classes), n_groups)
     of_classes = of_pairs @ spread.T
+    # A class that the models of pairs find less likely says nothing of the group.
     is_known = of_classes > TINY
     joint = np.divide(chances, of_classes, out=np.zeros(chances.shape), where=is_known) @ spread
     joint *= of_pairs

@@ -25,14 +25,13 @@ from skfair._typing import (
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import get_response
+from skfair.utils.rounding import TINY
 
 RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
     "decision_function": ("decision_function",),
     "predict_proba": ("predict_proba",),
 }
-# Probabilities of 0 and 1 become finite scores.
-_TINY = 1e-300
 
 
 def as_rows(X: MatrixLike) -> Any:
@@ -53,7 +52,8 @@ def scores_of(
     wanted = RESPONSES[response_method]
     scores = np.asarray(get_response(estimator, X, wanted, pos_label=pos_label), dtype=np.float64)
     if "decision_function" not in wanted or not hasattr(estimator, "decision_function"):
-        scores = logit(np.clip(scores, _TINY, 1 - np.finfo(np.float64).epsneg))
+        # Probabilities of 0 and 1 become finite scores.
+        scores = logit(np.clip(scores, TINY, 1 - np.finfo(np.float64).epsneg))
     assert_all_finite(scores, estimator_name=type(estimator).__name__, input_name="scores")
     return scores
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.levels import shares_of
+from skfair.metrics.label_rates import entries
 from skfair.utils.text import did_you_mean, listed, settings_repr
 from skfair.utils.validation import check_number
 
@@ -19,11 +20,8 @@ Measure: TypeAlias = (
     | MatrixLike
     | Callable[[float, float, float, float], float]
 )
-# What ratios are of: numerator and denominator add up these over shares of rows (true, decided).
-_RATIOS = {
-    "f1": ([[0.0, 0.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 2.0]]),
-    "precision_at_recall": ([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]),
-}
+# Numerator and denominator of ratios add up these shares of the rows.
+_RATIOS = {"f1": ("tp tp", "fp fn tp tp"), "precision_at_recall": ("tp", "fp tp")}
 _NAMES = ("accuracy", "balanced_accuracy", *_RATIOS, "mcc")
 
 
@@ -92,8 +90,8 @@ class Objective:
 class Ratio(NamedTuple):
     """What numerator and denominator of a ratio add up over shares of rows (true, decided)."""
 
-    numerator: FloatArray
-    denominator: FloatArray
+    numerator: IntArray
+    denominator: IntArray
 
     def worth(self, level: float) -> FloatArray:
         """Return what decisions are worth where the ratio is to be above a level."""
@@ -179,7 +177,7 @@ def goal_of(
     elif name == "mcc":
         goal = Goal(_mcc, None)
     else:
-        ratio = Ratio(*map(np.array, _RATIOS[name]))
+        ratio = Ratio(*map(entries, _RATIOS[name]))
         goal = Goal(lambda table: _quotient(ratio, table), None, ratio)
     return goal._replace(recall=objective.recall, at_least=objective.at_least)
 

@@ -30,9 +30,10 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
-from skfair.estimators.group_chances import MOST_PAIRS, TINY, GroupModels
+from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
+from skfair.utils.rounding import TINY
 
 _Outputs = tuple[Any, ...]
 # Numbers of types in ONNX

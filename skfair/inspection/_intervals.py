@@ -11,9 +11,7 @@ from skfair._typing import FloatArray, IntervalLike
 from skfair.groups.encoding import GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.inspection._style import percent
-
-# Sums of weights come out as 0.30000000000000004.
-_TINY = 1e-12
+from skfair.utils.rounding import ROUNDING
 
 
 def bounds_of_groups(interval: IntervalLike | None, levels: GroupLevels) -> list[FloatArray] | None:
@@ -46,8 +44,8 @@ def score_ranges(scores: FloatArray, weights: FloatArray | None, bounds: FloatAr
     mass = np.ones(scores.size) if weights is None else weights[order]
     rank = np.cumsum(mass) / mass.sum()
     # The first row whose ranks reach above the low end, and the one that owns the high end.
-    best = np.searchsorted(rank[:-1], bounds[:, 0] + _TINY, side="right")
-    worst = np.searchsorted(rank[:-1], bounds[:, 1] - _TINY)
+    best = np.searchsorted(rank[:-1], bounds[:, 0] + ROUNDING, side="right")
+    worst = np.searchsorted(rank[:-1], bounds[:, 1] - ROUNDING)
     highest = np.where(bounds[:, 0] <= 0, np.inf, descending[best])
     lowest = np.where(bounds[:, 1] >= 1, -np.inf, descending[worst])
     return np.stack([lowest, highest], axis=1)

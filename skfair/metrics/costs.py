@@ -17,10 +17,8 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.blocks.partitions import align, is_lazy
+from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_clusters, check_labels, check_weights
-
-# Numbers converted to float64 at a time: 2 MB, which stays in the cache of one core.
-_CHUNK = 1 << 18
 
 
 def kmeans_cost(
@@ -303,7 +301,7 @@ def _dense_cost(
     """Sum the weighted squared distances to the centres (default: the means), chunk by chunk."""
     n_samples, n_features = X.shape
     # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
-    batches = list(gen_batches(n_samples, max(n_rows, _CHUNK // n_features, 1)))
+    batches = list(gen_batches(n_samples, max(n_rows, NUMBERS // n_features, 1)))
     if centers is None:
         centers = np.zeros((n_rows, n_features))
         for rows in batches:
@@ -363,7 +361,7 @@ def _entries(
 ) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
     """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
     # At least as many entries as the tables have cells keep the updates of the tables O(nnz).
-    step = max(_CHUNK, size)
+    step = max(NUMBERS, size)
     cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, step, dtype=X.indptr.dtype), side="right")
     bounds = np.unique(np.concatenate((cuts - 1, [X.shape[0]])))
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
@@ -379,7 +377,7 @@ def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, Flo
     n_nodes = len(affinity)
     cut, degree = np.empty(n_nodes), np.empty(n_nodes)
     asymmetry = 0.0
-    for rows in gen_batches(n_nodes, max(1, _CHUNK // n_nodes)):
+    for rows in gen_batches(n_nodes, max(1, NUMBERS // n_nodes)):
         block = affinity[rows].astype(np.float64)  # a copy, multiplied in place below
         degree[rows] = block.sum(axis=1)
         asymmetry = max(asymmetry, float(np.abs(block - affinity[:, rows].T).max()))

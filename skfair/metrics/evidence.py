@@ -26,6 +26,7 @@ from skfair.metrics.two_rates import (
     rest_of_block,
     smallest_limit,
 )
+from skfair.utils.rounding import TINY
 from skfair.utils.validation import check_rows, check_weights, one_dimensional
 
 # "auto" counts every table if both groups have at most about this many rows.
@@ -115,7 +116,7 @@ def evidence_of_labels(
     if method == "exact" and sample.sample_weight is not None:
         raise ValueError("method='exact' counts rows, not weights. Use method='melded'.")
     test = pair_test(method, comparison)
-    r1, r0 = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
+    r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
     if comparison == "ratio":
         larger = np.maximum(r1, r0)
@@ -211,7 +212,7 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
     counts = []
     for rate in spec.rates:
         rates = mass.rate(rate, "raise", of_cells)
-        above, below = (np.array(RATES[rate][part]) for part in (0, 1))
+        above, below = RATES[rate][:2]
         sums = [
             (table.counts * entries).sum(axis=(-2, -1))
             for entries in (below, above)

@@ -26,6 +26,7 @@ from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.metrics.two_rates import both_ways, largest_rate, melded, pair_test, score_statistic
+from skfair.utils.rounding import TINY
 from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
@@ -118,7 +119,7 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
 def _of_means(columns: dict[str, Any], means: list[_Means]) -> Evidence:
     """Return the evidence on differences of means."""
     value, variance, freedom = np.array([pair[:3] for pair in means]).reshape(-1, 3).T
-    error = np.sqrt(np.maximum(variance, 1e-300))
+    error = np.sqrt(np.maximum(variance, TINY))
     drawn = np.array([pair.drawn for pair in means]).reshape(-1, 2, 3)
 
     def p_values(limit: float) -> FloatArray:

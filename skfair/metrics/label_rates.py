@@ -14,31 +14,38 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.metrics.compared_groups import ComparedGroups, ZeroDivision, checked_rows
 from skfair.utils.validation import check_common, check_labels, positive_codes
 
-_ALL = ((1, 1), (1, 1))
-_POSITIVE, _NEGATIVE = ((0, 0), (1, 1)), ((1, 1), (0, 0))  # by true class
-_SELECTED, _REJECTED = ((0, 1), (0, 1)), ((1, 0), (1, 0))  # by predicted class
-_TRUE_POSITIVE, _FALSE_POSITIVE = ((0, 0), (0, 1)), ((0, 1), (0, 0))
-_FALSE_NEGATIVE, _CORRECT = ((0, 0), (1, 0)), ((1, 0), (0, 1))
+# The entries by true class, then by predicted class: negatives and positives, true and false.
+_TABLE = (("tn", "fp"), ("fn", "tp"))
+
+
+def entries(names: str) -> IntArray:
+    """Return how often the entries of the table, [true class][predicted class], are named."""
+    return np.array([[names.split().count(name) for name in row] for row in _TABLE])
 
 
 class Rate(NamedTuple):
-    """Which entries [true class][predicted class] of the table a rate divides by which."""
+    """Which entries of the table a rate divides by which."""
 
-    numerator: tuple[tuple[int, int], tuple[int, int]]
-    denominator: tuple[tuple[int, int], tuple[int, int]]
+    numerator: IntArray
+    denominator: IntArray
     lacking: str  # what a group has none of when the denominator is empty
+
+    @classmethod
+    def of(cls, numerator: str, denominator: str, lacking: str) -> Rate:
+        """Make a rate of the names of entries."""
+        return cls(entries(numerator), entries(denominator), lacking)
 
 
 RATES: dict[str, Rate] = {
-    "base_rate": Rate(_POSITIVE, _ALL, "row"),
-    "selection_rate": Rate(_SELECTED, _ALL, "row"),
-    "true_positive_rate": Rate(_TRUE_POSITIVE, _POSITIVE, "row of the positive class"),
-    "false_positive_rate": Rate(_FALSE_POSITIVE, _NEGATIVE, "row of the negative class"),
-    "false_negative_rate": Rate(_FALSE_NEGATIVE, _POSITIVE, "row of the positive class"),
-    "positive_predictive_value": Rate(_TRUE_POSITIVE, _SELECTED, "row predicted positive"),
-    "false_omission_rate": Rate(_FALSE_NEGATIVE, _REJECTED, "row predicted negative"),
-    "error_ratio": Rate(_FALSE_NEGATIVE, _FALSE_POSITIVE, "row that is a false positive"),
-    "accuracy": Rate(_CORRECT, _ALL, "row"),
+    "base_rate": Rate.of("fn tp", "tn fp fn tp", "row"),
+    "selection_rate": Rate.of("fp tp", "tn fp fn tp", "row"),
+    "true_positive_rate": Rate.of("tp", "fn tp", "row of the positive class"),
+    "false_positive_rate": Rate.of("fp", "tn fp", "row of the negative class"),
+    "false_negative_rate": Rate.of("fn", "fn tp", "row of the positive class"),
+    "positive_predictive_value": Rate.of("tp", "fp tp", "row predicted positive"),
+    "false_omission_rate": Rate.of("fn", "tn fn", "row predicted negative"),
+    "error_ratio": Rate.of("fn", "fp", "row that is a false positive"),
+    "accuracy": Rate.of("tn tp", "tn fp fn tp", "row"),
 }
 
 
@@ -125,6 +132,6 @@ def correct_table(
 
 def rates_of(counts: FloatArray, rate: str) -> FloatArray:
     """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
-    above, below = ((counts * np.array(entries)).sum(axis=(-2, -1)) for entries in RATES[rate][:2])
+    above, below = ((counts * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(below > 0, above / below, np.nan))

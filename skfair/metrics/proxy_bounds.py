@@ -35,6 +35,7 @@ from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.metrics.label_rates import RATES, rates_of
 from skfair.metrics.metric_request import MeasuredRule, requested_metric
 from skfair.utils.factorize import factorize
+from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
 from skfair.utils.validation import (
     check_labels,
@@ -211,7 +212,7 @@ class _Rows(NamedTuple):
         if self.known is not None:
             part = np.flatnonzero(self.known >= 0)
             members = np.eye(n_groups)[self.known[part]]
-            scale = weights.sum() / max(float(weights[part].sum()), 1e-300)
+            scale = weights.sum() / max(float(weights[part].sum()), TINY)
             lacking = self._by_group(weights[part] * scale, members - chances[part], part)
             corrected = np.maximum(weighted + lacking, 0.0)
             own, chances = weights[part], members
@@ -268,7 +269,7 @@ def _rate_bounds(counts: _Counts, rate: str) -> tuple[FloatArray, FloatArray]:
     A rate a / (a + o) grows with the selected ones a and falls with the others o; both extremes
     are reached together.
     """
-    above, below = (np.array(RATES[rate][part]) for part in (0, 1))
+    above, below = RATES[rate][:2]
     mass = counts.outcomes.sum(axis=(1, 2))
     ends = []
     for entries in (above, below - above):

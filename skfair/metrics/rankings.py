@@ -20,6 +20,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.utils.docs import documenter
+from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
 
 Aggregate = Literal["mean", "median", "max"] | float
@@ -53,8 +54,6 @@ _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
     "median": np.median,
     "max": np.max,
 }
-# Cells of the tables of pairs that are held at a time.
-_TABLE = 2**20
 
 
 class RankedRows(NamedTuple):
@@ -301,7 +300,7 @@ def _pair_errors(rows: RankedRows, own: IntArray) -> tuple[FloatArray, FloatArra
         member[np.arange(own.size), codes[own]] = 1
     grades, scores = rows.y_true[own], rows.y_score[own]
     wrong, counted = np.zeros((2, n_groups, n_groups))
-    size = max(1, _TABLE // own.size)
+    size = max(1, NUMBERS // own.size)
     for start in range(0, own.size, size):
         part = slice(start, start + size)
         is_better = (grades[part, None] > grades).astype(np.float64)

@@ -184,7 +184,7 @@ def _ends_of(
     if draws is not None:
         drawn = np.where(np.isnan(values), np.nan, rates_of(draws, rate))
         return quantiles(drawn, (1 - confidence) / 2)
-    own = (sizes * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
+    own = (sizes * RATES[rate].denominator).sum(axis=(-2, -1))
     return wilson(values, own, confidence)
 
 

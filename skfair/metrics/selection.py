@@ -14,9 +14,8 @@ import pandas as pd
 from scipy import special, stats
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
+from skfair.utils.rounding import SUM_ROUNDING
 
-# Two tables are equally probable if their probabilities differ by less than this share.
-_TIE = 1e-9
 # Tables further from the mean than this many standard deviations have no probability left.
 _FAR = 40
 # The rule of two standard deviations.
@@ -216,7 +215,7 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
     logs = np.concatenate(([0.0], np.cumsum(np.log(growth))))
     chances = np.exp(logs - logs.max())
     seen = chances[k1 - first]
-    exact = chances[chances <= seen * (1 + _TIE)].sum() / chances.sum()
+    exact = chances[chances <= seen * (1 + SUM_ROUNDING)].sum() / chances.sum()
     return float(min(exact, 1.0)), float(exact - 0.5 * seen / chances.sum())
 
 

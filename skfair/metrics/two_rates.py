@@ -21,6 +21,7 @@ from scipy import special, stats
 from scipy.optimize import brentq
 
 from skfair._typing import BoolArray, FloatArray
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 
 Numbers: TypeAlias = FloatArray | float
 PairTest: TypeAlias = Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], FloatArray]
@@ -39,7 +40,6 @@ def _bunched(n: int) -> tuple[FloatArray, FloatArray]:
 # many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
 _MANY_NODES, _FEW_NODES = _bunched(96), _bunched(40)
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
-_ROUNDING = 1e-9
 # From one node to the next a distribution function grows by the integral of its density: places
 # between the two, from 0 to 1, and their factors.
 _BETWEEN, _FACTORS = 0.5 * np.stack(np.polynomial.legendre.leggauss(3)) + [[0.5], [0.0]]
@@ -66,7 +66,7 @@ def melded(
     p = np.ones(k1.size)
     is_known = (n1 > 0) & (n0 > 0)
     # Weighted rates are 0 and 1 up to rounding.
-    top, bottom = k1 >= n1 * (1 - _ROUNDING), k0 <= n0 * _ROUNDING
+    top, bottom = k1 >= n1 * (1 - SUM_ROUNDING), k0 <= n0 * SUM_ROUNDING
     # The density of a fractional count below 1 is too steep for the integral, so it runs over the
     # other one. Where both are, 0 stands for the second rate: it makes p larger, by a little.
     is_steep, is_steep_too = n1 - k1 < 1, k0 < 1
@@ -110,7 +110,7 @@ def _variance(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def _density(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
-    x = np.clip(x, 1e-300, 1 - 1e-16)
+    x = np.clip(x, TINY, 1 - 1e-16)
     return np.asarray(np.exp((a - 1) * np.log(x) + (b - 1) * np.log(1 - x) - special.betaln(a, b)))
 
 
@@ -163,7 +163,7 @@ def _below(upper: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatAr
 def _above(lower: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatArray:
     """Return the smallest first rate that is the limit or more above the second."""
     if ratio:
-        return np.clip(lower / np.maximum(1 - limit, 1e-300), 0.0, 1.0)
+        return np.clip(lower / np.maximum(1 - limit, TINY), 0.0, 1.0)
     return np.clip(lower + limit, 0.0, 1.0)
 
 
@@ -189,7 +189,7 @@ def score_statistic(
     variance = factor**2 * first * (1 - first) / n1 + second * (1 - second) / n0
     with np.errstate(invalid="ignore", divide="ignore"):
         z = missed / np.sqrt(variance)
-    return np.where(variance > 1e-15, z, np.where(missed < -1e-12, -np.inf, np.inf))
+    return np.where(variance > 1e-15, z, np.where(missed < -ROUNDING, -np.inf, np.inf))
 
 
 def edge_rates(
@@ -202,8 +202,8 @@ def edge_rates(
         half = -(n0 * factor + k0 + n1 + k1 * factor)
         root = np.sqrt(np.maximum(half**2 - 4 * total * factor * successes, 0.0))
         first = np.where(
-            factor > 1e-12,
-            (-half - root) / np.maximum(2 * total * factor, 1e-300),
+            factor > ROUNDING,
+            (-half - root) / np.maximum(2 * total * factor, TINY),
             k1 / n1,
         )
         first = np.clip(first, 0.0, 1.0)
@@ -239,7 +239,7 @@ def _exact(k1: int, n1: int, k0: int, n0: int, limit: float, ratio: bool) -> flo
             "than it can count. Use method='melded'."
         )
     statistic = exact_statistic(n1, n0, limit, ratio)
-    as_far = statistic <= statistic[k1, k0] + 1e-9
+    as_far = statistic <= statistic[k1, k0] + SUM_ROUNDING
     return float(rejection_rate(as_far, n1, n0, limit, ratio).max())
 
 
@@ -310,7 +310,7 @@ def effective_size(
         squares_selected * (1 - rate) ** 2 + (squares - squares_selected) * rate**2
     ) / safe**2
     spread = rate * (1 - rate)
-    is_spread = (spread > 1e-12) & (variance > 0)
+    is_spread = (spread > ROUNDING) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
     return np.asarray(np.minimum(kish, linear))
 
@@ -347,9 +347,9 @@ def rest_of_block(
     squares = of_others(parts)
     kish = np.where(squares > 0, others**2 / np.where(squares > 0, squares, 1.0), 0.0)
     spread, variance = chances * (1 - chances), of_others(parts * rate * (1 - rate)) / safe**2
-    is_spread = (spread > 1e-12) & (variance > 0)
+    is_spread = (spread > ROUNDING) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    sizes = np.where(linear < kish * (1 - 1e-9), linear, kish)  # whole numbers stay whole
+    sizes = np.where(linear < kish * (1 - SUM_ROUNDING), linear, kish)  # whole numbers stay whole
     return Rest(chances, sizes, others / np.where(everybody > 0, everybody, 1.0))
 
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair._typing import FloatArray, Rows
+from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 
-# Rows per block of passes that need a copy of the rows, and of those that do not.
-BLOCK_ROWS, _THREAD_ROWS = 4096, 1 << 14
+# Rows per block of passes that need a copy of the rows.
+BLOCK_ROWS = 4096
 # From so many rows on a kernel reads columns, which makes no copy of a block.
 MANY_ROWS = 1 << 17
 # Columns that vary less have squares that are rounded to 0.
@@ -65,7 +66,7 @@ def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
 
             dense_row_scores(np.ascontiguousarray(X[start:stop]), coef, out[start:stop])
 
-    over_blocks(of_block, X.shape[0], _THREAD_ROWS)
+    over_blocks(of_block, X.shape[0], ROWS)
     return out
 
 
@@ -83,7 +84,7 @@ def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
         return out
 
     shape = (*slopes.shape[:-1], X.shape[1])
-    parts = over_blocks(of_block, X.shape[0], _THREAD_ROWS)
+    parts = over_blocks(of_block, X.shape[0], ROWS)
     return np.asarray(sum(parts, start=np.zeros(shape)))
 
 
@@ -212,7 +213,7 @@ def _dense_sums(
         first = weights[start:stop] @ apart
         return np.stack([first, weights[start:stop] @ np.square(apart, out=apart)])
 
-    parts = over_blocks(of_block, X.shape[0], _THREAD_ROWS if is_long else BLOCK_ROWS)
+    parts = over_blocks(of_block, X.shape[0], ROWS if is_long else BLOCK_ROWS)
     sums = sum(parts, start=np.zeros((2, X.shape[1])))
     return sums[0], sums[1]
 

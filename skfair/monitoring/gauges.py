@@ -105,7 +105,7 @@ class Gauges(ABC):
         return reference_keys(self.reference, self._limit)
 
     def _sums(self, counts: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
-        above, below = (np.array(entries) for entries in RATES[rate][:2])
+        above, below = RATES[rate][:2]
         return (counts * above).sum(axis=(1, 2)), (counts * below).sum(axis=(1, 2))
 
     def _recent(self, attribute: str) -> tuple[float, float]:

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.utils.rounding import TINY
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
 # those beyond it.
@@ -125,7 +126,7 @@ class Windows:
         self.before = np.concatenate([self.before, earlier])
         likely = np.full((1, self.n_pairs), 0.5)
         if self.reference_batches is None and self.starts.size:
-            z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], 1e-300))
+            z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], TINY))
             likely[0] = special.ndtr(z)
         self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
         self.watched = np.concatenate([self.watched, np.ones((1, self.n_pairs), bool)])

@@ -25,13 +25,14 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
+from skfair.utils.rounding import LAST_DIGITS, ROUNDING
 
 # Lengths of the differences that estimate second and first derivatives. The first is wide enough to
 # see the kinks of smoothed losses from a distance.
 _FAR, _NEAR = 1.0, 1e-4
 _POWER_STEPS = 20
-# Part of the descent promised by the gradient that a step must achieve, and what is rounding.
-_DESCENT, _ROUNDING = 0.3, 1e-13
+# Part of the descent promised by the gradient that a step must achieve.
+_DESCENT = 0.3
 
 
 class OneSided:
@@ -126,7 +127,8 @@ def curvature_bounds(
         return np.asarray(at.gradient(slopes, objective=0.0))
 
     squared = _largest(tilt, start) if constraints.n else 0.0
-    return CurvatureBounds(_largest(bend, start), float(np.sqrt(squared)))
+    # A curvature of zero would make a step infinite.
+    return CurvatureBounds(max(_largest(bend, start), ROUNDING), float(np.sqrt(squared)))
 
 
 def _largest(apply: Callable[[FloatArray], FloatArray], start: FloatArray) -> float:
@@ -165,7 +167,7 @@ class GradientStep:
         if not self.growth:
             return problem.evaluate(at.theta - self.eta * gradient)
         value, squared = function(at), float(gradient @ gradient)
-        rounding = _ROUNDING * max(1.0, abs(value))
+        rounding = LAST_DIGITS * max(1.0, abs(value))
         for _ in range(50):
             new = problem.evaluate(at.theta - self.eta * gradient)
             if function(new) <= value - _DESCENT * self.eta * squared + rounding:

@@ -59,7 +59,6 @@ MAX_PAIRS = 200
 TEMPERATURES = (1.0, 2.0)
 # Problems that are solved, at most.
 MAX_ROUNDS = 10
-_FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
 @documented
@@ -191,7 +190,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         "model": LINEAR_OR_LAYERS,
         "solver": [str, HasMethods("solve")],
         "query_share": [Interval(Real, 0, 1, closed="both"), None],
-        "max_iter": [_FROM_ONE, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
         "query_column": [str, Integral, None],

@@ -19,12 +19,12 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers.base import SolverResult
+from skfair.utils.rounding import SUM_ROUNDING
 
 # Part of the limit by which bounds are tightened beyond what is missed.
 _MARGIN = 0.03
 # Rounds that may pass without more queries within the limit.
 _PATIENCE = 3
-_ROUNDING = 1e-9
 
 
 class RankingSolution(NamedTuple):
@@ -84,7 +84,7 @@ def solve_by_query(
 
 def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray | float) -> float:
     """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
-    is_over = np.abs(truth) > limit + _ROUNDING
+    is_over = np.abs(truth) > limit + SUM_ROUNDING
     n_queries = np.unique(query_of_row).size
     return 1 - np.unique(query_of_row[is_over]).size / max(n_queries, 1)
 

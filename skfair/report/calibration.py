@@ -11,6 +11,7 @@ from scipy import stats
 from skfair._typing import FloatArray
 from skfair.metrics.resampling import wilson
 from skfair.report.tally import N_BINS, ScoreBins
+from skfair.utils.rounding import TINY
 
 # Calibration is shown in this many bins that hold about as many rows each.
 N_CALIBRATION_BINS = 10
@@ -69,7 +70,7 @@ class ScoreTables:
         bin_of = np.arange(N_BINS) * N_DENSITY_BINS // N_BINS
         weight = _merged(self.weight, bin_of)
         edges = self.edges[:: N_BINS // N_DENSITY_BINS]
-        shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+        shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY)
         return [
             {"group": name, "edges": edges.tolist(), "shares": of_group.tolist()}
             for name, of_group in zip(names, shares, strict=True)

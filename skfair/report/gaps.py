@@ -21,11 +21,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.metrics.compared_groups import ComparedGroups
 from skfair.metrics.resampling import wilson
 from skfair.report.moments import Moments
+from skfair.utils.rounding import ROUNDING
 
-# Shares of few rows are often exactly as far apart as those that chance shows.
-_ROUNDING = 1e-12
-# A share below it counts as 0 in ratios.
-_SMALLEST = 1e-12
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
 _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
 # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
@@ -169,9 +166,10 @@ def _by_chance(
     spread = np.sqrt((simulated**2).mean(axis=0))
     unit = np.where(spread > 0, spread, 1.0)
     largest = np.sort((simulated / unit).max(axis=1, initial=0.0))
-    n_beaten = n_draws - np.searchsorted(largest, values / unit - _ROUNDING)
+    # Shares of few rows are often exactly as far apart as those that chance shows.
+    n_beaten = n_draws - np.searchsorted(largest, values / unit - ROUNDING)
     p_values = np.where(np.isfinite(values), (1 + n_beaten) / (1 + n_draws), np.nan)
-    n_allowed = int(level * (n_draws + 1) + _ROUNDING)  # simulations that may be as extreme
+    n_allowed = int(level * (n_draws + 1) + ROUNDING)  # simulations that may be as extreme
     noise = largest[n_draws - max(n_allowed, 1)] * spread
     return _Chance(p_values, np.asarray(noise))
 
@@ -240,7 +238,7 @@ def _measured(
         first_group=first,
         second_group=second,
         left_out=left_out,
-        is_beyond_chance=chance.smallest <= level + _ROUNDING,
+        is_beyond_chance=chance.smallest <= level + ROUNDING,
         p_value=chance.smallest,
         clear_first=clear_first,
         clear_second=clear_second,
@@ -265,7 +263,7 @@ def _agreeing(
     chance. What a difference has more than chance would show is then the end of the interval.
     """
     low, high = interval
-    is_beyond = chance.smallest <= level + _ROUNDING
+    is_beyond = chance.smallest <= level + ROUNDING
     if not np.isfinite([value, low, high]).all():
         return low, high
     if not is_beyond:
@@ -274,7 +272,7 @@ def _agreeing(
         return low, high
     tested = gap._replace(comparison=differences) if gap.is_ratio else gap
     values = tested.of_pairs([measure_means[None] for measure_means in means], pairs)[0]
-    surplus = np.where(chance.p_values <= level + _ROUNDING, values - chance.noise, -np.inf)
+    surplus = np.where(chance.p_values <= level + ROUNDING, values - chance.noise, -np.inf)
     if not gap.is_ratio:
         return min(float(np.nanmax(surplus)), value), high
     sides = np.stack([means[:, sides_of_pair] for sides_of_pair in pairs])
@@ -346,14 +344,14 @@ def _ends_of_shares(
     half = 0.5 / n_rows
     ends = np.stack([shares, np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)])
     if is_ratio:
-        ends = np.log(np.clip(ends, _SMALLEST, None))
+        ends = np.log(np.clip(ends, ROUNDING, None))  # smaller shares count as 0
     is_larger = ends[0, pairs[0]] >= ends[0, pairs[1]]
     upper = np.where(is_larger, pairs[0], pairs[1])
     lower = np.where(is_larger, pairs[1], pairs[0])
     (a, a_low, a_high), (b, b_low, b_high) = ends[:, upper], ends[:, lower]
     low = a - b - np.hypot(a - a_low, b_high - b)
     if is_ratio:  # of a share of 0 only the upper end is known
-        low = np.where(b <= np.log(_SMALLEST), a_low - b_high, low)
+        low = np.where(b <= np.log(ROUNDING), a_low - b_high, low)
     return low, a - b + np.hypot(a_high - a, b - b_low)
 
 
@@ -369,7 +367,7 @@ def _clear_place(
 ) -> int | None:
     """Return which comparison a verdict speaks of: the worst of those that are clearest."""
     for limit in (level / _CLEARLY, level, 1.0):
-        is_clear = chance.p_values <= limit + _ROUNDING
+        is_clear = chance.p_values <= limit + ROUNDING
         place = _worst_place(np.where(is_clear, values, np.nan), is_ratio=is_ratio)
         if place is not None:
             return place

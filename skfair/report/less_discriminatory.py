@@ -30,10 +30,11 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template, written
-from skfair.report.paired import DUST, changes_table, count_people, resampled
+from skfair.report.paired import changes_table, count_people, resampled
 from skfair.report.pictures import ticks
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_rows
 
@@ -341,7 +342,7 @@ def alternatives(
     baseline = int(table.attrs.pop("baseline"))
     within = table["disparity"].where(table["is_within_loss"])
     selected = int(np.nanargmin(within))
-    if table["disparity"][selected] > table["disparity"][baseline] - DUST:
+    if table["disparity"][selected] > table["disparity"][baseline] - ROUNDING:
         selected = baseline
     results = (metric, float(max_loss), confidence, len(labels), title)
     return Alternatives(table, models, baseline, selected, *results)
@@ -414,12 +415,11 @@ def _drawn(result: Alternatives) -> list[dict[str, Any]]:
 
 def _picture(result: Alternatives) -> dict[str, Any]:
     """Return the coordinates of the picture of a page, 300 wide and 200 high."""
-    rows = _drawn(result)
-    limit = -100 * result.max_loss
+    rows, limit = _drawn(result), -100 * result.max_loss
     across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
     up = [0.0, *(end for row in rows for end in row["y_ends"])]
-    x_low, x_high = min(across), max(across) + DUST
-    y_low, y_high = min(up), max(up) + DUST
+    x_low, x_high = min(across), max(across) + ROUNDING
+    y_low, y_high = min(up), max(up) + ROUNDING
 
     def x(value: float) -> float:
         return float(round(300 * (value - x_low) / (x_high - x_low), 1))

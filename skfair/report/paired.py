@@ -10,9 +10,7 @@ import pandas as pd
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.metrics.label_rates import rates_of
 from skfair.metrics.labels import LABEL_METRICS
-
-# What is left of a difference by rounding.
-DUST = 1e-12
+from skfair.utils.rounding import ROUNDING
 
 
 class People(NamedTuple):
@@ -90,8 +88,8 @@ def changes_table(
         table[f"{name}_change"] = change
         table[f"{name}_change_low"] = change - margin
         table[f"{name}_change_high"] = change + margin
-    table["is_within_loss"] = table["accuracy_change"] >= -max_loss - DUST
-    is_kept = table["accuracy_change_low"] >= -max_loss - DUST
+    table["is_within_loss"] = table["accuracy_change"] >= -max_loss - ROUNDING
+    is_kept = table["accuracy_change_low"] >= -max_loss - ROUNDING
     table["is_shown"] = is_kept & (table["disparity_change_high"] < 0)
     table["certified"] = np.nan
     table.attrs["baseline"] = baseline

@@ -11,6 +11,7 @@ from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
 from skfair.report.words import measure_words, metric_words
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import plural
 
 # The gaps that the summary speaks about, in this order; of those that were measured, so many.
@@ -25,8 +26,6 @@ HEADLINES = (
 N_HEADLINES = 3
 # The first of them that there is compares groups with the reference group in the summary.
 SIGNED = ("selection_rate", "mean_residual", "mean_prediction", "accuracy")
-# What is left of a 0 by rounding.
-_DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
 
 
@@ -34,7 +33,7 @@ def number(value: float, digits: int = 3) -> str:
     """Write a number; an undefined one is a dash."""
     if value is None or not np.isfinite(value):
         return "-"
-    if abs(value) < _DUST:
+    if abs(value) < ROUNDING:
         value = 0.0
     size = abs(value)
     text = f"{value:.{digits}f}" if size < 100 else f"{value:,.0f}"
@@ -67,7 +66,7 @@ def _by_chance(gap: Any) -> str:
     """Say what chance shows; between whom, if not between the two that are furthest apart."""
     verdict = f"{'beyond' if gap.is_beyond_chance else 'within'} what chance shows"
     further = gap.noise_upper - gap.value if gap.is_ratio else gap.value - gap.noise_upper
-    if (further > _DUST) == gap.is_beyond_chance:
+    if (further > ROUNDING) == gap.is_beyond_chance:
         return f"{verdict} ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
     is_same = (gap.first_group, gap.second_group) == (gap.clear_first, gap.clear_second)
     if gap.is_beyond_chance and not is_same:

@@ -15,9 +15,7 @@ from skfair.report.options import Options
 from skfair.report.roles import View, reference_group, set_apart
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE
-
-# p-values are counts divided by a number.
-_ROUNDING = 1e-12
+from skfair.utils.rounding import ROUNDING
 
 
 def signed_table(
@@ -56,7 +54,7 @@ def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFr
     """Move the ends of intervals that disagree with the p-value of the same difference."""
     p_values, difference = table["p_value"].to_numpy(), table["difference"].to_numpy()
     low, high = table["difference_low"].to_numpy(), table["difference_high"].to_numpy()
-    is_beyond = p_values <= level + _ROUNDING
+    is_beyond = p_values <= level + ROUNDING
     is_tested = np.isfinite(p_values) & np.isfinite(difference)
     surplus = np.sign(difference) * np.minimum(np.abs(difference) - noise, np.abs(difference))
     is_up, is_down = is_beyond & (difference > 0), is_beyond & (difference < 0)

@@ -28,6 +28,7 @@ from skfair.report.moments import Moments
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
 from skfair.report.subgroups import MOST_SUBGROUPS, worst_first
 from skfair.report.tasks import Rows, Task
+from skfair.utils.rounding import SUM_ROUNDING, TINY
 from skfair.utils.validation import check_number, check_probability, check_rows
 
 # A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
@@ -38,7 +39,6 @@ MOST_LEVELS = 20
 MOST_SAMPLED = 5_000
 # Subgroups with fewer rows in the sample are taken to be independent of all others.
 _FEWEST_SAMPLED = 5
-_ROUNDING = 1e-9
 
 
 class _Column(NamedTuple):
@@ -346,7 +346,7 @@ def _searched(
     judged = extreme
     if is_sampled and whole.is_share:
         judged = np.fmin(extreme, _exact_scale(inside, outside, float(whole.means[0])))
-    n_beaten = n_simulations - np.searchsorted(largest, judged - _ROUNDING)
+    n_beaten = n_simulations - np.searchsorted(largest, judged - SUM_ROUNDING)
     n_rows = np.concatenate([np.bincount(table.codes)[table.kept] for table in tables])
     subgroups = pd.DataFrame(
         {
@@ -408,7 +408,7 @@ def _largest_by_chance(
     else:
         draws = np.stack([rng.permutation(own) for _ in range(n_simulations)], axis=1)
     draws -= draws.mean(axis=0)
-    draws /= np.maximum(np.sqrt((draws**2).mean(axis=0)), 1e-300)
+    draws /= np.maximum(np.sqrt((draws**2).mean(axis=0)), TINY)
     n_inside = np.asarray(members.sum(axis=1)).ravel()
     n_outside = rows.size - n_inside
     sums = np.asarray(members @ draws)  # of all rows it is 0, so that of the rest is minus this

@@ -22,12 +22,12 @@ from skfair.groups.levels import intersection_name, number_tuples
 from skfair.report.moments import Moments
 from skfair.report.options import Options
 from skfair.report.tally import Tally
+from skfair.utils.rounding import ROUNDING
 
 # More subgroups than this are not searched at once; a smaller depth is asked for.
 MOST_SUBGROUPS = 200_000
 # As many subgroups of each measure are shown: a page of a table.
 _N_SHOWN = 15
-_ROUNDING = 1e-9  # of p-values and levels
 
 
 class Candidates(NamedTuple):
@@ -99,7 +99,7 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
     Those beyond chance come first by the size of the difference, others by how extreme they are.
     """
     table["p_value"] = np.minimum(1.0, table["p_value"] * n_measures)
-    is_beyond = (table["p_value"] <= 1 - confidence + _ROUNDING).to_numpy()
+    is_beyond = (table["p_value"] <= 1 - confidence + ROUNDING).to_numpy()
     table["is_beyond_chance"] = is_beyond
     size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
     return table.iloc[np.lexsort((-size, ~is_beyond))]
@@ -129,7 +129,7 @@ def _searched(
     )
     spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
     extreme = extreme / spread if spread > 0 else np.zeros_like(extreme)
-    n_beaten = n_simulations - np.searchsorted(largest, extreme - 1e-12)
+    n_beaten = n_simulations - np.searchsorted(largest, extreme - ROUNDING)
     return pd.DataFrame(
         {
             "subgroup": [candidates.names[i] for i in kept],

@@ -17,14 +17,13 @@ from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
 from skfair.report.sentences import change_sentences, levelled_down, number
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed_in, plural
 
 MOST_LINES = 5
 # The difference that a verdict speaks of, the first that was measured.
 HEADLINES = ("demographic_parity_difference", "mean_residual_difference")
 FOUR_FIFTHS = 0.8
-# What is left of a difference by rounding.
-_DUST = 1e-12
 # What is said of a group by a measure; of the group that it is compared with, only the last words.
 _CLAUSES = {
     "selection_rate": "are selected in {} of cases",
@@ -146,7 +145,7 @@ def _pair(tables: AuditTables, gap: Any, measure: str) -> Pair:
         signed = signed[signed["difference"].notna()]
     if not len(signed):
         return Pair(gap.clear_first, gap.clear_second, gap.is_beyond_chance, gap.p_value)
-    is_beyond = signed["p_value"] <= 1 - tables.confidence + _DUST
+    is_beyond = signed["p_value"] <= 1 - tables.confidence + ROUNDING
     kept = signed[is_beyond] if is_beyond.any() else signed
     row: Any = next(kept.loc[[kept["difference"].abs().idxmax()]].itertuples())
     return Pair(row.group, row.reference, bool(is_beyond.any()), row.p_value)
@@ -162,7 +161,7 @@ def _shares(first: float, second: float) -> tuple[str, str, str]:
     """Return two shares in percent and their difference, with as many digits as they need."""
     for digits in (1, 2, 3):
         a, b = round(100 * first, digits), round(100 * second, digits)
-        if a != b or abs(first - second) <= _DUST:
+        if a != b or abs(first - second) <= ROUNDING:
             break
     if a == b:
         return f"{a:g}%", f"{b:g}%", "no difference"
@@ -173,7 +172,7 @@ def _shares(first: float, second: float) -> tuple[str, str, str]:
 
 def _numbers(first: float, second: float) -> tuple[str, str, str]:
     """Return two numbers and their difference."""
-    if abs(first - second) <= _DUST * max(abs(first), abs(second), 1.0):
+    if abs(first - second) <= ROUNDING * max(abs(first), abs(second), 1.0):
         return number(first), number(second), "no difference"
     apart = abs(first - second)
     digits = max(3, 1 - int(np.floor(np.log10(apart))))  # two of the difference
@@ -210,12 +209,12 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
     who = "" if {low, high} == named else f" ({low} against {high})"
     name = "impact ratio" if not who else "lowest impact ratio"
     text = f"{ratio:.2f}"
-    if text == "0.80" and abs(ratio - FOUR_FIFTHS) > _DUST:
+    if text == "0.80" and abs(ratio - FOUR_FIFTHS) > ROUNDING:
         text = f"{ratio:.4f}"
     if not has_threshold:
         return f"; {name} {text}{who}"
-    side = "below" if ratio < FOUR_FIFTHS - _DUST else "not below"
-    if ratio > FOUR_FIFTHS + _DUST:
+    side = "below" if ratio < FOUR_FIFTHS - ROUNDING else "not below"
+    if ratio > FOUR_FIFTHS + ROUNDING:
         side = "above"
     return f"; {name} {text}{who}, {side} four fifths"
 

@@ -106,13 +106,11 @@ def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
     few = cost(40)
     assert few == cost(4000) >= 2 * 800
     # Nor on the number of lists: those of a thread are added up where they are.
-    monkeypatch.setattr(partitions, "LARGE_BYTES", 1000)
     monkeypatch.setattr(partitions, "LIST_BYTES", 1000)
     assert cost(4000) == few
 
 
 def test_many_lists_for_each_thread(monkeypatch):
-    monkeypatch.setattr(partitions, "LARGE_BYTES", 100)
     monkeypatch.setattr(partitions, "LIST_BYTES", 100)
     numbers = np.random.default_rng(0).normal(size=1000)
     rows = align(X=da.from_array(numbers, chunks=30)).keep()

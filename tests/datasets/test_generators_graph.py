@@ -125,7 +125,7 @@ def test_same_seed_same_graph_other_seed_other_graph(make):
 @pytest.mark.parametrize("block", [1, 7, 10_000])
 def test_the_block_size_does_not_matter(monkeypatch, block):
     # The random numbers come in another order, so compare properties, not graphs.
-    monkeypatch.setattr(generators_graph, "_BLOCK_ENTRIES", block)
+    monkeypatch.setattr(generators_graph, "NUMBERS", block)
     adjacency, groups = make_random_laplacian(40, random_state=0)
     assert groups.dtype == np.int64
     assert_is_undirected(adjacency, 40)

@@ -19,7 +19,7 @@ few = settings(deadline=None, max_examples=30)
 def chunk(request, monkeypatch):
     """Read the data in small chunks or in one; no value may depend on it."""
     if request.param is not None:
-        monkeypatch.setattr(module, "_CHUNK", request.param)
+        monkeypatch.setattr(module, "NUMBERS", request.param)
 
 
 @pytest.fixture(params=["dense", "csr_matrix", "csr_array"])

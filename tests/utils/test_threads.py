@@ -31,6 +31,7 @@ from skfair.problems.erm import in_memory
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers.clustering import assignment, prices
+from skfair.utils import pieces
 from skfair.utils import threads as module
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
@@ -454,7 +455,7 @@ def model_cases():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
     # Blocks are small, so that there are many of them.
-    monkeypatch.setattr(points, "_BLOCK", 400)
+    monkeypatch.setattr(pieces, "NUMBERS", 400)
     monkeypatch.setattr(points, "_MAX_KEPT", 500)
     monkeypatch.setattr(prices, "LARGE", 500)
     monkeypatch.setattr(prices, "SAMPLE", 300)
@@ -462,7 +463,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
         monkeypatch.setattr(prices, "_MIDDLE", 190)
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(units, "_THREAD_ROWS", 64)
+    monkeypatch.setattr(units, "ROWS", 64)
     rng = np.random.default_rng(0)
     n = 1100 if name == "spectral" else 600
     X, sex = rng.normal(size=(n, 4)).astype(dtype), rng.choice(["f", "m"], n)

@@ -31,6 +31,7 @@ from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState, decay
 from skfair.solvers.parameters import CountOrZero, NonNegative, Positive, PositiveOrInf, Share
 from skfair.utils.docs import documented
+from skfair.utils.rounding import TINY
 
 
 @dataclass(kw_only=True)
@@ -171,7 +172,7 @@ class SSw(StochasticSolver[SSwState]):
             if rng.random_sample() * state.chosen_from < rate:
                 state.chosen = state.point.copy()
         length = rate * float(np.linalg.norm(gradient))
-        state.point -= (rate * min(1.0, self.max_step / max(length, 1e-300))) * gradient
+        state.point -= (rate * min(1.0, self.max_step / max(length, TINY))) * gradient
         if state.pushes:
             state.multipliers[:] = state.pulls / state.pushes
 

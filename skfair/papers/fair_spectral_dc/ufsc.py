@@ -24,14 +24,16 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.cluster import KMeans
+from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
 from skfair.solvers.parameters import Count, Positive
+from skfair.utils.pieces import NUMBERS
 
 # Learned weights below this are no edges.
 _NO_WEIGHT = 1e-4
@@ -39,13 +41,9 @@ _NO_WEIGHT = 1e-4
 _FDPG_TOL, _FDPG_STEPS = 1e-4, 1000
 # Power steps on U in a round.
 _POWER_STEPS = 10
-# Up to this many rows with edges a direct eigen-solver is as fast.
-_SMALL = 500
 # What is added to the Laplacian before it is inverted, as a share of its largest degree; and the
 # share of pairs with an edge from which it is inverted as a dense matrix.
 _SHIFT, _DENSE = 1e-6, 0.1
-# Edges whose distances are computed together: all at once need n_vectors times the graph's memory.
-_EDGES_AT_ONCE = 1 << 18
 
 
 @EIGEN_SOLVERS.register("ufsc")
@@ -178,8 +176,8 @@ class _Edges:
     def squared_lengths(self, U: FloatArray) -> FloatArray:
         """Return the squared distance of the rows of U that each edge joins."""
         lengths = np.empty(self.first.size)
-        for start in range(0, lengths.size, _EDGES_AT_ONCE):
-            part = slice(start, start + _EDGES_AT_ONCE)
+        # All edges at once would need n_vectors times the memory of the graph.
+        for part in gen_batches(lengths.size, NUMBERS):
             lengths[part] = np.sum((U[self.first[part]] - U[self.second[part]]) ** 2, axis=1)
         return lengths
 
@@ -203,7 +201,7 @@ def _smallest(
     n = L.shape[0]
     shifted = L + _SHIFT * L.diagonal().max() * sparse.eye_array(n)
     solve: Callable[[FloatArray], FloatArray]
-    if n <= _SMALL or L.nnz > _DENSE * n * n:
+    if L.nnz > _DENSE * n * n:
         solve = partial(cho_solve, cho_factor(shifted.toarray()))
     else:
         solve = splu(shifted.tocsc()).solve
@@ -215,9 +213,6 @@ def _smallest(
         solution = solve(columns)
         return np.asarray(solution - solved @ (inner @ (F.T @ solution)))
 
-    if n <= _SMALL:
-        A = inverse(np.eye(n))
-        return np.asarray(eigh((A + A.T) / 2, subset_by_index=(n - n_vectors, n - 1))[1])
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
     return np.asarray(eigsh(operator, n_vectors, which="LA", v0=rng.standard_normal(n))[1])
 

@@ -46,8 +46,8 @@ from skfair.papers.one_sided import GradientStep, OneSided, curvature_bounds
 from skfair.problems.protocol import Evaluation, Problem
 from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Step, residual
 from skfair.solvers.parameters import Count, NonNegative, Positive
+from skfair.utils.rounding import ROUNDING
 
-_TINY = 1e-12
 # Steps shorter than this, in units of max(1, |theta|), say nothing of M_G: values of G are rounded
 # in the 16th digit, so over a step of 1e-8 the slope is known to 1e-8. At 1e-16 it is noise.
 _SHORTEST = 1e-8
@@ -123,7 +123,7 @@ class IPPConEx(IterativeSolver[Problem]):
         constraints, averages = OneSided(problem), Average()
         at = problem.evaluate(start)
         bounds = curvature_bounds(problem, at)
-        curvature = max(bounds.objective, _TINY)
+        curvature = bounds.objective
         gamma, steepness = self.proximal * curvature, bounds.jacobian
         eta_max = 1 / ((1 + self.proximal + self.ratio) * curvature)
         step = GradientStep(eta_max, eta_max=eta_max)
@@ -162,7 +162,7 @@ class IPPConEx(IterativeSolver[Problem]):
                 center, previous = at.theta, constraints.values(at)
             extended = constraints.values(at) + quadratic(at)
             ahead = (1 + self.extrapolation) * extended - self.extrapolation * previous
-            sigma = self.ratio * curvature / max(steepness**2, _TINY)
+            sigma = self.ratio * curvature / max(steepness**2, ROUNDING)
             lam, previous = np.maximum(lam + sigma * ahead, 0.0), extended
             gradient = at.gradient(constraints.signed(lam))
             gradient = gradient + gamma * (1 + lam.sum()) * (at.theta - center)

@@ -55,8 +55,6 @@ from skfair.solvers.parameters import Positive, PositiveOrInf, Share
 
 # A check of all KKT conditions costs a pull-back, so it is made this often at most.
 _CHECK_EVERY = 10
-# A curvature of zero would make a step infinite.
-_TINY = 1e-12
 
 
 @SOLVERS.register("plada")
@@ -195,4 +193,4 @@ class Plada(IterativeSolver[Problem]):
         if self.eta is not None:
             return GradientStep(self.eta, growth=0.0)
         bounds = curvature_bounds(problem, at)
-        return GradientStep(1 / max(bounds.objective + 3 * rho * bounds.jacobian**2, _TINY))
+        return GradientStep(1 / (bounds.objective + 3 * rho * bounds.jacobian**2))

@@ -148,7 +148,7 @@ class SSG(IterativeSolver[Problem]):
         """
         constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = problem.evaluate(start)
-        curvature = max(curvature_bounds(problem, at).objective, 1e-12)
+        curvature = curvature_bounds(problem, at).objective
         gamma = proximal * curvature
         first = 1 / (curvature + gamma) if self.eta is None else self.eta
         center, best, average = at.theta, Best(self.eps_last), Average()

@@ -50,9 +50,8 @@ from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
+from skfair.utils.pieces import NUMBERS
 
-# Numbers of rows times clusters handled at a time when all rows get their labels.
-_CHUNK = 1 << 16
 # Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
 # the least one, which is sharp enough for every purpose, in total variances.
 _HOTTEST, _COLDEST, _LEAST = 0.3, 0.05, 1e-3
@@ -393,7 +392,7 @@ def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatA
 
 def _chunks(problem: RepresentationProblem) -> Iterator[slice]:
     """Yield slices of rows whose distances stay in the cache."""
-    yield from gen_batches(problem.n_samples, max(1, _CHUNK // problem.n_clusters))
+    yield from gen_batches(problem.n_samples, max(1, NUMBERS // problem.n_clusters))
 
 
 def _checked_temperatures(temperature: float | tuple[float, ...]) -> tuple[float, float]:

@@ -78,13 +78,12 @@ from skfair.solvers.clustering.base import (
     register,
 )
 from skfair.utils.history import History, go_on
+from skfair.utils.pieces import NUMBERS
 
-# Random numbers made at a time, which bounds their memory.
-_MAX_DRAWS = 1 << 17
 # Candidates per row when a labelling is repaired.
 _REPAIR_CANDIDATES = 32
-# Swaps planned at a time in a repair: the first time, and later.
-_FIRST_SWAPS, _MORE_SWAPS = 64, 2048
+# Swaps planned at a time in a repair: 20 microseconds of random numbers.
+_PLANNED_SWAPS = 2048
 
 
 @register
@@ -399,7 +398,7 @@ class _Descent:
             rows = self._rng.integers(n, size=n_rows * n_left, dtype=np.int32)
         elif n_rows:
             rows = self._rng.permutation(n).astype(np.int32)
-        step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
+        step = max(1, NUMBERS // (2 * max(n_swaps, 1)))
         for first in range(0, n_left, step):
             swaps.descend(
                 self._sample.data,
@@ -419,13 +418,13 @@ class _Descent:
         """Swap until the balance is enough or no swap helps; return the number of swaps."""
         from skfair._kernels import swaps
 
-        n_swaps, n_planned = 0, _FIRST_SWAPS
+        n_swaps = 0
         while True:
             n_made, is_stuck = swaps.raise_balance(
                 self._sample.data,
                 self._state,
                 self._cells,
-                self._rng.random((n_planned, 2)),
+                self._rng.random((_PLANNED_SWAPS, 2)),
                 _REPAIR_CANDIDATES,
                 TARGETS[self._solver.swap_target],
                 self.enough,
@@ -434,9 +433,8 @@ class _Descent:
             )
             n_swaps += int(n_made)
             # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
-            if is_stuck or n_made < n_planned:
+            if is_stuck or n_made < _PLANNED_SWAPS:
                 return n_swaps
-            n_planned = _MORE_SWAPS
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:

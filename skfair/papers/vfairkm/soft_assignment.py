@@ -14,13 +14,11 @@ from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
+from skfair.utils.pieces import NUMBERS
+from skfair.utils.rounding import LAST_DIGITS, TINY
 
-# Numbers of rows times clusters handled at a time: 0.5 MB, which stays in the cache of one core.
-_CHUNK = 1 << 16
 # Logarithm of the smallest assignment; a cluster comes back from it in at most 100 updates.
 _FLOOR = -100.0
-# Rounding errors of the counts, in units of 1: the check of the bound allows for them.
-_ROUNDING = 1e-13
 # Counts below this are raised to it, so that groups without rows and tiny weights divide safely.
 _SMALLEST = 1e-150
 # What the multiples of the constants L_j shrink by after an update whose bound held. Without it
@@ -28,8 +26,6 @@ _SMALLEST = 1e-150
 _RELAX = 0.8
 # A cluster of less mass is empty: its centre stays where it is.
 _EMPTY = 1e-30
-# The least softness of a step: rows then go to their cheapest clusters alone.
-_HARDEST = 1e-300
 # Weights beyond it leave nothing of the cost, and would overflow.
 _LARGEST_WEIGHT = 1e50
 
@@ -61,7 +57,7 @@ class SoftAssignment:
         self.factors = np.full(target.size, float(lipschitz))  # of the constants L_j
         self.chunks = [
             (rows, _members(self.codes[rows], self.masses[rows], target.size))
-            for rows in gen_batches(n, max(1, _CHUNK // n_clusters))
+            for rows in gen_batches(n, max(1, NUMBERS // n_clusters))
         ]
 
     def measure(self, centers: FloatArray) -> None:
@@ -92,7 +88,7 @@ class SoftAssignment:
                 self._step(slopes, self.weight * self.factors * constants)
                 ratios = self.next_counts / self.counts
                 growth = (self.target * (ratios - 1 - np.log(ratios))).sum(axis=1)
-                is_low = growth > self.factors * constants * self.divergences + _ROUNDING
+                is_low = growth > self.factors * constants * self.divergences + LAST_DIGITS
                 if not is_low.any():
                     break
                 self.factors[is_low] *= 2
@@ -138,7 +134,8 @@ class SoftAssignment:
         self.next_counts = np.zeros((n_groups, n_clusters))
         self.divergences = np.zeros(n_groups)
         self.next_cost = 0.0
-        softness = np.maximum(np.broadcast_to(softness, n_groups), _HARDEST)[:, None]
+        # At the least softness rows go to their cheapest clusters alone.
+        softness = np.maximum(np.broadcast_to(softness, n_groups), TINY)[:, None]
         for rows, members in self.chunks:
             codes = self.codes[rows]
             z = self.distances[rows] + slopes[codes]

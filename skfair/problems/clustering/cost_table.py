@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows
+from skfair.utils.pieces import NUMBERS, piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
 
-# Blocks that few rows are divided into, and the least number of costs in one: .1 ms of work.
-_BLOCKS, _LEAST_COSTS = 4, 1 << 15
-# How many entries the lists of cheapest moves may have in all, and how many per list.
-_LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
+# How many entries a list of cheapest moves has at most. With 8 costs are the same (140 fits of 2 to
+# 40 groups), but labels that are far from their limits are not repaired.
+_LONGEST_LIST = 24
 
 
 class Moves:
@@ -88,9 +88,7 @@ class CostTable(ABC):
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
-        n_rows = rows.cells.size
-        least = 1 + _LEAST_COSTS // rows.n_clusters
-        self.step = int(np.clip(n_rows // _BLOCKS, least, BLOCK))
+        self.step = piece_rows(rows.cells.size, rows.n_clusters)
 
     @abstractmethod
     def costs(self, rows: slice) -> NDArray[Any]:
@@ -165,10 +163,10 @@ class CostTable(ABC):
         """Return empty lists."""
         return Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
 
-    def list_length(self, shortest: int = _SHORTEST_LIST, longest: int = _LONGEST_LIST) -> int:
+    def list_length(self, longest: int = _LONGEST_LIST) -> int:
         """Return how many moves a list may keep so that all lists together stay small."""
         n_lists = self.rows.n_clusters**2 * self.rows.n_cells
-        return int(np.clip(_LIST_BUDGET // n_lists, shortest, longest))
+        return int(np.clip(4 * NUMBERS // n_lists, 1, longest))
 
     def list_moves(self, labels: IntArray, moves: Moves, start: int = 0) -> None:
         """Enter moves into lists; the first row has the number ``start``.

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
+from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.threads import added, looked_up
 from skfair.utils.validation import weight_range
 
@@ -33,12 +33,8 @@ from skfair.utils.validation import weight_range
 _MAX_RULES = 100_000
 # Rows are whole: a share may be missed by less than one of them.
 _ALMOST_ONE = 1 - 1e-8
-# What sums of weights may be missed by through rounding, in mean weights of a row: less than that.
-_ROUNDING = 1e-9
 # Rows that weigh so many times as much as a row of a sample stands for are in every sample.
 _HEAVY = 10.0
-# Of more rows than this a sample is drawn another way.
-_MANY_ROWS = 100_000
 
 
 class Rules(NamedTuple):
@@ -195,7 +191,7 @@ class GroupedRows:
     @property
     def rounding(self) -> float:
         """What sums of weights may be missed by through rounding."""
-        return _ROUNDING * self.mean_weight
+        return SUM_ROUNDING * self.mean_weight
 
     @property
     def row_weight(self) -> float:
@@ -249,12 +245,9 @@ class GroupedRows:
         """Draw rows at random, in rising order; all of them if there are no more."""
         if self.n_samples <= n_rows:
             return np.arange(self.n_samples)
-        if self.n_samples <= _MANY_ROWS:
-            rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
-        else:  # that takes a step for each row which is there; this one for each that is drawn
-            rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-            rows = rng.choice(self.n_samples, n_rows, replace=False, shuffle=False)
-        return np.sort(rows)
+        # scikit-learn's takes a step for each row which is there, this one for each that is drawn.
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return np.sort(rng.choice(self.n_samples, n_rows, replace=False, shuffle=False))
 
     def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
         """Draw rows at random; return their numbers and the same rules for them.

@@ -27,9 +27,7 @@ from skfair.blocks.running import add
 from skfair.problems.clustering.cost_table import Moves
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
-
-# Numbers that are measured at a time.
-_NUMBERS = 1 << 17
+from skfair.utils.pieces import NUMBERS
 
 
 class Tally(NamedTuple):
@@ -344,7 +342,7 @@ def _labelled(
 def _spread(block: RowBlock) -> Spread:
     """Measure the points of a block."""
     weights = block.row_weights()
-    step = max(1, _NUMBERS // max(1, block.X.shape[1]))
+    step = max(1, NUMBERS // max(1, block.X.shape[1]))
     starts = range(0, max(1, block.n_rows), step)
     return Spread.merged([Spread.of(block.X[i : i + step], weights[i : i + step]) for i in starts])
 

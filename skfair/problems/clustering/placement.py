@@ -109,7 +109,7 @@ class Placement:
         counts, unit = self.counts, self.problem.row_weight
         while (excess := np.rint(counts / unit).astype(np.int64) - target).any():
             longest = min(excess.max(), _LONGEST_LIST)
-            moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, longest))
+            moves = self.table.cheapest_moves(self.labels, self.table.list_length(longest))
             for giver, taker, cell, row in _cheapest_first(moves, excess):
                 if moves.labels[row] == giver and excess[giver, cell] > 0 > excess[taker, cell]:
                     moves.labels[row] = taker
@@ -153,7 +153,7 @@ class Placement:
             return
         # Heavy rows fit together in few ways, which take more moves to find.
         most = MAX_MOVES * (1 if problem.row_weight else 2)
-        moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, most + 1))
+        moves = self.table.cheapest_moves(self.labels, self.table.list_length(most + 1))
         listed = np.nonzero(moves.is_listed)
         giver, taker, cell, _ = listed
         row = moves.row[listed]

@@ -18,14 +18,11 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostedRows
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.near_ties import LargeTable
+from skfair.utils.pieces import piece_rows
 from skfair.utils.threads import over_blocks
 
 R = TypeVar("R")
 
-# Most numbers per block: what stays in the cache of one core. Between kernels threads wait for each
-# other, so blocks of half the size take longer with two; half the size makes up for it where rows
-# are so few that there would be fewer than this many blocks.
-_BLOCK, _BLOCKS = 1 << 18, 8
 # Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
 _MAX_KEPT = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
@@ -156,8 +153,7 @@ class RepresentationProblem(CostedRows):
     @property
     def step(self) -> int:
         """How many rows have numbers that stay in the cache."""
-        most = max(1, int(_BLOCK // max(self.n_clusters, self.width)))
-        return min(most, max(int(self.X.shape[0]) // _BLOCKS, -(-most // 2)))
+        return piece_rows(int(self.X.shape[0]), max(self.n_clusters, self.width))
 
     def row_slices(self) -> Iterator[slice]:
         """Yield slices of rows whose numbers stay in the cache."""

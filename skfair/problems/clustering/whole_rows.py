@@ -21,6 +21,7 @@ from scipy import sparse
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.branching import Relaxed, Search
 from skfair.problems.clustering.counts import GroupedRows, Rules
+from skfair.utils.rounding import SUM_ROUNDING
 
 # How many counts a programme may have: of twice as many one takes a second. And how many rows of
 # different weights times clusters.
@@ -77,7 +78,7 @@ class _NearestCounts:
         self._blocks = _blocks(rules, totals)  # (n_blocks, n_cells): what moves as a whole
         self._totals = (totals / np.where(self._blocks > 0, self._blocks, np.inf)).max(axis=1)
         matrix = rules.matrix @ self._blocks.T
-        matrix[np.abs(matrix) < 1e-9] = 0.0
+        matrix[np.abs(matrix) < SUM_ROUNDING] = 0.0
         self._rules = rules._replace(matrix=matrix)
         self._steps = _steps(matrix, self._totals)
         self._best: FloatArray | None = None
@@ -138,7 +139,7 @@ def _blocks(rules: Rules, totals: FloatArray) -> FloatArray:
     room = rules.matrix @ totals + rules.slack.sum(axis=0)
     is_pair = (rules.matrix != 0).sum(axis=1) == 2
     leader = np.arange(totals.size)
-    for rule in rules.matrix[is_pair & (np.abs(room) < 1e-9 * totals.sum())]:
+    for rule in rules.matrix[is_pair & (np.abs(room) < SUM_ROUNDING * totals.sum())]:
         first, second = leader[np.flatnonzero(rule)]
         leader[leader == second] = first
     blocks = np.zeros((totals.size, totals.size))
@@ -151,7 +152,7 @@ def _blocks(rules: Rules, totals: FloatArray) -> FloatArray:
 
 def _rounded(counts: FloatArray, totals: FloatArray) -> FloatArray:
     """Round counts so that each cell keeps its total: the largest fractions are rounded up."""
-    whole = np.floor(counts + 1e-9)
+    whole = np.floor(counts + SUM_ROUNDING)
     missing = np.rint(totals - whole.sum(axis=0))
     rank = np.argsort(np.argsort(whole - counts, axis=0, kind="stable"), axis=0)
     return np.asarray(whole + (rank < missing))
@@ -201,7 +202,7 @@ def _with_rules(rules: Rules, counts: FloatArray, steps: FloatArray) -> FloatArr
         both = change[:, :, None] + change[back][:, None]
         both[:, np.arange(n_clusters), np.arange(n_clusters)] = np.inf
         step, taker, giver = np.unravel_index(both.argmin(), both.shape)
-        if both[step, taker, giver] > -1e-9:
+        if both[step, taker, giver] > -SUM_ROUNDING:
             return None
         counts[taker] += steps[step]
         counts[giver] -= steps[step]
@@ -211,7 +212,7 @@ def _with_rules(rules: Rules, counts: FloatArray, steps: FloatArray) -> FloatArr
 def _missed(rules: Rules, counts: FloatArray) -> FloatArray:
     """Return what each cluster falls short of its rules; rounding is no miss."""
     values = counts @ rules.matrix.T + rules.slack
-    return np.asarray(np.where(values < -1e-9, -values, 0.0).sum(axis=-1))
+    return np.asarray(np.where(values < -SUM_ROUNDING, -values, 0.0).sum(axis=-1))
 
 
 def search_moves(

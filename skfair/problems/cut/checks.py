@@ -13,14 +13,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from skfair._typing import Rows
+from skfair.utils.pieces import MATRIX_ROWS
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import over_blocks
 
 # Weights and their mirror images may differ by this, relative to the largest weight.
 _ASYMMETRY = 1e-5
-# Products from both sides that differ by less, relative to the largest row sum, differ by rounding.
-_ROUNDING = 1e-12
-# Rows that one thread reads at a time, and rows and columns that it compares.
-_ROWS = 128
 
 
 def check_memory(n: int, bytes_per_weight: int) -> None:
@@ -86,7 +84,7 @@ def check_dense(
         return read_rows(rows, start, random, place, *results), backward
 
     with np.errstate(over="ignore", invalid="ignore"):
-        of_blocks = over_blocks(of_rows, n, _ROWS)
+        of_blocks = over_blocks(of_rows, n, MATRIX_ROWS)
         if not np.isfinite(sums).all() and not np.isfinite(weights).all():
             which = "NaN" if np.isnan(weights).any() else "infinity"
             raise ValueError(
@@ -99,8 +97,8 @@ def check_dense(
         if not least * len(sums) <= sums.max() <= most:
             _check_range(float(weights.max()), read.dtype)
         apart = np.abs(forward - sum(backward for _, backward in of_blocks)).max()
-        if not apart <= _ROUNDING * sums.max():
-            largest = max(over_blocks(partial(_asymmetry, read), n, _ROWS))
+        if not apart <= ROUNDING * sums.max():
+            largest = max(over_blocks(partial(_asymmetry, read), n, MATRIX_ROWS))
             _check_symmetry(largest, float(weights.max()))
     return read, sums
 
@@ -108,8 +106,8 @@ def check_dense(
 def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
     """Return how far some rows, from the diagonal on, are from the columns."""
     worst = 0.0
-    for start in range(begin, matrix.shape[0], 2 * _ROWS):
-        stop = start + 2 * _ROWS
+    for start in range(begin, matrix.shape[0], MATRIX_ROWS):
+        stop = start + MATRIX_ROWS
         rows, columns = matrix[begin:end, start:stop], matrix[start:stop, begin:end].T
         if np.array_equal(rows, columns):
             continue

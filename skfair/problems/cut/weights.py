@@ -18,16 +18,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from skfair._typing import FloatArray, IntArray, Rows
+from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
 
 # Rows of X to their weights with the rows of the fit, or to rows of a factor.
 NewRows: TypeAlias = Callable[[Rows], Rows]
 
-# Up to this many columns our own product of a dense matrix is faster; columns of the matrix that
-# one thread takes at a time, and half as many rows in products with more.
-_NARROW, _COLUMNS = 24, 1024
-# Rows of a factor that are handled at a time.
-_ROWS = 1 << 14
+# Columns of a dense matrix that one thread takes at a time.
+_COLUMNS = 1024
 
 
 class Entries(NamedTuple):
@@ -54,8 +52,6 @@ class Weights(ABC):
     new_rows: NewRows | None = None
     # Whether the weights are known to be positive semidefinite.
     is_psd: bool = False
-    # Whether many products with few columns cost no more than few with many.
-    is_fast_when_narrow: bool = False
 
     @property
     def factor(self) -> FactoredWeights | None:
@@ -115,7 +111,6 @@ class DenseWeights(Weights):
         self.n_entries = matrix.size
         self.is_psd = is_psd
         self.new_rows = new_rows
-        self.is_fast_when_narrow = matrix.dtype == np.float32
         if degrees is None:  # block by block: numpy would convert the whole matrix
             rows = self.matrix
             sums = over_blocks(lambda i, j: rows[i:j].sum(axis=1, dtype=np.float64), len(rows), 256)
@@ -136,25 +131,15 @@ class DenseWeights(Weights):
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
-        n, b = columns.shape
-        is_narrow = 4 <= b <= _NARROW and columns.dtype == self.dtype
-        if not (self.is_fast_when_narrow and is_narrow):
-            wide: NDArray[Any] = np.empty((n, b), np.result_type(self.dtype, columns.dtype))
-            over_blocks(
-                lambda i, j: np.matmul(self.matrix[i:j], columns, out=wide[i:j]), n, _COLUMNS // 2
-            )
-            return wide
-        from skfair._kernels.products import add_narrow_product
-
+        # W is symmetric: columns as rows, which a library's product packs once for many columns.
         rows = np.ascontiguousarray(columns.T)
-        if b % 4:
-            rows = np.concatenate([rows, np.zeros((-b % 4, n), rows.dtype)])
-        whole = n - n % 8
-        out = rows[:, whole:] @ self.matrix[whole:]
-        weights = self.matrix[:whole]
-        over_blocks(lambda i, j: add_narrow_product(weights, rows, i, j, out), n, _COLUMNS)
-        product: NDArray[Any] = out[:b].T
-        return product
+        out: NDArray[Any] = np.empty(rows.shape, np.result_type(self.dtype, columns.dtype))
+        over_blocks(
+            lambda i, j: np.matmul(rows, self.matrix[:, i:j], out=out[:, i:j]),
+            self.n_samples,
+            _COLUMNS,
+        )
+        return out.T
 
     def links(
         self,
@@ -200,8 +185,6 @@ class DenseWeights(Weights):
 
 class SparseWeights(Weights):
     """A symmetric sparse matrix of weights in CSR form, (n, n)."""
-
-    is_fast_when_narrow = True
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix: sparse.csr_array = matrix
@@ -270,8 +253,8 @@ class FactoredWeights(Weights):
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """Yield (rows, these rows of Z)."""
-        for start in range(0, self.n_samples, _ROWS):
-            rows = slice(start, min(start + _ROWS, self.n_samples))
+        for start in range(0, self.n_samples, ROWS):
+            rows = slice(start, min(start + ROWS, self.n_samples))
             yield rows, self._read(rows)
 
     def gather(self, columns: NDArray[Any]) -> FloatArray:

@@ -11,9 +11,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
 from skfair.utils.docs import documented
+from skfair.utils.pieces import ROWS
 from skfair.utils.threads import over_blocks
-
-_ROWS = 1 << 14  # of a block, whose losses stay in the second cache
 
 
 class BoundObjective(ABC):
@@ -70,7 +69,7 @@ class MeanLoss(BoundObjective):
             np.multiply(loss.slope, self.weights[i:j], out=slopes[i:j])
             return float(self.weights[i:j] @ loss.value)
 
-        return sum(over_blocks(of_block, scores.size, _ROWS)), slopes
+        return sum(over_blocks(of_block, scores.size, ROWS)), slopes
 
     def share_right(self, scores: FloatArray) -> float:
         """Return the accuracy."""

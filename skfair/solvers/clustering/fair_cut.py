@@ -24,7 +24,8 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import Weights
-from skfair.solvers.clustering.assignment import TEMPERATURES, assign, place
+from skfair.solvers.clustering.assignment import FEW_STEPS, TEMPERATURES, assign, place
+from skfair.utils.rounding import SUM_ROUNDING
 
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
@@ -34,8 +35,6 @@ _FURTHER_DESCENTS = 3
 _MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
 # Rounds and passes end when the cut falls by less than this share.
 _PROGRESS = 1e-3
-# Steps on the dual in the first round, and in the later ones.
-_DUAL_STEPS = (25, 12)
 
 
 class Cut:
@@ -121,7 +120,7 @@ def round_to_rules(
     cuts: list[FairCut] = []
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
-        is_possible = not cuts or cuts[0].violation <= 1e-9
+        is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
         cut = Cut(weights, start, problem.n_clusters, cuts[-1].cut if cuts else None)
         cuts.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
     best = min(cuts, key=lambda candidate: _standing(problem, candidate))
@@ -154,7 +153,7 @@ def _standing(problem: CostProblem, candidate: FairCut) -> tuple[float, bool, in
         problem.counts(candidate.labels), problem.largest_weight
     )
     n_empty = int(np.count_nonzero(candidate.cut.volume <= 0))
-    return missed, candidate.violation > 1e-9, n_empty, candidate.cut.value
+    return missed, candidate.violation > SUM_ROUNDING, n_empty, candidate.cut.value
 
 
 def _linearise_and_assign(
@@ -164,15 +163,16 @@ def _linearise_and_assign(
     cut = Cut(weights, start.labels, problem.n_clusters, start.cut)
     best = FairCut(cut, problem.violation(problem.counts(start.labels)), start.multipliers)
     standing = _standing(problem, best)
-    first_steps, steps = _DUAL_STEPS
     for _ in range(_ROUNDS):
         target, is_missed = best.cut.linearised(), standing[0] > 0
         if best.multipliers is None:
             placed = assign(
-                problem, target, max_iter=first_steps, search_counts=is_missed or seeks_exact
+                problem, target, max_iter=FEW_STEPS, search_counts=is_missed or seeks_exact
             )
         else:
-            placed = place(problem, target, best.multipliers, TEMPERATURES[-1:], steps, is_missed)
+            placed = place(
+                problem, target, best.multipliers, TEMPERATURES[-1:], FEW_STEPS, is_missed
+            )
         cut = Cut(weights, placed.labels, problem.n_clusters, best.cut)
         rounded = FairCut(cut, placed.violation, placed.multipliers)
         now = _standing(problem, rounded)

@@ -14,12 +14,9 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import TEMPERATURES, place
+from skfair.solvers.clustering.assignment import FEW_STEPS, TEMPERATURES, place
 from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
-
-# Steps on the dual per balance: prices move little from one balance to the next.
-_DUAL_STEPS = 10
 
 
 def sweep(
@@ -68,7 +65,7 @@ def _follow(
         rules = rules_of(target)
         limited = problem.with_rules(rules)
         placed = place(
-            limited, centers, multipliers, TEMPERATURES[-1:], _DUAL_STEPS, search_counts=False
+            limited, centers, multipliers, TEMPERATURES[-1:], FEW_STEPS, search_counts=False
         )
         means, mass, cost = limited.means_and_cost(placed.labels)
         centers = np.where(mass[:, None] > 0, means, centers)

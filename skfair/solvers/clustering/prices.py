@@ -14,7 +14,7 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import LARGE, SAMPLE
+from skfair.solvers.clustering.assignment import FEW_STEPS, LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -33,7 +33,7 @@ _FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
 # Problems of more than three times as many rows make so many rounds on a sample of this size. Then
 # follow a few over all rows, whose steps on the dual look at the sample.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
-_LAST_ROUNDS, _LAST_DUAL_STEPS = 2, 12
+_LAST_ROUNDS = 2
 
 
 @register
@@ -150,7 +150,7 @@ def _on_all_rows(
             finishing_rounds=0,
             callback=callback,
         )
-        rounds, steps = _LAST_ROUNDS, _LAST_DUAL_STEPS
+        rounds, steps = _LAST_ROUNDS, FEW_STEPS
     # A stop leaves whole rows to be placed, and no further rounds.
     if best.status == "stopped":
         status, rounds = best.status, 0

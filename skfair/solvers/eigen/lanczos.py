@@ -106,9 +106,7 @@ def default_block_size(problem: GroupCut, n_vectors: int) -> int:
     enough for one copy of the eigenvalue 1 per component.
     """
     if problem.weights.n_entries > problem.n_samples * 256:
-        if problem.weights.is_fast_when_narrow:
-            return 12
-        return 16 if n_vectors <= 32 else 32
+        return 16
     return max(4 if n_vectors < 16 else 8, min(problem.weights.n_components(), n_vectors) + 2)
 
 

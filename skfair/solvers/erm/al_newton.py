@@ -40,9 +40,8 @@ from skfair.problems.protocol import (
 from skfair.solvers.base import SOLVERS, IterativeSolver, Step
 from skfair.solvers.erm.newton_system import FactorisedSystem, NewtonSystem, ProductSystem
 from skfair.solvers.parameters import NonNegative, Positive, PositiveOrInf
+from skfair.utils.rounding import LAST_DIGITS
 
-# Below this many units of the last place of the objective, a descent cannot be seen.
-_ROUNDING = 1e-13
 _HALVINGS = 10
 # Steps that may bring no progress. Bounds that cannot be kept drive parameters to infinity.
 _PATIENCE = 40
@@ -233,7 +232,7 @@ def _search(
 
     Returns where that ended and the number of halvings.
     """
-    step, rounding = 1.0, _ROUNDING * max(1.0, abs(current.al.value))
+    step, rounding = 1.0, LAST_DIGITS * max(1.0, abs(current.al.value))
     slope = float(current.gradient @ direction)
     for n_halvings in range(_HALVINGS):
         new = problem.evaluate(current.at.theta + step * direction)

@@ -13,8 +13,8 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.utils.rounding import LAST_DIGITS
 
-_ROUNDING = 1e-13  # relative; smaller changes of the function cannot be seen
 # A step must bring this share of the descent that its slope promises, and leave at most this share
 # of the slope (Wolfe's conditions).
 _DESCENT, _SLOPE = 1e-4, 0.9
@@ -135,7 +135,7 @@ class LBFGS(Generic[M]):
         slope = float(at.gradient @ d)
         if not slope < 0:
             return None
-        rounding = _ROUNDING * max(1.0, abs(at.value))
+        rounding = LAST_DIGITS * max(1.0, abs(at.value))
         step, shortest, longest = 1.0, 0.0, np.inf
         for _ in range(_TRIALS):
             new = function(at.x + step * d)

@@ -32,7 +32,7 @@ def test_equals_the_twin(seed, is_sparse, monkeypatch):
     W, groups = clustered(seed)
     start = np.random.default_rng(seed).permutation(np.arange(40) % 3)
     monkeypatch.setattr(KMeans, "fit", lambda self, X: setattr(self, "labels_", start) or self)
-    monkeypatch.setattr(module, "_EDGES_AT_ONCE", 100)  # of 780
+    monkeypatch.setattr(module, "NUMBERS", 100)  # of 780
     problem = GroupCut(weights_of(W, is_sparse), encode_groups(groups))
     constants = {"alpha": 0.7, "beta": 2.0, "mu": 0.9, "gamma": 0.3}
     twin = spectral.ufsc(W, groups, start, **constants, n_rounds=6)

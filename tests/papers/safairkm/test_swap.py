@@ -662,8 +662,8 @@ def test_bad_input_of_the_front(options, message):
 def test_random_numbers_that_are_drawn_in_parts_are_the_same(monkeypatch):
     X, codes, labels = blobs(n=300)
     found = []
-    for most in (swap._MAX_DRAWS, 8):
-        monkeypatch.setattr(swap, "_MAX_DRAWS", most)
+    for most in (swap.NUMBERS, 8):
+        monkeypatch.setattr(swap, "NUMBERS", most)
         solver = Swap(n_kmeans_steps=7, n_swap_steps=2)
         result = solver.descend(X, codes, 4, 2, labels=labels, max_iter=1, random_state=0)
         found.append(result.theta)

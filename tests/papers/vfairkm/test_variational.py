@@ -211,7 +211,7 @@ def test_float32_is_read_without_a_copy_of_another_type():
 def test_chunks_do_not_matter(monkeypatch):
     X, codes, centers = sample()
     found = run(X, codes, centers)
-    monkeypatch.setattr("skfair.papers.vfairkm.soft_assignment._CHUNK", 28)
+    monkeypatch.setattr("skfair.papers.vfairkm.soft_assignment.NUMBERS", 28)
     assert np.allclose(run(X, codes, centers).assignment, found.assignment, atol=1e-9)
 
 

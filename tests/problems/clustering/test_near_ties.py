@@ -4,10 +4,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import near_ties, points
+from skfair.problems.clustering import near_ties
 from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.utils import pieces
 from tests.python_kernels import as_python
 
 TEMPERATURE = 0.0005
@@ -16,7 +17,7 @@ TEMPERATURE = 0.0005
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """A few thousand rows are many, in several blocks."""
-    monkeypatch.setattr(points, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(pieces, "NUMBERS", 1 << 12)
     monkeypatch.setattr(near_ties, "_MANY", 0)
 
 
@@ -65,23 +66,6 @@ def test_sums_are_those_of_all_rows_wherever_prices_go(weighted):
     assert len(seen) > 1, "rows were told apart once, although prices went far"
 
 
-def test_prices_that_wander_get_more_room(monkeypatch):
-    problem, centers, price = drawn()
-    tellings = []
-    for more in (1.0, 2.0):
-        monkeypatch.setattr(near_ties, "_MORE_ROOM", more)
-        monkeypatch.setattr(near_ties, "_FEW", 0.2)
-        table, seen = problem.distances(centers), []
-        for step in np.linspace(0, 1, 200):
-            value, _ = table.soft_counts(price * (1 + step), 1e-5)
-            if not seen or seen[-1] is not table._near:
-                seen.append(table._near)
-        wanted, _, _ = plain_sums(problem, centers, 2 * price, 1e-5)
-        assert_allclose(value, wanted, rtol=1e-9)
-        tellings.append(len(seen))
-    assert 1 < tellings[1] < tellings[0] / 2
-
-
 def test_moves_near_a_tie_are_the_first_of_all_moves():
     problem, centers, price = drawn(n=8000)
     table = problem.distances(centers)
@@ -100,7 +84,7 @@ def test_moves_near_a_tie_are_the_first_of_all_moves():
             assert_array_equal(mine[giver, taker, cell][first], all_rows[giver, taker, cell][first])
 
 
-def test_nothing_is_told_apart_where_most_rows_are_near_a_tie():
+def test_sums_are_right_where_all_rows_are_near_a_tie():
     problem, centers, price = drawn()
     table = problem.distances(centers * 1e-3)  # every row is about as far from all of them
     for factor in (1, 2):
@@ -109,7 +93,7 @@ def test_nothing_is_told_apart_where_most_rows_are_near_a_tie():
         wanted, soft, _ = plain_sums(problem, *given)
         assert_allclose(value, wanted, rtol=1e-9)
         assert_allclose(counts, soft, rtol=1e-6)
-    assert not table._tells_apart
+    assert table._near.number.size == problem.n_samples
 
 
 def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():

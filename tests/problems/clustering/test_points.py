@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import points
 from skfair.problems.clustering.counts import balance_rules
-from skfair.problems.clustering.points import RepresentationProblem, largest
+from skfair.problems.clustering.points import RepresentationProblem, Spread, largest
+from skfair.utils import pieces
 
 
 def test_farthest_points_are_those_that_pay_most():
@@ -38,8 +38,8 @@ def test_largest_values_come_in_falling_order(n_wanted):
 
 @pytest.mark.parametrize(("n", "n_blocks"), [(100, 1), (1000, 8), (8000, 40), (100_000, 391)])
 def test_blocks_are_large_but_not_few(monkeypatch, n, n_blocks):
-    monkeypatch.setattr(points, "_BLOCK", 1024)
-    monkeypatch.setattr(points, "_BLOCKS", 40)
+    monkeypatch.setattr(pieces, "NUMBERS", 1024)
+    monkeypatch.setattr(pieces, "_PIECES", 40)
     groups = encode_groups(np.arange(n) % 2)
     rules = balance_rules(groups, np.array([0.5]))
     problem = RepresentationProblem(np.random.default_rng(0).normal(size=(n, 4)), groups, rules, 3)
@@ -75,8 +75,8 @@ def test_units_do_not_depend_on_the_order_of_sums(times):
     X, weights = rng.normal([0, 5, -2], 1.0, (999, 3)) * times, rng.random(999)
     found = []
     for ends in ([0, 999], [0, 7, 500, 999], [0, 333, 998, 999]):
-        parts = [points.Spread.of(X[i:j], weights[i:j]) for i, j in pairwise(ends)]
-        found.append(points.Spread.merged(parts).units())
+        parts = [Spread.of(X[i:j], weights[i:j]) for i, j in pairwise(ends)]
+        found.append(Spread.merged(parts).units())
     for one in found[1:]:
         assert one.scale == found[0].scale
         assert_array_equal(one.mean, found[0].mean)

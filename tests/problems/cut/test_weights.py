@@ -31,7 +31,7 @@ def forms(Z, dtype):
 @pytest.mark.parametrize("name", ["dense", "sparse", "factor", "sparse factor"])
 @pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-6), (np.float64, 1e-13)])
 def test_forms_agree(name, dtype, tol, monkeypatch):
-    monkeypatch.setattr(module, "_ROWS", 10)  # several blocks
+    monkeypatch.setattr(module, "ROWS", 10)  # several blocks
     Z = factor()
     W = Z @ Z.T
     form = forms(Z, dtype)[name]
@@ -46,19 +46,6 @@ def test_forms_agree(name, dtype, tol, monkeypatch):
         assert product.dtype == dtype
         assert np.allclose(product, W @ columns, atol=50 * tol)
     assert form.n_components() == 1
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("shape", [(8, 4, 9), (16, 8, 30), (0, 4, 5), (8, 4, 5200)])
-def test_narrow_product(compiled, shape, monkeypatch):
-    n_rows, b, n = shape
-    rng = np.random.default_rng(0)
-    weights, rows, out = rng.normal(size=(n_rows, n)), rng.normal(size=(b, n)), np.ones((b, n))
-    kernel = products.add_narrow_product
-    kernel = kernel if compiled else as_python(kernel)
-    kernel(weights, rows, 0, 3, out)  # columns are added part by part
-    kernel(weights, rows, 3, n, out)
-    assert np.allclose(out, 1 + rows[:, :n_rows] @ weights)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -111,7 +98,6 @@ def test_products_do_not_depend_on_threads(n, order, monkeypatch):
         for n_threads in (1, 4):
             monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
             form = DenseWeights(W)
-            assert form.is_fast_when_narrow
             assert np.allclose(form.times(columns), W @ columns, atol=1e-4)
             products_of.append(form.times(columns))
         assert_array_equal(*products_of)

@@ -355,8 +355,8 @@ def test_gradient_of_the_smooth_dual(monkeypatch):
 
     monkeypatch.setattr(assignment, "minimised_above_zero", record)
     distances, missed = problem.distances(centers), np.random.default_rng(1).random((3, 3))
-    maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,))
-    maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,), missed=missed)
+    maximise_dual(problem, distances, np.ones((3, 9)), (0.3,))
+    maximise_dual(problem, distances, np.ones((3, 9)), (0.3,), missed=missed)
     at = np.random.default_rng(0).random(27)
     for plain in captured:
         value, slope = (lambda v, k=k, f=plain: f(v)[k] for k in range(2))
@@ -432,7 +432,7 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     problem, centers = random_problem(1, 900, 4, 3)
     one = fair_lloyd(problem, centers)
     monkeypatch.setattr("skfair.problems.clustering.points._MAX_KEPT", 100)
-    monkeypatch.setattr("skfair.problems.clustering.points._BLOCK", 256)
+    monkeypatch.setattr("skfair.utils.pieces.NUMBERS", 256)
     small = RepresentationProblem(
         problem.X,
         encode_groups(problem.cells),
@@ -462,7 +462,7 @@ def test_blocks_and_sampling_change_little(monkeypatch):
 
 def test_prices_of_a_sample_are_corrected_by_the_counts_of_all_rows():
     """One pass over all rows leaves much less to be repaired than the sample alone."""
-    missed = []
+    missed, bounds = [], []
     for seed in range(5):
         problem, centers = random_problem(seed, n=6000, n_clusters=4, n_groups=3, beta=0.9)
         part = problem.sample(400, np.random.RandomState(seed))
@@ -471,10 +471,12 @@ def test_prices_of_a_sample_are_corrected_by_the_counts_of_all_rows():
         corrected = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60, part)
         exact = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60)
         missed.append((plain.violation, corrected.violation))
-        bounds = [found.lower_bound for found in (plain, corrected, exact)]
-        assert bounds[0] < bounds[1] <= exact.lower_bound * (1 + 1e-4)
+        bounds.append([found.lower_bound for found in (plain, corrected, exact)])
+        assert max(bounds[-1]) <= exact.lower_bound * (1 + 1e-4)
     plain, corrected = np.sum(missed, axis=0)
     assert corrected < plain / 2
+    plain, corrected, exact = np.mean(bounds, axis=0)  # one sample may happen to be good
+    assert exact - corrected < (exact - plain) / 2
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -561,27 +563,18 @@ def test_too_many_groups_for_pairs():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leaving_prices_at_zero_costs_nothing(seed, monkeypatch):
-    """Rules are kept, and the assignment is no dearer but for noise."""
+def test_of_many_rules_few_have_prices(seed):
+    """Rules are kept, and the assignment is nearly as cheap as the prices say that any can be."""
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
-    assert problem.no_multipliers().size > assignment.MANY
-    costs = []
-    for many in (assignment.MANY, 10**9):
-        monkeypatch.setattr(assignment, "MANY", many)
-        placed = assign(problem, centers)
-        assert placed.is_feasible
-        costs.append(problem.cost(placed.labels))
-    table = problem.distances(centers)
-    monkeypatch.setattr(assignment, "MANY", 0)
-    prices_ = maximise_dual(problem, table, problem.no_multipliers())
-    assert prices_.min() >= 0
-    assert (prices_ > 0).mean() < 0.6
-    assert costs[0] <= costs[1] * 1.005
+    placed = assign(problem, centers)
+    assert placed.is_feasible
+    assert placed.cost <= placed.lower_bound * 1.01
+    assert placed.multipliers.min() >= 0
+    assert (placed.multipliers > 0).mean() < 0.6
 
 
-def test_where_nothing_binds_all_prices_stay_zero(monkeypatch):
+def test_where_nothing_binds_all_prices_stay_zero():
     problem, centers = random_problem(0, beta=0.0)
-    monkeypatch.setattr(assignment, "MANY", 0)
     found = maximise_dual(problem, problem.distances(centers), problem.no_multipliers())
     assert not found.any()
 

@@ -17,7 +17,8 @@ from skfair.problems.cut.affinity import AFFINITIES, Affinity
 from skfair.problems.cut.checks import check_dense, check_sparse, check_square
 from skfair.problems.cut.weights import DenseWeights, SparseWeights
 
-# A sparse matrix that is denser than this is multiplied faster as a dense one, if it is not huge.
+# A sparse matrix that is denser than this is multiplied faster as a dense one, if it is not huge:
+# of 1,500 and 3,000 rows a fit takes 1.1 times as long without at 7%, 1.5 at 13%, 2.3 at 39%.
 _DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
 
 

@@ -17,12 +17,8 @@ from skfair._typing import Rows
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
 from skfair.problems.cut.checks import check_dense, check_memory
 from skfair.problems.cut.weights import DenseWeights
+from skfair.utils.pieces import MATRIX_ROWS
 from skfair.utils.threads import over_blocks
-
-# Rows of a kernel matrix that are computed at a time.
-_ROWS = 64
-# Up to this many columns of X, computing a weight again is cheaper than mirroring it.
-_NARROW = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,8 +128,7 @@ class RbfKernel:
 
     def matrix(self) -> NDArray[Any]:
         """Return the weights among the rows of the fit."""
-        rows = np.ascontiguousarray(self._columns.T)
-        return self._weights(rows, is_mirrored=rows.shape[1] > _NARROW)
+        return self._weights(np.ascontiguousarray(self._columns.T), is_mirrored=True)
 
     def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
         """Compute all weights, or those right of the diagonal and mirror them."""
@@ -150,5 +145,5 @@ class RbfKernel:
             if is_mirrored:
                 out[stop:, start:stop] = part[:, stop:].T
 
-        over_blocks(of_block, n, _ROWS)
+        over_blocks(of_block, n, MATRIX_ROWS)
         return out

@@ -11,16 +11,16 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Rows
 from skfair.problems.cut.affinities.kernels import RbfKernel, dense
 from skfair.problems.cut.affinity import AFFINITIES, Affinity
 from skfair.problems.cut.weights import FactoredWeights
+from skfair.utils.pieces import MATRIX_ROWS
 from skfair.utils.warn import hidden
 
-# Rows whose distances to the landmarks are computed at a time.
-_ROWS = 64
 # Landmarks are the centres of a short k-means on this many rows per landmark.
 _ROWS_PER_LANDMARK, _LANDMARK_ROUNDS = 20, 5
 # Directions of the landmarks' kernel that are shorter than this share of the longest are noise.
@@ -177,12 +177,12 @@ class LandmarkFactor:
 
         shape = (X.shape[0], self._n_nearest)
         index, value = np.empty(shape, np.int32), np.empty(shape, self._dtype)
-        part = np.empty((_ROWS, self.rank), self._dtype)
-        for start in range(0, X.shape[0], _ROWS):
-            rows = self._centred(X[start : start + _ROWS])
+        part = np.empty((MATRIX_ROWS, self.rank), self._dtype)
+        for own in gen_batches(X.shape[0], MATRIX_ROWS):
+            rows = self._centred(X[own])
             block = part[: rows.shape[0]]
             minus_squared_distances(rows, self._columns, 0, block)
-            largest_columns(block, index[start : start + _ROWS], value[start : start + _ROWS])
+            largest_columns(block, index[own], value[own])
         return index, -value
 
     def _weights(self, index: NDArray[np.int32], squared: NDArray[Any]) -> sparse.csr_array:

@@ -1,0 +1,18 @@
+"""How much of a number may be rounding: the four sizes that comparisons allow for.
+
+A float has 16 digits. What is lost of them depends on what the number was computed from. Kernels
+have numbers of their own, for numba freezes those of other files.
+"""
+
+from __future__ import annotations
+
+# Shares, rates, levels and p-values that ought to be equal: a few operations on numbers up to 1.
+# Rates of up to a million rows that do differ are farther apart.
+ROUNDING = 1e-12
+# Sums over many rows, and statistics made of them: each of a million rows may add a unit of the
+# last place.
+SUM_ROUNDING = 1e-9
+# Relative changes of an objective below it cannot be seen: hundreds of units of the last place.
+LAST_DIGITS = 1e-13
+# Stands for 0 in denominators and logarithms: no share is as small, and its inverse is finite.
+TINY = 1e-300
