@@ -30,8 +30,8 @@ from benchmarks._partial_data import (
 from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.enforcement.promise import make_promise
-from skfair.enforcement.repair_scores import repair_scores
+from skfair.enforcement.partial.promise import make_promise
+from skfair.enforcement.partial.repair_scores import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.losses import make_loss

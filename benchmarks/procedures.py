@@ -51,8 +51,8 @@ def _first_prices(search: Any, can_part: bool) -> tuple[Any, float]:
     return _searched(search), 0.0
 
 
-STRICT, CHOOSE = "skfair.enforcement.strict", "skfair.enforcement.decisions.choose"
-PARTIAL = "skfair.enforcement.strict_partial"
+STRICT, CHOOSE = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.choose"
+PARTIAL = "skfair.enforcement.partial.strict"
 PLACEMENT = "skfair.problems.clustering.placement:Placement"
 PROCEDURES = (
     Procedure("a sample of many rows first", "erm", STRICT, "few_rows", lambda *_: None),

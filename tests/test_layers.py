@@ -10,7 +10,7 @@ from skfair.classification.certifying import certified
 from skfair.cluster import FairKMeans
 from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.threshold_bins import make_scan
+from skfair.enforcement.thresholds.bins import make_scan
 from skfair.estimators import classes, limits, objective
 from skfair.estimators.chances import check_prefit
 from skfair.estimators.erm import problem

@@ -19,7 +19,7 @@ from skfair._typing import ColumnsLike, MatrixLike
 from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.enforcement.certify import row_rates
+from skfair.enforcement.certified.walk import row_rates
 from skfair.estimators.certified.judges import certified_decisions, in_memory
 from skfair.estimators.certified.two_classes import check_no_floors
 from skfair.estimators.decisions.steps import LabelledRows, class_rules

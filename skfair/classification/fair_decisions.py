@@ -305,9 +305,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             judge, candidate = search.smallest(
                 lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
             )
-        chosen, n_classes = candidate.chosen, self.classes_.size
-        shape = data.groups.n_groups, self._n_strata, n_classes, n_classes
-        self._store_prices(chosen.prices.reshape(shape), candidate.worth)
+        chosen = candidate.chosen
+        self._store_prices(chosen.prices, candidate.worth)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
         reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))

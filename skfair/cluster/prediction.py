@@ -241,13 +241,11 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             sums=sums,
             weight_range=weight_range(weights),
         )
-        make = problem_type(rows)
-        problem = make(rows, groups, rules, self.n_clusters, weights, before=held)
+        problem = problem_type(rows)(rows, groups, rules, self.n_clusters, weights, before=held)
         centers = problem.units.inwards(self.cluster_centers_)
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
-        missed = problem.rules.violation_beyond(counts, problem.largest_weight)
-        if missed > 0:
+        if (missed := problem.rules.violation_beyond(counts, problem.largest_weight)) > 0:
             warn_user(
                 f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
                 ConvergenceWarning,

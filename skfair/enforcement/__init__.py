@@ -1,1 +1,1 @@
-"""Keeping promises exactly: strict outer loops, thresholds, repaired scores."""
+"""Keeping limits exactly: a room for each kind of model, thresholds and rounds that they share."""

@@ -2,8 +2,8 @@
 
 Bounds on smooth stand-ins are moved by what the truth is seen to be, and every round starts from
 the last solution. What is measured, and how bounds move, differs between constraints on all
-decisions (:mod:`skfair.enforcement.strict`) and constraints within an interval
-(:mod:`skfair.enforcement.strict_partial`).
+decisions (:mod:`skfair.enforcement.erm.strict`) and constraints within an interval
+(:mod:`skfair.enforcement.partial.strict`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.training_data import TrainingData
-from skfair.enforcement.number_steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
+from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
 from skfair.estimators.chances import FOLDS
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.inner_numbers import (

@@ -16,9 +16,9 @@ from skfair.constraints import (
     FalseNegativeParity,
     PredictiveParity,
 )
-from skfair.enforcement import threshold_search
-from skfair.enforcement.threshold_search import ThresholdSearch
-from skfair.enforcement.thresholds import ThresholdScan
+from skfair.enforcement.thresholds import search as threshold_search
+from skfair.enforcement.thresholds.scan import ThresholdScan
+from skfair.enforcement.thresholds.search import ThresholdSearch
 from skfair.estimators.classes import classification_task
 from skfair.estimators.erm.problem import active_rules
 from skfair.problems.erm.in_blocks import LinearScores

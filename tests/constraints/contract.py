@@ -9,7 +9,7 @@ import numpy as np
 
 import skfair.metrics
 from skfair.classification import ConstrainedERMClassifier
-from skfair.enforcement.thresholds import ThresholdScan
+from skfair.enforcement.thresholds.scan import ThresholdScan
 from tests.small_problems import people
 
 ROWS = people(seed=1, n=120, n_levels=(3,))

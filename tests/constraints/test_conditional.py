@@ -7,7 +7,7 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import ConditionalOn, Constraint, DemographicParity
 from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import MeanScore, Rate
-from skfair.enforcement.thresholds import ThresholdScan
+from skfair.enforcement.thresholds.scan import ThresholdScan
 from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive
 from skfair.datasets import load_local
-from skfair.enforcement.number_steps import NUMBER_RULES
+from skfair.enforcement.numbers.steps import NUMBER_RULES
 from skfair.metrics import get_scorer, mean_residual_difference, wasserstein_gap
 from skfair.regression import FairDecisionRegressor
 

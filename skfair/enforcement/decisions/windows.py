@@ -1,6 +1,6 @@
 """Prices that are a threshold for each group: two classes, known groups that do not overlap.
 
-The thresholds are those of :func:`skfair.enforcement.cuts.best_cuts`.
+The thresholds are those of :func:`skfair.enforcement.thresholds.cuts.best_cuts`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import ROUNDING
-from skfair.enforcement.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.thresholds import TO_SPARE, Cut, threshold_at
+from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
+from skfair.enforcement.thresholds.scan import TO_SPARE, Cut, threshold_at
 from skfair.utils.threads import for_groups
 
 # A window is no shorter than rates that are equal may differ.

@@ -18,8 +18,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.certify import RowRates, row_rates, walk
-from skfair.enforcement.promise import Promise, upper_bound
+from skfair.enforcement.certified.walk import RowRates, row_rates, walk
+from skfair.enforcement.partial.promise import Promise, upper_bound
 from skfair.estimators.certified.folds import Folds
 from skfair.estimators.certified.split import (
     Halves,

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.certify import last_kept, people_needed, walk
+from skfair.enforcement.certified.walk import last_kept, people_needed, walk
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch

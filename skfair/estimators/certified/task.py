@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.certify import RowRates, row_rates, stacked
+from skfair.enforcement.certified.walk import RowRates, row_rates, stacked
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.certified.fold_models import FoldModels, Models, fold_models
 from skfair.estimators.decisions.steps import LabelledRows

@@ -25,18 +25,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.certify import (
-    Walked,
-    last_kept,
-    people_needed,
-    walk,
-)
-from skfair.enforcement.gap_solver import PathRows
-from skfair.enforcement.price_path import (
+from skfair.enforcement.certified.gap_solver import PathRows
+from skfair.enforcement.certified.price_path import (
     full_step,
     near_rows,
     price_paths,
     starts_with_few,
+)
+from skfair.enforcement.certified.walk import (
+    Walked,
+    last_kept,
+    people_needed,
+    walk,
 )
 from skfair.estimators.certified.fold_models import MOST_ROWS, sampled
 from skfair.estimators.certified.task import Task

@@ -75,6 +75,8 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
 
     def _store_prices(self, prices: FloatArray, worth: FloatArray) -> None:
         """Store prices and worth of decisions, of the ordered classes."""
+        n_groups, n_classes = self._group_levels.n_groups, self._order.size
+        prices = prices.reshape(n_groups, self._n_strata, n_classes, n_classes)
         self.prices_, self._worth = prices[..., self._order, :][..., self._order], worth
 
     @property

@@ -21,9 +21,9 @@ from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
-from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.erm.judge import StrictResult
+from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
-from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (

@@ -19,14 +19,14 @@ from skfair._typing import Callback, FloatArray
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
-from skfair.enforcement.promise import Promise
-from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
-from skfair.enforcement.strict_partial import (
+from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.strict import (
     PartialResult,
     Target,
     best_factor,
     solve_partially,
 )
+from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.estimators.erm.problem import NEWTON_FEATURES
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.losses import LOSSES

@@ -17,7 +17,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Interv
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import IntervalConstraint, read_constraint
-from skfair.enforcement.promise import (
+from skfair.enforcement.partial.promise import (
     Promise,
     make_promise,
     simulated_floor,
@@ -25,9 +25,9 @@ from skfair.enforcement.promise import (
     warn_below_noise,
     warn_not_kept,
 )
-from skfair.enforcement.repair import GroupMaps
-from skfair.enforcement.repair_scores import repair_scores
-from skfair.enforcement.thresholds import TO_SPARE
+from skfair.enforcement.partial.repair import GroupMaps
+from skfair.enforcement.partial.repair_scores import repair_scores
+from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned

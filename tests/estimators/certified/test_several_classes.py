@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from skfair import Certificate, Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.enforcement.certify import row_rates, stacked
+from skfair.enforcement.certified.walk import row_rates, stacked
 from skfair.estimators.certified import several_classes
 from skfair.estimators.certified.task import ClassRates
 from tests.naive.certified import naive_p_value

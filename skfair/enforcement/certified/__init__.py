@@ -1,0 +1,1 @@
+"""Limits for unseen data: paths of decisions, and how they are walked."""

@@ -1,0 +1,1 @@
+"""Limits kept by scores that are trained: smooth problems in rounds, judged by true values."""

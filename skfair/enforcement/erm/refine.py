@@ -1,0 +1,150 @@
+"""Where constraints cost much accuracy: from the loss to smooth errors, and back to scores.
+
+There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
+smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are
+scaled afterwards so that the loss is least, which changes no decision; so are those of networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skfair._typing import FloatArray
+from skfair.enforcement.erm.judge import Judge, StrictResult
+from skfair.enforcement.erm.path import Path, Shifting
+from skfair.enforcement.rounds import MAX_ROUNDS, Place, SolveOptions
+from skfair.losses import SmoothErrors
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import RuledProblem
+
+STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
+GAIN_STEPS = 40  # of errors fitted to a sample, to see what there is to gain
+SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
+LESS = 0.98  # share of the loss down to which a multiple must bring it, where no errors were fitted
+
+
+def refine(path: Path, result: StrictResult) -> StrictResult:
+    """Go on from a solution of linear scores with smooth errors in place of the loss."""
+    _fit_errors(path, result, STEEPNESSES, path.params)
+    best = path.best().solution
+    if best.problem.loss is path.judge.problem.loss:
+        return best
+    return best._replace(scale=fitted_scale(path, best))
+
+
+def promised_gain(sample: Path, result: StrictResult, judge: Judge) -> float:
+    """Return about what errors fitted to all rows gain in accuracy, by those of a sample.
+
+    A sample gains more from errors of its own than there is to gain, as they fit its noise, and all
+    rows gain less from them. The truth is between, nearer to the latter. Limits that are missed
+    count at the price that the solution says.
+    """
+    rough: SolveOptions = {**sample.params, "max_iter": GAIN_STEPS}
+    _fit_errors(sample, result, STEEPNESSES[:1], rough)
+    hint = sample.candidates[-1].solution.result
+
+    def worth(judge: Judge, theta: FloatArray) -> float:
+        means, right, _ = judge.problem.decide(judge.problem.scores(theta))
+        return right - float(hint.multipliers @ judge.constraints(means))
+
+    many, few = (
+        worth(j, hint.theta) - worth(j, result.result.theta) for j in (judge, sample.judge)
+    )
+    return (2 * many + few) / 3
+
+
+def _fit_errors(
+    path: Path, result: StrictResult, steepnesses: Sequence[float], params: SolveOptions
+) -> None:
+    """Make rounds with smooth errors in place of the loss."""
+    problem = path.judge.problem
+    place = Place(shifted(problem, result), result.result.multipliers)
+    for steepness in steepnesses:
+        unit = _spread(problem.model_part(place.theta))
+        if path.is_stopped or not unit > 0:
+            break
+        aimed = problem.with_loss(SmoothErrors(steepness, unit))
+        aimed = aimed.bounded(temperature=steepness / unit)
+        path.level += 1
+        place = place._replace(theta=aimed.centered(place.theta))
+        rounds = Shifting(path, aimed, path.judge.compare(aimed, *place).differences)
+        n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
+        place = rounds.run(path.solver, place, n_rounds, params)
+
+
+def fitted_scale(path: Path, result: StrictResult) -> float:
+    """Return the multiple of the scores of a solution that has the least loss."""
+    return _scale(path.judge.free, shifted(path.judge.problem, result))
+
+
+def scaled_if_steep(path: Path, result: StrictResult) -> StrictResult:
+    """Scale scores that steep smooth rates have made much larger than the loss asks for."""
+    free, theta = path.judge.free, shifted(path.judge.problem, result)
+    at = free.evaluate(theta)
+    # The loss is convex: smaller scores gain no more than this slope, and larger ones hardly do.
+    if abs(theta @ at.gradient()) < (1 - LESS) * at.objective or not _spread(theta) > 0:
+        return result
+    scale = _scale(free, theta)
+    is_better = free.evaluate(scale * theta).objective < LESS * at.objective
+    return result._replace(scale=scale) if is_better else result
+
+
+def scaled_scores(judge: Judge, result: StrictResult) -> StrictResult:
+    """Scale the scores of models that are not linear, in the same way.
+
+    Their parameters have no multiple that scales the scores, so the penalty is left out. Tight
+    limits leave few decisions that can be right, and a chosen threshold makes many rows wrong by
+    far: the loss at the threshold can be larger than that of chances of 1/2.
+    """
+    problem = judge.problem
+    if not isinstance(problem, ConstrainedERM):
+        return result
+    scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
+    weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
+    if not size > 0:
+        return result
+
+    def parts(scale: float) -> tuple[float, float]:
+        at = problem.loss.parts(scale * scores, problem.targets)
+        return float(weights @ at.value), float(weights @ (at.slope * scores))
+
+    def slope(scale: float) -> float:  # rises: the loss is convex
+        return parts(scale)[1]
+
+    low, high = np.array(SIZES) / size
+    scale = _flattest(slope, low, high, rtol=1e-9)
+    return result._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else result
+
+
+def _scale(free: RuledProblem, theta: FloatArray) -> float:
+    """Return the multiple of the scores that has the least loss."""
+    low, high = np.array(SIZES) / _spread(theta)
+
+    def slope(scale: float) -> float:  # rises: the loss is convex
+        return float(theta @ free.evaluate(scale * theta).gradient())
+
+    return _flattest(slope, low, high, xtol=1e-12 * low, rtol=1e-13)
+
+
+def _flattest(
+    slope: Callable[[float], float], low: float, high: float, rtol: float, xtol: float = 2e-12
+) -> float:
+    """Return where a rising slope is 0, or the end that is nearest to that."""
+    if slope(low) >= 0:
+        return float(low)
+    return float(high if slope(high) <= 0 else brentq(slope, low, high, xtol=xtol, rtol=rtol))
+
+
+def shifted(problem: RuledProblem, result: StrictResult) -> FloatArray:
+    """Return the parameters of linear scores with the chosen threshold in the intercept."""
+    theta = problem.model_part(result.result.theta).copy()
+    theta[-1] += result.shift
+    return theta
+
+
+def _spread(theta: FloatArray) -> float:
+    """Return about how far linear scores spread: their columns are standardised."""
+    return float(np.linalg.norm(theta[:-1]))

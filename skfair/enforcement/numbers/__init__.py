@@ -1,0 +1,1 @@
+"""Predictions of numbers moved until groups are alike."""

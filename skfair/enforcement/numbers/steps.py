@@ -1,0 +1,226 @@
+"""Steps that move predictions of numbers until the limits of all attributes are kept.
+
+With known groups and one attribute one step is enough. Several attributes take turns, as do the
+expected maps of estimated groups, each of which moves groups only part of the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
+from skfair.enforcement.numbers.maps import (
+    NumberRows,
+    band_around_barycentre,
+    barycentre_maps,
+    expected,
+    lines_of_losses,
+    shifts_of_means,
+    shifts_of_residuals,
+)
+from skfair.enforcement.partial.repair import GroupMaps
+from skfair.enforcement.rounds import PATIENCE
+from skfair.enforcement.thresholds.scan import TO_SPARE
+from skfair.groups.encoding import GroupEncoding
+from skfair.metrics.losses import (
+    loss_parity_difference,
+    mean_residual_difference,
+    mean_score_difference,
+)
+from skfair.metrics.scores import statistical_parity_gap, wasserstein_gap
+
+ROUNDS = 60  # over the attributes
+# Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each
+# round by this factor more.
+MORE_ROOM = 1e3
+# A step that goes part of the way is made shorter until it uses this share of the limit.
+USED, SHORTENINGS = 0.998, 3
+
+
+class NumberRule(NamedTuple):
+    """How a disparity of numbers is measured, and which maps make it smaller."""
+
+    measure: Callable[..., float]
+    maps: Callable[[FloatArray, NumberRows, float], GroupMaps]
+    goes_part_way: bool = False  # whether maps go the whole way, and a share of it may do
+    # What shrinking all predictions to their mean does: disparities shrink alike, vanish only at
+    # the end, or it does not help.
+    shrinking: Literal["alike", "end", "never"] = "never"
+
+
+NUMBER_RULES = {
+    "wasserstein": NumberRule(wasserstein_gap, barycentre_maps, True, "alike"),
+    "kolmogorov": NumberRule(statistical_parity_gap, band_around_barycentre, False, "end"),
+    "mean_score": NumberRule(mean_score_difference, shifts_of_means, False, "alike"),
+    "mean_residual": NumberRule(mean_residual_difference, shifts_of_residuals),
+    "loss": NumberRule(
+        partial(loss_parity_difference, task="regression", loss="squared_error"), lines_of_losses
+    ),
+}
+
+
+class Step(NamedTuple):
+    """Maps of the groups of one attribute, and how far rows go along them."""
+
+    attribute: int
+    maps: GroupMaps
+    share: float
+
+    def __call__(self, values: FloatArray, groups: IntArray | FloatArray) -> FloatArray:
+        """Move values, by the groups of the attribute or their probabilities."""
+        moved = expected(self.maps, values, groups)
+        return moved if self.share == 1 else values + self.share * (moved - values)
+
+
+class Moved(NamedTuple):
+    """Steps, and what they make of the rows."""
+
+    steps: list[Step]
+    values: FloatArray
+    gaps: FloatArray  # (n_attributes,): disparity of each attribute
+    excess: float  # the largest that is above its limit; at most 0 if all are kept
+    error: float  # mean squared error
+
+    def is_better_than(self, other: Moved, least: float = 0.0) -> bool:
+        """Whether limits are missed by less, or all are kept and predictions are better."""
+        if max(self.excess, other.excess) <= 0:
+            return self.error < other.error * (1 - least)
+        return max(self.excess, 0.0) < max(other.excess, 0.0) * (1 - least)
+
+
+class NumberTask(NamedTuple):
+    """Rows, constraint and limits."""
+
+    rule: NumberRule
+    limits: Sequence[float | None]
+    targets: FloatArray
+    groups: GroupEncoding
+    weights: FloatArray | None
+    chances: Sequence[FloatArray] | None  # of each attribute, if groups may not be used
+
+    def gap(self, attribute: int, values: FloatArray) -> float:
+        """Measure the disparity of one attribute as the metric counts it."""
+        groups = self.groups.of_attribute(attribute)
+        columns = {"sensitive_features": groups, "sample_weight": self.weights}
+        return float(self.rule.measure(self.targets, values, **columns))
+
+    def rows(self, attribute: int) -> NumberRows:
+        """Return the rows of one attribute."""
+        groups = self.groups.of_attribute(attribute)
+        chances = None if self.chances is None else self.chances[attribute]
+        return NumberRows(self.targets, groups.codes[0], groups.n_groups, self.weights, chances)
+
+    def step(
+        self, attribute: int, values: FloatArray, gap: float, room: float
+    ) -> tuple[Step, FloatArray, float]:
+        """Return a step, the moved values and their disparity.
+
+        The disparity along the way is convex, so the share that the line between both ends asks
+        for is enough.
+        """
+        limit = self.limits[attribute]
+        assert limit is not None
+        aim, rows = limit * (1 - min(room, 1.0)), self.rows(attribute)
+        step = Step(attribute, self.rule.maps(values, rows, aim), 1.0)
+        groups: IntArray | FloatArray = rows.codes if rows.chances is None else rows.chances
+        whole = step(values, groups)
+        gap_of_whole = self.gap(attribute, whole)
+        if not self.rule.goes_part_way or gap_of_whole >= aim:
+            return step, whole, gap_of_whole
+        share, gap_of_part = 1.0, gap_of_whole
+        for _ in range(SHORTENINGS):
+            share *= (gap - aim) / (gap - gap_of_part)
+            part = values + share * (whole - values)
+            gap_of_part = self.gap(attribute, part)
+            if not USED * aim > gap_of_part > 0:
+                break
+        return step._replace(share=share), part, gap_of_part
+
+    def moved(self, steps: Sequence[Step], values: FloatArray, gaps: FloatArray) -> Moved:
+        """Judge what steps have made of the rows."""
+        error = float(np.average((values - self.targets) ** 2, weights=self.weights))
+        return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
+
+    def shrunk(self, moved: Moved) -> Moved | None:
+        """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
+        if self.chances is None or self.rule.shrinking == "never":
+            return None
+        kept = [
+            limit * (1 - TO_SPARE) / gap
+            for limit, gap in zip(self.limits, moved.gaps, strict=True)
+            if limit is not None and gap > limit
+        ]
+        share = min(kept, default=1.0) if self.rule.shrinking == "alike" else 0.0
+        values = moved.values
+        mean = float(np.average(values, weights=self.weights))
+        ends = np.unique([values.min(), values.max()])
+        n_groups = self.chances[0].shape[1]
+        maps = GroupMaps(
+            np.zeros(n_groups), [ends] * n_groups, [np.full(ends.size, mean)] * n_groups
+        )
+        step = Step(0, maps, 1.0 - share)
+        values = step(values, np.zeros(values.size, np.int64))
+        gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
+        return self.moved([*moved.steps, step], values, gaps)
+
+    def unmoved(self, values: FloatArray) -> Moved:
+        """Judge predictions as they are."""
+        gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
+        return self.moved([], values, gaps)
+
+    def excess(self, gaps: FloatArray, values: FloatArray) -> float:
+        """Return how far the worst disparity is above its limit; rounding is none."""
+        excess = max(
+            (
+                gap - limit
+                for gap, limit in zip(gaps, self.limits, strict=True)
+                if limit is not None
+            ),
+            default=-np.inf,
+        )
+        return excess if excess > ROUNDING * float(np.ptp(values)) else min(excess, 0.0)
+
+
+def find_steps(start: Moved, task: NumberTask) -> Moved:
+    """Move predictions until all limits are satisfied, or no round gains: return the best round.
+
+    With estimated groups each round is also shrunk until limits are satisfied, which costs less
+    than many rounds where the other columns say little of the groups.
+    """
+    best, moved, least, room, n_without_gain = start, start, start.excess, TO_SPARE, 0
+    for _ in range(_rounds(task)):
+        if moved.excess <= 0 or n_without_gain == PATIENCE:
+            break
+        moved = _round(moved, task, room)
+        is_gain = moved.excess < 0.99 * least
+        least = min(least, moved.excess)
+        for candidate in filter(None, (moved, task.shrunk(moved))):
+            is_gain |= candidate.is_better_than(best, 0.01)
+            best = candidate if candidate.is_better_than(best) else best
+        n_without_gain = 0 if is_gain else n_without_gain + 1
+        room *= MORE_ROOM if task.chances is None else 1.0
+    return best
+
+
+def _rounds(task: NumberTask) -> int:
+    takes_turns = task.chances is not None or len(task.limits) > 1
+    # Of one known attribute one round is enough; others only find room for rounding.
+    needs_room = not task.rule.goes_part_way and bool(task.limits[0])
+    return ROUNDS if takes_turns or needs_room else 1
+
+
+def _round(moved: Moved, task: NumberTask, room: float) -> Moved:
+    """Take one step for each attribute whose limit is missed."""
+    steps, values, gaps = [*moved.steps], moved.values, moved.gaps.copy()
+    for a, limit in enumerate(task.limits):
+        if limit is None or gaps[a] <= limit:
+            continue
+        step, values, gap = task.step(a, values, gaps[a], room)
+        steps.append(step)
+        gaps = np.array([gap if b == a else task.gap(b, values) for b in range(gaps.size)])
+    return task.moved(steps, values, gaps)

@@ -1,0 +1,225 @@
+r"""Repair: one monotone map of the scores per group that satisfies a limit within an interval.
+
+Fairness within an interval is a property of the distributions of the scores. Where the group is
+known at prediction, any monotone map per group may be applied, and what the constraint costs is
+decided by the rates of positive decisions alone. So repair has two steps, each exact on the given
+rows:
+
+1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
+   tolerance, each group gets a threshold of its own: those of highest accuracy among all that keep
+   the shares within the tolerance of each other (:mod:`skfair.enforcement.thresholds.cuts`).
+2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
+   theta and H the middle between the largest and the smallest of them. Scores are moved no further
+   than needed to have :math:`|F_k - H| \le \kappa / 2` everywhere, which puts any two groups within
+   :math:`\kappa`. For a row that owns the shares [a, b] this is an interval of scores,
+
+   .. math:: \inf\{\theta: H(\theta) \le a + \kappa / 2\} \le \text{score} \le
+             \sup\{\theta: H(\theta) \ge b - \kappa / 2\}
+
+   so the guarantee holds for every row, with ties and weights; decisions do not change, and scores
+   that already satisfy the constraint stay as they are.
+
+A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
+middle of its share, so that it is half of it away from H on both sides; then the tolerance can be
+missed, by no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
+from skfair.enforcement.thresholds.cuts import Blocks, small_distance
+from skfair.groups.intervals import Intervals
+from skfair.utils.threads import for_groups
+
+
+@dataclass
+class GroupMaps:
+    """One monotone map per group: straight between its knots and parallel beyond them.
+
+    Scores that only move with the threshold of their group do so in one subtraction, and rows
+    between two knots stay between them, to the last bit: order and ties are not left to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.enforcement.partial.repair import GroupMaps
+    >>> maps = GroupMaps(np.array([1.0]), [np.array([1.0, 2.0])], [np.array([0.0, 0.5])])
+    >>> maps(np.array([0.5, 1.5, 4.0]), np.array([0, 0, 0]))
+    array([-0.5 ,  0.25,  2.5 ])
+    """
+
+    thresholds: FloatArray  # (n_groups,): what is moved to 0
+    # For each group its knots: rising scores, and what they become
+    before: list[FloatArray]
+    after: list[FloatArray]
+
+    def __call__(self, scores: FloatArray, codes: IntArray) -> FloatArray:
+        """Return the mapped scores of rows whose groups are given, O(n log n_knots)."""
+        out = np.empty(scores.size)
+
+        def of_group(g: int) -> None:
+            rows = np.flatnonzero(codes == g)
+            knots = self.before[g], self.after[g]
+            out[rows] = _mapped(scores[rows], *knots, self.thresholds[g])
+
+        for_groups(of_group, range(len(self.before)), scores.size)
+        return out
+
+
+def _mapped(z: FloatArray, x: FloatArray, y: FloatArray, threshold: float) -> FloatArray:
+    """Apply one map with the knots (x, y)."""
+    above = np.searchsorted(x, z)  # the first knot that is not below
+    right = np.minimum(above, x.size - 1)
+    left = np.maximum(np.where(x[right] == z, above, above - 1), 0)
+    moves_along = y == x - threshold
+    width = x[right] - x[left]
+    part = np.where(width > 0, (z - x[left]) / np.where(width > 0, width, 1.0), 0.0)
+    inside = np.clip(y[left] + part * (y[right] - y[left]), y[left], y[right])
+    beyond = z - np.clip(z, x[0], x[-1])
+    return np.where(moves_along[left] & moves_along[right], z - threshold, inside + beyond)
+
+
+def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
+    """Return the maps that move the threshold of each group to 0."""
+    knots = [block.scores[:1].copy() for block in blocks]
+    after = [x - t for x, t in zip(knots, thresholds, strict=True)]
+    return GroupMaps(np.asarray(thresholds, dtype=np.float64), knots, after)
+
+
+def band_maps(
+    blocks: Sequence[Blocks],  # distinct scores of each group
+    thresholds: FloatArray,  # (n_groups,): what is moved to 0
+    intervals: Intervals,  # the percentile intervals
+    tolerance: float,  # largest difference of shares
+    *,
+    # How much smaller it is made away from the threshold, where that costs no accuracy, so
+    # that the noise of new rows finds room
+    margin: float = 0.0,
+) -> tuple[GroupMaps, float]:
+    """Move scores as little as needed for the shares of all groups to agree at every score.
+
+    Returned besides is the tolerance that is kept, or the largest block of ties if that is more.
+    O(n log n + n G).
+    """
+    owned = [
+        _owned(block, intervals.share(block.ends, g), t)
+        for g, (block, t) in enumerate(zip(blocks, thresholds, strict=True))
+    ]
+    points, middle = _middle(owned)
+    half = _half_widths(points, middle, tolerance, margin)
+    new = for_groups(lambda block: _band(block, points, middle, half), owned, middle.size)
+    largest = max(float((block.ends - block.starts).max()) for block in owned)
+    knots = [
+        _knots(block, after, t) for block, after, t in zip(owned, new, thresholds, strict=True)
+    ]
+    before, after = ([pair[k] for pair in knots] for k in (0, 1))
+    maps = GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after)
+    return maps, max(tolerance, largest)
+
+
+class _Owned(NamedTuple):
+    """The blocks of one group that own a share of its interval, in descending order."""
+
+    before: FloatArray  # their scores
+    scores: FloatArray  # their scores when the threshold is moved to 0
+    starts: FloatArray  # share of the interval above each block
+    ends: FloatArray  # share above and in it
+
+
+def _owned(blocks: Blocks, share: FloatArray, threshold: float) -> _Owned:
+    owns = share[1:] > share[:-1]
+    before = blocks.scores[owns]
+    return _Owned(before, before - threshold, share[:-1][owns], share[1:][owns])
+
+
+def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
+    """Return the scores at which shares change, and 0, descending; and H above and below each."""
+    from skfair._kernels.repair import middle_levels
+
+    scores = np.concatenate([block.scores for block in owned])
+    groups = np.repeat(np.arange(len(owned)), [block.scores.size for block in owned])
+    order = np.argsort(-scores, kind="stable")
+    scores = scores[order]
+    is_last = np.append(scores[1:] != scores[:-1], True)
+    middle = np.empty(np.count_nonzero(is_last))
+    levels = np.concatenate([block.ends for block in owned])[order]
+    middle_levels(levels, groups[order], is_last, len(owned), middle)
+    points, middle = scores[is_last], np.append(0.0, middle)
+    # 0 is a point of its own, so that no score is put on its other side.
+    place = int(np.searchsorted(-points, 0.0))
+    if place == points.size or points[place] != 0.0:
+        points = np.insert(points, place, 0.0)
+        middle = np.insert(middle, place, middle[place])
+    return points, middle
+
+
+def _half_widths(
+    points: FloatArray, middle: FloatArray, tolerance: float, margin: float
+) -> FloatArray:
+    """Return how far shares may be from H: half the tolerance at 0, less elsewhere."""
+    margin = min(margin, tolerance)
+    at_zero = middle[int(np.searchsorted(-points, 0.0))]
+    if not margin or not 0 < at_zero < 1:
+        return np.full(middle.size, 0.5 * (tolerance - margin))
+    # A tent; no side is so short that its width changes faster than H itself.
+    side = np.where(middle < at_zero, max(at_zero, margin), max(1 - at_zero, margin))
+    nearness = np.maximum(1 - np.abs(middle - at_zero) / side, 0.0)
+    return np.asarray(0.5 * (tolerance - margin * (1 - nearness)))
+
+
+def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArray) -> FloatArray:
+    """Return the new scores of the blocks of one group.
+
+    ``middle[m]`` is H on [points[m], points[m - 1]), so a score may lie in (or at the ends of) the
+    gaps numbered from its upper to its lower one; a score that has to move goes to the middle of
+    the outermost gap, where rounding cannot carry it across a point.
+    """
+    half = half + ROUNDING
+    # H + half and H - half both rise, since half changes less than H does.
+    upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
+    lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
+    # A block that owns more than its band goes where H passes its middle.
+    center = 0.5 * (owned.starts + owned.ends)
+    is_large = lower + 1 < upper
+    upper = np.where(is_large, np.searchsorted(middle, center - ROUNDING, side="left"), upper)
+    lower = np.where(is_large, np.searchsorted(middle, center + ROUNDING, side="right") - 1, lower)
+    outside = small_distance(points)
+    tops = np.append(points[0] + 2 * outside, points)
+    bottoms = np.append(points, points[-1] - 2 * outside)
+    gaps = 0.5 * (tops + bottoms)
+    highest = np.append(np.inf, points)[upper]
+    lowest = np.append(points, -np.inf)[lower]
+    new = np.where(owned.scores > highest, gaps[upper], owned.scores)
+    new = np.where(owned.scores < lowest, gaps[lower], new)
+    new = np.where(lowest >= highest, highest, new)  # a single point is left
+    # Large blocks of all groups meet in the middle of their gap, on their side of 0.
+    is_positive = owned.scores > 0
+    low = np.where(is_large & is_positive, np.maximum(lowest, 0.0), lowest)
+    high = np.where(is_large & ~is_positive, np.minimum(highest, 0.0), highest)
+    new = np.where(is_large, 0.5 * (low + high), new)
+    return np.minimum.accumulate(new)
+
+
+def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+    """Return the knots of a map, rising: blocks that own a share, and the threshold.
+
+    Rows that own none lie between, or move in parallel with the outermost; so they stay in order,
+    and no clump of ties arises at the ends of the interval.
+    """
+    kept = np.arange(new.size)
+    if new.size > 2:
+        is_moved = new != owned.scores
+        alike = (is_moved[1:] == is_moved[:-1]) & (~is_moved[1:] | (new[1:] == new[:-1]))
+        kept = np.flatnonzero(np.concatenate([[True], ~(alike[:-1] & alike[1:]), [True]]))
+    before, after = owned.before[kept][::-1], new[kept][::-1]
+    place = int(np.searchsorted(before, threshold))
+    if place < before.size and before[place] == threshold:
+        return before.copy(), after.copy()
+    return np.insert(before, place, threshold), np.insert(after, place, 0.0)

@@ -1,0 +1,200 @@
+"""Rates of parts of the rows, walks in a fixed order, and how many people it takes."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair import metrics
+from skfair.enforcement.certified.walk import (
+    Block,
+    RowRates,
+    last_kept,
+    likely_p_values,
+    people_needed,
+    walk,
+)
+from skfair.metrics.two_rates import both_ways, pair_test
+
+
+def rates_of(groups, limit=0.1, weights=None, ratio=False, overall=False):
+    """Selection rates of groups, written down by hand."""
+    n, n_groups = groups.size, int(groups.max()) + 1
+    weights = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    members = sparse.csr_array((groups == np.arange(n_groups)[:, None]).astype(float))
+    nothing = sparse.csr_array(members.shape)
+    block = Block(np.arange(n_groups), limit, ratio, overall)
+    names = tuple(map(str, range(n_groups)))
+    return RowRates(members, (nothing, members), np.arange(n_groups), names, (block,), weights)
+
+
+def decisions(groups, chances, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.random((groups.size, 1)) < np.array(chances)[groups][:, None]
+
+
+GROUPS = np.random.default_rng(0).integers(0, 3, 3000)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["difference", "ratio", "overall"])
+def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
+    weights = np.random.default_rng(1).random(3000) + 0.5 if weighted else None
+    selected = decisions(GROUPS, [0.3, 0.33, 0.28])
+    limit = 0.3 if kind == "ratio" else 0.1
+    rates = rates_of(GROUPS, limit, weights, kind == "ratio", kind == "overall")
+    given = {
+        "sensitive_features": GROUPS,
+        "sample_weight": weights,
+        "comparison": "ratio" if kind == "ratio" else "difference",
+        "reference": "overall" if kind == "overall" else "pairwise",
+        "method": "melded",
+    }
+    y_pred = selected[:, 0].astype(int)
+    found = metrics.disparity_test("demographic_parity", None, y_pred, max_disparity=limit, **given)
+    walked = walk(rates, selected, 0.95)
+    assert walked.p_values[0] == pytest.approx(found.p_value, abs=1e-6)
+    assert walked.disparities[0] == pytest.approx(found.statistic)
+    bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
+    assert walked.bounds[0] == pytest.approx(bound, abs=1e-5)
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_bounds_are_where_the_p_value_of_some_pair_reaches_the_level(ratio):
+    sizes = np.array([10, 40, 3000])
+    n, rng = np.repeat(sizes[:, None], 40, axis=1), np.random.default_rng(3)
+    k = rng.binomial(n, rng.choice([0.02, 0.3, 0.6, 0.98], size=n.shape))
+    rows = np.concatenate([np.arange(size) for size in sizes])
+    groups = np.repeat([0, 1, 2], sizes)
+    bounds = walk(rates_of(groups, 0.3, ratio=ratio), rows[:, None] < k[groups], 0.95).bounds
+    test = pair_test("melded", "ratio" if ratio else "difference")
+
+    def p_values(limits):
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        return np.max([both_ways(test, k[i], n[i], k[j], n[j], limits) for i, j in pairs], axis=0)
+
+    inside = bounds < 1
+    assert inside.sum() > 10
+    assert (p_values(bounds + 1e-6)[inside] <= 0.05).all()
+    assert (p_values(bounds - 1e-5)[inside] > 0.05).all()
+
+
+def test_distances_to_the_overall_rate_heed_what_groups_weigh():
+    weights = np.array([0.2, 1.8, 1.0])[GROUPS]
+    selected = decisions(GROUPS, [0.2, 0.5, 0.4])
+    walked = walk(rates_of(GROUPS, 0.25, weights, overall=True), selected, 0.95)
+    given = {"sensitive_features": GROUPS, "sample_weight": weights, "reference": "overall"}
+    measured = metrics.demographic_parity_difference(None, selected[:, 0].astype(int), **given)
+    assert walked.disparities[0] == pytest.approx(measured)
+    assert walked.bounds[0] > measured
+    assert (walked.p_values[0] > 0.5) == (measured > 0.25)
+
+
+def test_a_walk_ends_at_the_first_step_that_fails():
+    steps = [[0.3, 0.3, 0.3], [0.3, 0.32, 0.3], [0.1, 0.5, 0.3], [0.3, 0.3, 0.3]]
+    selected = np.concatenate([decisions(GROUPS, one) for one in steps], axis=1)
+    walked = walk(rates_of(GROUPS), selected, 0.95)
+    assert walked.step == 1
+    assert walked.p_values[3] < 0.05  # it would pass, but comes too late
+    assert walk(rates_of(GROUPS), selected[:, 2:], 0.95).step == -1
+
+
+def two_attributes(first, second, limits=(0.1, 0.4)):
+    """Selection rates of the groups of two attributes, in a block each."""
+    one, other = rates_of(first, limits[0]), rates_of(second, limits[1])
+    return RowRates(
+        sparse.csr_array(sparse.vstack([one.members, other.members])),
+        tuple(
+            sparse.csr_array(sparse.vstack(parts))
+            for parts in zip(one.counted, other.counted, strict=True)
+        ),
+        np.arange(4),
+        tuple("abcd"),
+        (one.blocks[0], other.blocks[0]._replace(rates=np.array([2, 3]))),
+        one.weights,
+    )
+
+
+def test_disparities_are_measured_ones_whatever_the_limits():
+    """Two attributes with limits of .1 and .4: the first differs by .05, the second by .3."""
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    both = two_attributes(first, second)
+    chance = 0.3 + 0.05 * first + 0.3 * second
+    selected = np.random.default_rng(5).random(GROUPS.size) < chance
+    measured = [abs(selected[g == 1].mean() - selected[g == 0].mean()) for g in (first, second)]
+    assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_changes_of_rates_are_those_of_counting(weighted):
+    weights = np.random.default_rng(1).random(3000) + 0.5 if weighted else np.ones(3000)
+    rates = rates_of(GROUPS, weights=weights)
+    before, after = (decisions(GROUPS, [0.3, 0.4, 0.5], seed)[:, 0] for seed in (1, 2))
+    found = rates.changes((after * 1.0 - before)[:, None])[:, 0]
+    assert found == pytest.approx(rates.of(after) - rates.of(before))
+
+
+@pytest.mark.parametrize("change", [0.0, 0.02, 0.04, 0.06])
+def test_the_mean_keeps_limits_whose_p_values_add_up_to_twice_the_level(change):
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    both = two_attributes(first, second, (0.1, 0.1))
+    selected = decisions(first + second, [0.3, 0.33, 0.36])
+    # As if more of both groups with number 1 were selected.
+    changes = change * np.array([0.0, 1.0, 0.0, 1.0])[:, None]
+    share = both.of(selected[:, 0]) + changes[:, 0]
+    p_value = 0.0
+    for start, groups in ((0, first), (2, second)):
+        hits = [round(share[start + g] * (groups == g).sum()) for g in (0, 1)]
+        labels = [np.arange((groups == g).sum()) < hits[g] for g in (0, 1)]
+        sides = np.repeat([0, 1], [one.size for one in labels])
+        p_value += metrics.disparity_test(
+            "demographic_parity",
+            None,
+            np.concatenate(labels).astype(int),
+            sensitive_features=sides,
+            max_disparity=0.1,
+            method="melded",
+        ).p_value
+    for level in (0.4 * p_value, 0.6 * p_value):
+        if level < 0.5:
+            found = last_kept(both, selected, changes, 1 - level)
+            assert (found == 0) == (2 * level > p_value)
+
+
+def test_likely_p_values_are_those_of_equal_rates():
+    groups = np.repeat([0, 1], 500)
+    equal = (np.arange(1000) % 500 < 150)[:, None]
+    unequal = equal ^ ((np.arange(1000) % 500 < 200) & (np.arange(1000) % 500 >= 150))[:, None]
+    unequal[:500] = (np.arange(500) < 100)[:, None]  # 100 and 200 of 500 instead of 150 twice
+    rates = rates_of(groups)
+    known = walk(rates, equal, 0.95).p_values
+    assert likely_p_values(rates, equal) == pytest.approx(known)
+    assert likely_p_values(rates, unequal) == pytest.approx(known)
+    assert walk(rates, unequal, 0.95).p_values > 0.4
+
+
+def test_counts_of_all_rows_are_not_above_one():
+    """Equal weights that do not add up exactly."""
+    rates = rates_of(np.arange(30_011) % 7)
+    share, _ = rates.counts(np.ones((30_011, 2), dtype=bool))
+    assert share.max() <= 1.0
+    assert np.isfinite(walk(rates, np.ones((30_011, 2), dtype=bool), 0.95).bounds).all()
+
+
+def test_rates_of_a_part_are_those_of_its_rows():
+    rates, rows = rates_of(GROUPS), np.arange(100, 900)
+    selected = decisions(GROUPS, [0.2, 0.5, 0.7])[:, 0]
+    part = rates.part(rows).of(selected[rows])
+    for group in range(3):
+        mean = selected[rows][GROUPS[rows] == group].mean()
+        assert part[group] == pytest.approx(mean)
+
+
+def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds():
+    few = np.random.default_rng(2).integers(0, 2, 200)
+    needed = people_needed(rates_of(few), decisions(few, [0.3, 0.3])[:, 0], 0.95)
+    assert 200 < needed < 2000
+    passed = []
+    for seed in range(60):
+        groups = np.random.default_rng(seed).integers(0, 2, needed)
+        passed.append(walk(rates_of(groups), decisions(groups, [0.3, 0.3], seed), 0.95).step == 0)
+    assert np.mean(passed) > 0.6

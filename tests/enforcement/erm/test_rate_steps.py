@@ -1,0 +1,125 @@
+"""Strict enforcement over many groups: the limits are kept, with more accuracy than on the path."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.enforcement.erm import rate_steps, strict
+from skfair.enforcement.erm.judge import Judge
+from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
+from skfair.utils import threads
+
+MEASURES = {
+    "demographic_parity": demographic_parity_difference,
+    "equal_opportunity": equal_opportunity_difference,
+}
+
+
+def crowd(seed, n_groups=52, n=26_000):
+    """Return people of many groups whose columns and classes differ."""
+    rng = np.random.default_rng(seed)
+    groups, X = rng.integers(n_groups, size=n), rng.normal(size=(n, 5))
+    X[:, :2] += rng.normal(size=(n_groups, 2))[groups] * [0.4, 0.3]
+    scores = X @ [0.9, 0.6, -0.5, 0.4, 0.3] + 0.3 * rng.normal(size=n_groups)[groups]
+    return X, (scores + rng.logistic(size=n) > 0).astype(int), groups.astype(str)
+
+
+def judged(seed, monkeypatch):
+    """Return the judge and the free solution that the steps of a fit begin with."""
+    seen = []
+    monkeypatch.setattr(strict, "by_rate_steps", lambda *given: seen.append(given))
+    monkeypatch.setattr(strict.Shifting, "run", lambda *given: None)
+    monkeypatch.setattr(strict, "refined", lambda path, found: found)
+    X, y, groups = crowd(seed)
+    ConstrainedERMClassifier(max_disparity=0.06).fit(X, y, sensitive_features=groups)
+    path, theta = seen[0]
+    assert isinstance(path.judge, Judge)
+    return path.judge, path.judge.problem.model_part(theta)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n"), [("demographic_parity", 26_000), ("equal_opportunity", 52_000)]
+)
+def test_limits_are_kept(rule, n):
+    X, y, groups = crowd(0, n=n)
+    model = ConstrainedERMClassifier(rule, 0.08).fit(X, y, sensitive_features=groups)
+    assert model.n_solves_ == 2
+    assert model.status_ == "converged"
+    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= 0.08
+    assert model.train_disparity_ <= 0.08
+    assert model.history_["iteration"].size == model.n_iter_
+
+
+def test_there_is_more_accuracy_than_on_the_path(monkeypatch):
+    X, y, groups = crowd(0)
+    model = ConstrainedERMClassifier(max_disparity=0.08).fit(X, y, sensitive_features=groups)
+    monkeypatch.setattr(strict, "suits_rate_steps", lambda problem: False)
+    walked = ConstrainedERMClassifier(max_disparity=0.08).fit(X, y, sensitive_features=groups)
+    assert walked.n_solves_ > 2
+    assert model.score(X, y) > walked.score(X, y)
+
+
+def test_where_no_step_keeps_the_limits_the_path_is_walked(monkeypatch):
+    X, y, groups = crowd(1, n=15_600)
+    monkeypatch.setattr(rate_steps, "ATTEMPTS", 0)
+    model = ConstrainedERMClassifier(max_disparity=0.08).fit(X, y, sensitive_features=groups)
+    assert model.n_solves_ > 2
+    assert demographic_parity_difference(y, model.predict(X), sensitive_features=groups) <= 0.08
+
+
+def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
+    judge, free = judged(2, monkeypatch)
+    steps = rate_steps.RateSteps(judge, None)
+    steps.run(free)
+    problem, (rule,) = judge.problem, judge.problem.rules
+    positive = problem.model.forward(steps.best.w)[0] > 0
+    rates = [positive[rule.cells == k].mean() for k in range(rule.n_cells)]
+    assert np.ptp(rates) <= 0.06
+    assert steps.best.errors == pytest.approx(np.mean(positive != (problem.targets > 0)))
+    assert np.linalg.norm(steps.best.w[:-1]) == pytest.approx(1)
+    cut = judge.scan(problem.model.forward(free)[0], 0.0)
+    assert 1 - steps.best.errors >= cut.accuracy  # as against a shift of the free solution
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_moves_miss_fewer_rows(seed, monkeypatch):
+    """Where slopes end: from a point that misses the bounds by a few rows, without any step."""
+    judge, free = judged(seed, monkeypatch)
+    steps = rate_steps.RateSteps(judge, None)
+    w = steps._see(free).w
+    for stage in rate_steps.SMOOTH:
+        w = steps._at_stage(w, stage, 0.0)
+    assert steps.best is None
+    before = steps._see(w)
+    found = steps._see(steps._wander(w))
+    assert steps.best is not None or steps._missed(found) < 0.5 * steps._missed(before)
+    missed = np.abs(before.constraints) - judge.problem.upper
+    beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)
+    assert steps._missed(before) == pytest.approx((beyond**2).sum())
+
+
+def test_a_callback_stops_the_steps(monkeypatch):
+    judge, free = judged(2, monkeypatch)
+    steps = rate_steps.RateSteps(judge, lambda theta: True)
+    steps.run(free)
+    assert steps.is_stopped
+    assert steps.n_steps == 1
+
+
+def test_few_groups_and_small_groups_take_the_path(monkeypatch):
+    monkeypatch.setattr(strict, "by_rate_steps", lambda *given: pytest.fail("not asked for"))
+    for n_groups, n in ((10, 3000), (52, 5200)):
+        X, y, groups = crowd(3, n_groups, n)
+        ConstrainedERMClassifier(max_disparity=0.2).fit(X, y, sensitive_features=groups)
+
+
+def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+    X, y, groups = crowd(4)
+    fitted = []
+    for n_threads in (1, 3):
+        monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
+        model = ConstrainedERMClassifier(max_disparity=0.08)
+        fitted.append(model.fit(X, y, sensitive_features=groups))
+    assert_array_equal(fitted[0].coef_, fitted[1].coef_)
+    assert fitted[0].intercept_ == fitted[1].intercept_

@@ -1,0 +1,268 @@
+"""Cuts of groups against counting by hand and exhaustive search."""
+
+import numpy as np
+import pytest
+
+from skfair._kernels import repair as kernels
+from skfair.enforcement.partial.repair import band_maps
+from skfair.enforcement.thresholds.cuts import choose_cuts, natural_cuts, score_blocks
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
+from skfair.metrics import partial_statistical_parity_gap
+from tests import naive
+from tests.naive import repair as twin
+from tests.python_kernels import as_python
+
+PARITY, OPPORTUNITY, ODDS = ["ends"], ["positive"], ["positive", "negative"]
+EXACT = 1e-9
+
+
+class Case:
+    """Random rows: half of the cases have ties, half weights, some an interval per group."""
+
+    def __init__(self, seed, n_max=60, n_groups=None, tie_free=False):
+        rng = self.rng = np.random.default_rng(seed)
+        self.n_groups = n_groups or int(rng.integers(2, 5))
+        sizes = rng.integers(2, max(3, n_max // self.n_groups + 1), self.n_groups)
+        self.codes = rng.permutation(np.repeat(np.arange(self.n_groups), sizes))
+        n = self.codes.size
+        self.scores = rng.normal(size=n) + 0.7 * self.codes * rng.choice([-1, 1])
+        if rng.random() < 0.5 and not tie_free:
+            self.scores = np.round(self.scores, int(rng.integers(0, 2)))
+        self.targets = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+        for g in range(self.n_groups):  # both classes in every group
+            self.targets[np.flatnonzero(self.codes == g)[:2]] = [1, -1]
+        self.given_weights = rng.random(n) + 0.1 if rng.random() < 0.5 else None
+        self.tolerance = float(rng.choice([0, 0.02, 0.1, 0.3, 0.8, 1.0]))
+        ends = np.sort(rng.choice(21, 4, replace=False)) / 20
+        kind = rng.integers(3)
+        self.interval = [(ends[0], ends[2]), [(ends[0], ends[1]), (ends[2], ends[3])], None][kind]
+        if self.interval is None:
+            pairs = np.sort([rng.choice(11, 2, replace=False) for _ in range(self.n_groups)])
+            self.interval = {g: tuple(pair / 10) for g, pair in enumerate(pairs)}
+        self.intervals = Intervals(self.interval, encode_groups(self.codes).levels)
+        self.bounds = [pairs.tolist() for pairs in self.intervals.bounds]
+
+    @property
+    def weights(self):
+        return np.ones(self.codes.size) if self.given_weights is None else self.given_weights
+
+    def blocks(self, scores=None, min_gap=0.0):
+        scores = self.scores if scores is None else scores
+        return score_blocks(
+            scores, self.codes, self.n_groups, self.targets, self.given_weights, min_gap
+        )
+
+    def levels(self, blocks, kinds=PARITY):
+        share = self.intervals.share
+        return [[share(getattr(one, k), g) for g, one in enumerate(blocks)] for k in kinds]
+
+    def cuts(self, kinds=PARITY, threshold=None, scores=None, tolerance=None):
+        blocks = self.blocks(scores)
+        tolerance = self.tolerance if tolerance is None else tolerance
+        return choose_cuts(blocks, self.levels(blocks, kinds), tolerance, threshold)
+
+    def repaired(self, scores=None, threshold=0.0, tolerance=None, **options):
+        """Return maps, mapped scores, the tolerance kept and the thresholds."""
+        scores = self.scores if scores is None else scores
+        tolerance = self.tolerance if tolerance is None else tolerance
+        thresholds = self.cuts(PARITY, threshold, scores, tolerance).thresholds
+        maps, kept = band_maps(
+            self.blocks(scores), thresholds, self.intervals, tolerance, **options
+        )
+        return maps, maps(scores, self.codes), kept, thresholds
+
+    def gap(self, scores):
+        return partial_statistical_parity_gap(
+            None,
+            scores,
+            sensitive_features=self.codes,
+            interval=self.interval,
+            sample_weight=self.given_weights,
+        )
+
+    def largest_block(self):
+        """Largest share of a group's interval that equal scores own."""
+        largest = 0.0
+        for g, bounds in enumerate(self.bounds):
+            mine = self.codes == g
+            _, place = np.unique(-self.scores[mine], return_inverse=True)
+            ranks = np.cumsum(np.bincount(place, self.weights[mine])) / self.weights[mine].sum()
+            shares = [naive.interval_share(rank, bounds) for rank in [0, *ranks]]
+            largest = max(largest, np.diff(shares).max())
+        return largest
+
+
+# --- blocks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_blocks_count_what_is_above_each_cut(seed):
+    case = Case(seed)
+    s, w, y = case.scores, case.weights, case.targets
+    for g, block in enumerate(case.blocks()):
+        mine = case.codes == g
+        assert np.array_equal(block.scores, np.unique(s[mine])[::-1])
+        cuts = naive.thresholds(s[mine])[::-1]  # from above all to below all
+        assert block.ends[-1] == block.positive[-1] == block.negative[-1] == 1
+        for j, cut in enumerate(cuts):
+            above = mine & (s > cut)
+            for values, rows in (
+                (block.ends, mine),
+                (block.positive, mine & (y > 0)),
+                (block.negative, mine & (y < 0)),
+            ):
+                assert values[j] == pytest.approx(w[above & rows].sum() / w[rows].sum(), abs=1e-12)
+            assert block.gains[j] == pytest.approx((w * y)[above].sum() / w.sum(), abs=1e-12)
+
+
+def test_scores_closer_than_the_gap_are_one_block():
+    scores = np.array([3.0, 2.95, 2.0, 1.9, 1.0])
+    codes = np.zeros(5, np.int64)
+    (block,) = score_blocks(scores, codes, 1, np.ones(5), min_gap=0.1 + 1e-9)
+    assert np.array_equal(block.scores, [2.95, 1.9, 1.0])
+    assert block.ends == pytest.approx([0, 0.4, 0.8, 1])
+
+
+def test_a_group_without_a_class_has_no_rate_for_it():
+    codes = np.array([0, 0, 1])
+    blocks = score_blocks(np.arange(3.0), codes, 2, np.array([1.0, 1.0, -1.0]))
+    assert not blocks[0].negative.any()
+    assert not blocks[1].positive.any()
+
+
+# --- cuts ---------------------------------------------------------------------------------------
+
+
+def spreads_and_gain(case, cuts, kinds):
+    """Count by hand what thresholds do."""
+    rows = (case.scores, case.codes, case.targets, case.weights)
+    groups = list(enumerate(cuts.thresholds))
+    levels = [twin.levels_of_cut(*rows, case.bounds, g, t, kinds) for g, t in groups]
+    return np.ptp(levels, axis=0), sum(twin.gain_of_cut(*rows, g, t) for g, t in groups)
+
+
+@pytest.fixture(params=["compiled", "python"])
+def kernel(request, monkeypatch):
+    if request.param == "python":
+        for name in ("best_cuts", "middle_levels"):
+            monkeypatch.setattr(kernels, name, as_python(getattr(kernels, name)))
+
+
+@pytest.mark.parametrize("kinds", [PARITY, OPPORTUNITY, ODDS], ids=lambda kinds: "+".join(kinds))
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.usefixtures("kernel")
+def test_cuts_equal_exhaustive_search(kinds, seed):
+    """For two rules as well: with fewer than 200 cuts the grid has every window."""
+    case = Case(seed, n_max=18, n_groups=2 + seed % 2)
+    cuts = case.cuts(kinds)
+    spreads, gain = spreads_and_gain(case, cuts, kinds)
+    rows = (case.scores, case.codes, case.targets, case.weights)
+    assert spreads.max() <= case.tolerance + EXACT
+    assert gain == pytest.approx(
+        twin.best_gain(*rows, case.bounds, kinds, case.tolerance), abs=1e-12
+    )
+    for g, (block, count) in enumerate(zip(case.blocks(), cuts.counts, strict=True)):
+        assert np.count_nonzero(block.scores > cuts.thresholds[g]) == count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_grid_of_windows_keeps_two_rules_and_loses_little(seed):
+    """With more rows than grid points the grid decides: never worse than cuts that are trivial."""
+    rng = np.random.default_rng(seed)
+    case = Case(seed, n_max=900, n_groups=2, tie_free=True)
+    case.scores = case.scores + case.targets * rng.random(case.codes.size)
+    cuts = case.cuts(ODDS, tolerance=0.1)
+    spreads, gain = spreads_and_gain(case, cuts, ODDS)
+    assert spreads.max() <= 0.1 + EXACT
+    nobody = 0.0
+    everybody = (case.weights * case.targets).sum() / case.weights.sum()
+    assert gain >= max(nobody, everybody) - EXACT
+    # The same rule with a tolerance that is smaller by one step of each grid has a worse optimum.
+    blocks = case.blocks()
+    pooled = [np.sort(np.concatenate(rule)) for rule in case.levels(blocks, ODDS)]
+    stride = -(-pooled[0].size // 199)
+    step = max((values[stride:] - values[:-stride]).max() for values in pooled)
+    assert gain >= best_pair(case, blocks, 0.1 - step) - EXACT
+
+
+def best_pair(case, blocks, tolerance):
+    """Best gain over all pairs of cuts of two groups under both rules, as one table."""
+    allowed = True
+    for rule in case.levels(blocks, ODDS):
+        allowed = allowed & (np.abs(np.subtract.outer(*rule)) <= tolerance)
+    return np.where(allowed, np.add.outer(*(one.gains for one in blocks)), -np.inf).max()
+
+
+@pytest.mark.parametrize("kinds", [PARITY, ODDS], ids=lambda kinds: "+".join(kinds))
+@pytest.mark.parametrize("seed", range(30))
+def test_a_threshold_that_keeps_the_rule_stays(kinds, seed):
+    case = Case(seed)
+    threshold = float(case.rng.choice([0.0, 0.31, case.scores[0]]))
+    cuts = case.cuts(kinds, threshold)
+    common = [twin_levels(case, g, threshold, kinds) for g in range(case.n_groups)]
+    is_kept = np.ptp(common, axis=0).max() <= case.tolerance + 1e-12
+    above = [case.scores[case.codes == g] for g in range(case.n_groups)]
+    is_same = all(
+        np.array_equal(mine > threshold, mine > t)
+        for mine, t in zip(above, cuts.thresholds, strict=True)
+    )
+    if is_kept:
+        assert is_same
+        assert np.ptp(cuts.thresholds) == 0
+    else:
+        assert not is_same
+
+
+def twin_levels(case, g, threshold, kinds):
+    rows = (case.scores, case.codes, case.targets, case.weights)
+    return twin.levels_of_cut(*rows, case.bounds, g, threshold, kinds)
+
+
+def test_no_score_lies_on_a_natural_threshold():
+    codes = np.array([0, 0, 0, 1, 1, 1])
+    scores = np.array([2.0, 0.5, -1.0, 1.0, 0.5, 0.0])
+    blocks = score_blocks(scores, codes, 2, np.ones(6))
+    for threshold in (0.5, 2.0, -1.0):
+        cuts = natural_cuts(blocks, threshold)
+        assert not np.isin(scores, cuts.thresholds).any()
+        assert np.array_equal(scores > threshold, scores > cuts.thresholds[0])
+        assert np.array_equal(natural_cuts(blocks, 0.7).thresholds, [0.7, 0.7])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_cuts_scores_that_count_as_tied(seed):
+    """Steps below the gap add up: tied scores may spread further than the gap to the next ones."""
+    rng = np.random.default_rng(seed)
+    scores = np.cumsum(rng.choice([0.05, 0.11], 60, p=[0.8, 0.2]))
+    codes, targets = np.repeat([0, 1], 30), rng.choice([-1.0, 1.0], 60)
+    blocks = score_blocks(scores, codes, 2, targets, min_gap=0.1)
+    for tolerance in (0.0, 0.1, 1.0):
+        levels = [one.ends for one in blocks]
+        cuts = choose_cuts(blocks, [levels], tolerance, None)
+        for g, (level, count) in enumerate(zip(levels, cuts.counts, strict=True)):
+            share = np.mean(scores[codes == g] > cuts.thresholds[g])
+            assert share == pytest.approx(level[count], abs=1e-12)
+
+
+def neighbours(case, dtype):
+    """The scores of a case, with neighbouring numbers in place of its distinct values."""
+    places = np.unique(case.scores, return_inverse=True)[1]
+    values = [dtype(1 + case.rng.random())]
+    for _ in range(places.max()):
+        values.append(np.nextafter(values[-1], dtype(10)))
+    return np.array(values)[places].astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_thresholds_tell_neighbouring_numbers_apart(dtype):
+    """Half-way between two neighbours there may be no number."""
+    for seed in range(20):
+        case = Case(seed, n_max=20)
+        case.scores = neighbours(case, dtype)
+        cuts = case.cuts(PARITY)
+        for g, (block, count) in enumerate(zip(case.blocks(), cuts.counts, strict=True)):
+            assert np.count_nonzero(block.scores > cuts.thresholds[g]) == count
+        threshold = float(case.scores[0])
+        natural = natural_cuts(case.blocks(), threshold)
+        assert np.array_equal(case.scores > threshold, case.scores > natural.thresholds[0])

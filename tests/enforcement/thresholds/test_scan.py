@@ -1,0 +1,156 @@
+"""The threshold scan against trying every threshold by hand."""
+
+import numpy as np
+import pytest
+
+from skfair._kernels import thresholds as kernels
+from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
+from skfair.constraints.rates import RateParity
+from skfair.enforcement.thresholds.scan import ThresholdScan
+from skfair.groups.encoding import encode_groups
+from skfair.losses import make_loss
+from tests.naive import erm as naive
+from tests.python_kernels import as_python
+
+RATE_RULES = [
+    name for name in CONSTRAINTS if naive.RULES[name][1] in ("selected", "rejected", "right")
+]
+
+
+@pytest.fixture(params=["compiled", "python"], autouse=True)
+def kernel(request, monkeypatch):
+    if request.param == "python":
+        scan = as_python(kernels.scan_thresholds)
+        for name in ("_gap", "_rate", "_largest_disparity"):
+            monkeypatch.setitem(scan.__globals__, name, as_python(getattr(kernels, name)))
+        monkeypatch.setattr(kernels, "scan_thresholds", scan)
+
+
+def sample(seed, n=40, n_groups=3, n_attributes=1, ties=False, weighted=False):
+    rng = np.random.default_rng(seed)
+    columns = []
+    for _ in range(n_attributes):
+        codes = rng.integers(0, n_groups, n)
+        codes[: 2 * n_groups] = np.repeat(np.arange(n_groups), 2)  # every group has both classes
+        columns.append(codes)
+    targets = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    targets[: 2 * n_groups] = np.tile([-1.0, 1.0], n_groups)
+    scores = rng.normal(size=n) + 0.5 * targets
+    if ties:
+        scores = np.round(scores)
+    weights = rng.integers(1, 4, n).astype(float) if weighted else None
+    return scores, targets, columns, weights
+
+
+def bind(names, bound, targets, columns, weights, reference="pairwise", comparison="difference"):
+    groups = encode_groups(np.column_stack(columns), intersectional=False)
+    rows = TrainingRows(groups, targets, weights, make_loss("log_loss", "classification"), (0, 1))
+    rules = make_constraints(names, "classification")
+    options = {"reference": reference, "comparison": comparison}
+    for rule in rules:
+        rule.set_params(**{k: v for k, v in options.items() if k in rule.get_params()})
+    return [rule.prepare(rows, bound) for rule in rules]
+
+
+def best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison):
+    """Try a threshold in every gap; return the best accuracy that keeps every rule, or None."""
+    levels = np.unique(scores)
+    cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
+    w = np.ones(len(scores)) if weights is None else weights
+    best = None
+    for cut in cuts:
+        gaps = [
+            naive.disparity(
+                name, reference, scores - cut, targets, columns, weights, comparison=comparison
+            )
+            for name in names
+        ]
+        if max(gaps) <= bound:
+            accuracy = w @ ((scores > cut) == (targets > 0)) / w.sum()
+            best = accuracy if best is None else max(best, accuracy)
+    return best
+
+
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+@pytest.mark.parametrize("comparison", ["difference", "ratio"])
+@pytest.mark.parametrize(
+    "names",
+    [[rule] for rule in RATE_RULES]
+    + [
+        ["demographic_parity", "equal_opportunity"],
+        ["predictive_parity", "bounded_selection_rate"],
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_finds_the_best_threshold(names, reference, comparison, seed):
+    scores, targets, columns, weights = sample(
+        seed, n_attributes=1 + seed % 2, ties=seed == 3, weighted=seed > 1
+    )
+    bound = 0.173  # no rate of so few people is exactly there
+    rules = bind(names, bound, targets, columns, weights, reference, comparison)
+    w = np.ones(len(scores)) if weights is None else weights
+    found = ThresholdScan(rules, targets, w / w.sum())(scores, 1e-9)
+    expected = best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison)
+    assert found.is_feasible == (expected is not None)
+    shifted = scores + found.shift
+    worst = max(rule.disparity(shifted) for rule in rules)
+    assert found.excess == pytest.approx(worst - bound, abs=1e-9)
+    if expected is not None:
+        assert found.accuracy == pytest.approx(expected)
+        assert w @ ((shifted > 0) == (targets > 0)) / w.sum() == pytest.approx(expected)
+        assert worst <= bound
+
+
+def test_gaps_that_rounding_could_close_are_not_used():
+    scores = np.array([1.0, 0.3 + 1e-12, 0.3, -1.0])
+    targets = np.array([1.0, 1.0, -1.0, -1.0])
+    scan = ThresholdScan([], targets, np.full(4, 0.25))
+    fine, coarse = scan(scores, 1e-15), scan(scores, 1e-9)
+    assert (fine.accuracy, coarse.accuracy) == (1.0, 0.75)
+    assert np.abs(scores + coarse.shift).min() > 1e-3
+
+
+def test_no_shift_where_zero_is_good():
+    scores = np.array([2.0, 1.0, -1.0, -2.0])
+    found = ThresholdScan([], np.sign(scores), np.full(4, 0.25))(scores, 1e-9)
+    assert found.shift == 0
+    assert found.accuracy == 1
+    assert not found.is_constant
+
+
+def test_constant_predictions_are_named():
+    scores, targets, columns, _ = sample(0)
+    rules = bind(["demographic_parity"], 0.0, targets, columns, None)
+    found = ThresholdScan(rules, targets, np.full(40, 1 / 40))(scores, 1e-9)
+    assert found.is_feasible
+    assert found.is_constant == (np.unique(scores + found.shift > 0).size == 1)
+
+
+def test_an_own_rule_whose_rates_are_bounded():
+    """The scan once took the largest rate for a distance from the overall one."""
+
+    class Capped(RateParity):
+        subset = "negative"
+
+    scores, targets, columns, _ = sample(1)
+    groups = encode_groups(columns[0])
+    rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), (0, 1))
+    rule = Capped(comparison="bounded").prepare(rows, 0.1)
+    found = ThresholdScan([rule], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    rates = [
+        (scores + found.shift > 0)[(targets < 0) & (columns[0] == group)].mean()
+        for group in range(3)
+    ]
+    assert found.excess == pytest.approx(max(rates) - 0.1, abs=1e-9)
+    assert found.is_feasible
+
+
+def test_unreachable_limits_report_what_is_missed():
+    scores, targets, columns, _ = sample(2)
+    [rule] = bind(["bounded_selection_rate"], 0.1, targets, columns, None)
+    [other] = bind(["bounded_false_negative_rate"], 0.1, targets, columns, None)
+    found = ThresholdScan([rule, other], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    worst = max(one.disparity(scores + found.shift) for one in (rule, other))
+    assert not found.is_feasible
+    assert found.excess == pytest.approx(worst - 0.1, abs=1e-9)
+    assert found.excess > 0
