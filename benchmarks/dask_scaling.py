@@ -182,8 +182,8 @@ def _numbers(block: int, n_numbers: int) -> Any:
 def tasks(n: float, n_workers: float) -> float:
     """Return the number of lists of blocks that workers of one thread hold."""
     held = n * ROW_BYTES / n_workers
-    lists = np.ceil(held / partitions.LIST_BYTES) if held > partitions.LARGE_BYTES else 1
-    return n_workers * float(min(lists, partitions.MOST_LISTS))
+    lists = max(1.0, min(np.ceil(held / partitions.LIST_BYTES), partitions.MOST_LISTS))
+    return n_workers * float(lists)
 
 
 def levels(n_tasks: float) -> int:

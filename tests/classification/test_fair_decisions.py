@@ -583,7 +583,7 @@ def test_fewer_rules_than_needed_change_nothing():
 
 # Limits tighter than chance: searches that fined nothing ended where nobody is selected.
 @pytest.mark.parametrize(
-    ("n", "limit", "seeds"), [(1200, 0.02, range(20, 26)), (12_000, 0.006, [22])]
+    ("n", "limit", "seeds"), [(1200, 0.02, range(20, 26)), (12_000, 0.006, range(20, 24))]
 )
 @pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
 def test_groups_that_the_columns_tell_decide_like_known_ones(rule, n, limit, seeds):
