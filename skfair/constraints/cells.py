@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.groups.strata import Strata
 from skfair.losses import Loss
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.threads import looked_up
 

@@ -25,10 +25,8 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
-
-# A rate below this is 0 that was added up with rounding; 0 and 0 are equal, also as a ratio.
-ROUNDING = 1e-12
 
 
 class Rows(NamedTuple):

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, IntervalLike
 from skfair.groups.levels import GroupLevels
-
-# Lengths and ranks that are equal in exact arithmetic differ by less.
-ROUNDING = 1e-12
+from skfair.utils.rounding import ROUNDING
 
 
 class Intervals:

@@ -25,7 +25,14 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.metrics.two_rates import both_ways, largest_rate, melded, pair_test, score_statistic
+from skfair.metrics.two_rates import (
+    both_ways,
+    largest_rate,
+    legendre,
+    melded,
+    pair_test,
+    score_statistic,
+)
 from skfair.utils.rounding import TINY
 from skfair.utils.validation import check_positive
 
@@ -36,7 +43,7 @@ _OF_END = 0.1
 # Within intervals that differ by group: where shares may differ most, if rates are so many
 # standard errors off.
 _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
-_U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+_N_NODES = 96  # of integrals
 
 
 class _Drawn(NamedTuple):
@@ -345,18 +352,19 @@ class _Curves(NamedTuple):
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
         k, n = self.above[higher][kept], self.sizes[higher]
         a, b = k + 1, np.maximum(n - k, 1)
+        nodes, factors = legendre(_N_NODES)
         low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
         p = np.where(k < n, 0.0, self._below(np.ones(1), higher, other, limit, kept)[:, 0])
         for start, stop in pairwise(self._kinks(higher, other, limit)):
             first, last = np.clip(start, low, high), np.clip(stop, low, high)
-            x = first[:, None] + (last - first)[:, None] * 0.5 * (_U + 1)
+            x = first[:, None] + (last - first)[:, None] * nodes
             density = np.exp(
                 special.xlogy((a - 1)[:, None], x)
                 + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
                 - special.betaln(a, b)[:, None]
             )
             below = self._below(x, higher, other, limit, kept)
-            p += np.where(k < n, (density * below) @ _WEIGHTS * 0.5 * (last - first), 0.0)
+            p += np.where(k < n, (density * below) @ factors * (last - first), 0.0)
         return np.clip(p, 0.0, 1.0)
 
     def _below(

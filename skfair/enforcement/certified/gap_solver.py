@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certified.walk import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
+from skfair.utils.rounding import ROUNDING
 
 # Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
 # each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they have

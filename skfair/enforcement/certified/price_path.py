@@ -14,9 +14,9 @@ import numpy as np
 from scipy import special
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.certified.gap_solver import GapSolver, PathRows
 from skfair.enforcement.certified.walk import RowRates, likely_p_values
+from skfair.utils.rounding import ROUNDING
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)

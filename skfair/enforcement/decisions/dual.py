@@ -24,10 +24,10 @@ from scipy import sparse
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.solvers.above_zero import minimised_above_zero
+from skfair.utils.rounding import ROUNDING
 
 # How much centres are drawn to 1/2, per squared distance.
 _KAPPA = 0.004

@@ -15,8 +15,8 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import ROUNDING as TIED
 from skfair.enforcement.thresholds.scan import TO_SPARE, Cut, RateTable
+from skfair.utils.rounding import ROUNDING as TIED
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.decisions import Counted

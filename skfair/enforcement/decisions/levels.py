@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.choose import Chosen
+from skfair.utils.rounding import ROUNDING
 
 # Ratios end when they grow by less, or after so many searches; 4 are usual.
 _SETTLED, _MOST_RATIOS = 1e-7, 12

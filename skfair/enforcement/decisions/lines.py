@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Decisions, Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds.scan import threshold_at
+from skfair.utils.rounding import ROUNDING
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
 NEAR, MOST_SORTED = 4_000, 40_000

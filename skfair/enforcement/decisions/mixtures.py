@@ -21,9 +21,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.thresholds.scan import TO_SPARE
+from skfair.utils.rounding import ROUNDING
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40

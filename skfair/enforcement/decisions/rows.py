@@ -15,8 +15,9 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import ROUNDING, Rows
+from skfair.constraints.comparisons import Rows
 from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.utils.rounding import ROUNDING
 
 # Expected weights are believed if they are off by no more than this factor.
 _MOST_OFF = 3.0

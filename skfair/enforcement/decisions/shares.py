@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
+from skfair.utils.rounding import ROUNDING
 
 Shares: TypeAlias = FloatArray | sparse.csr_array | sparse.csc_array
 

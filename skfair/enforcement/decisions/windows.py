@@ -12,11 +12,11 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.thresholds.scan import TO_SPARE, Cut, threshold_at
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 # A window is no shorter than rates that are equal may differ.

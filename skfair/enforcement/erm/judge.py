@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.thresholds.bins import make_scan
 from skfair.enforcement.thresholds.scan import Threshold
 from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
+from skfair.utils.rounding import ROUNDING
 
 SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
 USED = 0.85  # share of a bound from which on it counts as reached

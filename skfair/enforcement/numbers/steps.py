@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.numbers.maps import (
     NumberRows,
     band_around_barycentre,
@@ -33,6 +32,7 @@ from skfair.metrics.losses import (
     mean_score_difference,
 )
 from skfair.metrics.scores import statistical_parity_gap, wasserstein_gap
+from skfair.utils.rounding import ROUNDING
 
 ROUNDS = 60  # over the attributes
 # Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each

@@ -33,9 +33,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.thresholds.cuts import Blocks, small_distance
 from skfair.groups.intervals import Intervals
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 

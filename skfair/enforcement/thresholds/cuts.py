@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.comparisons import ROUNDING
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 # Largest number of steps of the sweep over windows; beyond it, only some windows are tried.

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock
-from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.thresholds.scan import RateTable, Threshold, threshold_at
 from skfair.problems.erm.in_blocks import (
     LinearScores,
@@ -31,6 +30,7 @@ from skfair.problems.erm.in_blocks import (
     Task,
     pieces_of,
 )
+from skfair.utils.rounding import ROUNDING
 
 if TYPE_CHECKING:
     from skfair._kernels.thresholds import SortedRows
