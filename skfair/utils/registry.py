@@ -59,6 +59,7 @@ class Registry(Generic[T]):
         return name in self._components
 
     def __getitem__(self, name: str) -> T:
+        # Names that are known are asked for in every fit, and need no look at the packages.
         if name not in self._components and name not in self:
             kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(

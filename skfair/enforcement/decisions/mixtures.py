@@ -27,7 +27,7 @@ from skfair.utils.rounding import ROUNDING
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40
-# Those near a mixture: the share of the cuts on either side.
+# Those near a mixture: as many, over this share of the cuts on either side.
 _WIDTH = 0.02
 # Reduced costs and shares that count as 0.
 _NOTHING = 1e-9

@@ -29,7 +29,8 @@ ROUGH_TOL = 2e-3  # of the first solve on all rows
 # Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
-RATIOS = 0.7, 4.0  # within which true rates change faster than smooth ones
+# True rates change so many times as fast as smooth ones, at least and at most.
+RATIOS = 0.7, 4.0
 ROOM = 0.1  # share of a limit that a sample may miss: that is decided on all rows
 
 

@@ -93,8 +93,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         linear scores need anyway: so they are read once less.
         """
         has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
-        is_linear = isinstance(self.model, str)  # there is one name
-        is_summed = is_linear and self.confidence is None
+        is_summed = read_model(self.model).is_linear and self.confidence is None
         is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
         return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
 

@@ -39,13 +39,13 @@ TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than this first find their prices on a sample of so many.
 LARGE, SAMPLE = 20_000, 10_000
 # Steps on the dual where rounds follow, or prices are those of a neighbouring problem. With 25 in
-# the first round of a cut it is .04% larger (24 graphs); with 10 a front takes as long, with 15 .06
-# of the time more, at the same costs.
+# the first round cuts are .04% larger (24 graphs); fronts take 5% less time with 10, and 6% more
+# with 15, at the same costs.
 FEW_STEPS = 12
 # The temperature where a sample stands for many more rows: some of these are near a tie even then.
 _COLD = 3e-4
-# Of more multipliers than this, those that nothing draws away from 0 are left there: the choice
-# and sparse products take a third of the time of a fit of 300 rows.
+# Of more multipliers than this, those that nothing draws away from 0 are left there. With fewer the
+# choice and its sparse products cost more than they save: 5 of 16 ms in a fit of 300 rows.
 MANY = 500
 # A step of the dual that gains less than this share of it is the last, and one after which all
 # slopes are this small.
