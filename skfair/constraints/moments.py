@@ -18,7 +18,6 @@ class Moment(ABC):
     # a temperature and a shift of all scores apply.
     is_rate = False
     unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment, and of bounds on it
-    is_quadratic = False  # whether it is a quadratic function of the score
 
     @abstractmethod
     def parts(
@@ -93,7 +92,6 @@ class MeanLoss(Moment):
     def __init__(self, loss: Loss, targets: FloatArray) -> None:
         self.loss = loss
         self.targets = targets
-        self.is_quadratic = loss.is_quadratic
 
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
@@ -117,7 +115,6 @@ class MeanScore(Moment):
     """The score itself."""
 
     unit = "score"
-    is_quadratic = True
 
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None

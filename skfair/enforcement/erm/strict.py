@@ -40,7 +40,6 @@ from skfair.enforcement.erm.path import Path, Shifting
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import promised_gain, scaled_if_steep, scaled_scores, shifted
 from skfair.enforcement.erm.refine import refine as refined
-from skfair.enforcement.erm.starts import most_promising, starts_around
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
@@ -132,42 +131,15 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     enough = judge.quality(theta) - CHEAP
     rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
     rounds.run(path.solver, Place(theta, lam), path.max_rounds, path.params)
-    is_done = judge.is_classifier or path.is_stopped or not path.is_precise
-    if not is_done and _has_local_optima(problem):
-        _start_again(path)
     best = path.best()
     result = best.solution
     if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):
         result = refined(path, result)
-    is_scaled = result.problem.loss is not problem.loss  # where errors were fitted in its place
-    if _suits_scaling(path) and not (is_scaled or path.is_stopped):
-        result = scaled_if_steep(path, result)
-    elif judge.scan is not None and not (isinstance(problem.model, LinearScore) or path.is_stopped):
+    # Errors that were fitted in place of the loss are scaled already.
+    if judge.scan is None or path.is_stopped or result.problem.loss is not problem.loss:
+        return path.counted(result)
+    if not isinstance(problem.model, LinearScore):
         result = scaled_scores(judge, result)
+    elif problem.model.fit_intercept:
+        result = scaled_if_steep(path, result)
     return path.counted(result)
-
-
-def _suits_scaling(path: Path) -> bool:
-    """Whether a multiple of the parameters is the same decisions: linear scores and a threshold."""
-    model = path.judge.problem.model
-    return path.judge.scan is not None and isinstance(model, LinearScore) and model.fit_intercept
-
-
-def _has_local_optima(problem: RuledProblem) -> bool:
-    """Whether differences of convex losses are limited."""
-    return any(
-        rule.moment.unit == "loss" and not rule.comparison.is_cap and rule.upper.size
-        for rule in problem.rules
-    )
-
-
-def _start_again(path: Path) -> None:
-    """Solve from the most promising of several starts, if it promises more than what was found."""
-    problem, theta = path.judge.problem, path.candidates[0].solution.result.theta
-    feasible = [candidate for candidate in path.candidates if candidate.solution.is_feasible]
-    best = min((-candidate.quality for candidate in feasible), default=np.inf)
-    starts = starts_around(problem, theta)
-    start = most_promising(problem, starts, path.solver, path.params, best)
-    if start is not None:
-        rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
-        rounds.run(path.solver, start, path.max_rounds, path.params)
