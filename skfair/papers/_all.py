@@ -18,6 +18,7 @@ from skfair.papers.plada.multiplier_model import MultiplierModel
 from skfair.papers.plada.plada import Plada
 from skfair.papers.plada.plada_stochastic import PladaStochastic
 from skfair.papers.plada.ssg import SSG
+from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.smooth import Smooth
 from skfair.papers.safairkm.swap import Swap
 from skfair.papers.vfairkm.variational import Variational
@@ -26,6 +27,7 @@ __all__ = [
     # safairkm
     "Swap",
     "Smooth",
+    "alternating_gradient",
     # vfairkm
     "Variational",
     # fair_spectral_dc

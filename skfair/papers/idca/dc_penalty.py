@@ -54,7 +54,8 @@ class DCPenalty(DCSolver):
 
     Notes
     -----
-    A step costs one pass through the model and one pull-back. Steps of fixed length end in a
+    The limit of the estimator has no effect. A step costs one pass through the model and one
+    pull-back. Steps of fixed length end in a
     neighbourhood of a stationary point; where they diverge, the best iterate is returned.
     Multipliers are the weight times the part of the steps, in the second half, in which a
     constraint was the worst.
