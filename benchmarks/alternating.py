@@ -9,8 +9,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from benchmarks.harness import alternate, data_folder
 from benchmarks.variational import fair_clustering_sample, figures_of
 from skfair.cluster import FairKMeans
-from skfair.papers import Smooth
-from skfair.papers.safairkm.alternating import alternating_gradient
+from skfair.papers import Smooth, alternating_gradient
 
 DIM, NOISE, REPEATS = 10, 0.5, 40
 PAIRS = [(1, 1), (1, 3), (3, 1), (4, 1), (1, 9), (9, 1), (5, 5)]

@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 
 from benchmarks.harness import alternate, data_folder, timed
 from skfair.papers import Swap
-from skfair.papers.safairkm.swap_front import PAIRS, swap_front
+from skfair.papers.safairkm.swap import PAIRS
 
 
 def adult_points(n_rows: int | None = 5000) -> tuple[Any, Any]:
@@ -103,9 +103,11 @@ class PlainSearch:
         return [points[i] for i in order[improves]]
 
 
-def ours(X: Any, codes: Any, n_iter: int, **options: Any) -> tuple[float, float]:
+def ours(X: Any, codes: Any, n_iter: int, seed: int, **fields: Any) -> tuple[float, float]:
     """Return CPU seconds per child: of the whole search, and without set-up and result."""
-    total, front = timed(lambda: swap_front(X, codes, 10, 2, max_iter=n_iter, **options))
+    total, front = timed(
+        lambda: Swap(**fields).search(X, codes, 10, 2, max_iter=n_iter, random_state=seed)
+    )
     n_children, seconds = front.history["n_children"], front.history["seconds"]
     loop = (seconds[-1] - seconds[0]) / n_children[1:].sum()
     return total / n_children.sum(), loop
@@ -143,7 +145,7 @@ def children(rounds: int, quick: bool) -> dict[str, Any]:
     for n_candidates in (1, 8):
         times: dict[str, list[Any]] = {"plain": [], "ours": [], "large": []}
         for r in range(rounds + 1):  # the first round compiles
-            options = {"swap_candidates": n_candidates, "random_state": r}
+            options = {"seed": r, "swap_candidates": n_candidates}
             times["plain"].append(plain(X, codes, 2 if quick else 6, n_candidates, r))
             times["ours"].append(ours(X, codes, n_iter, **options))
             times["large"].append(ours(X_large, codes_large, n_iter, **options))

@@ -30,7 +30,9 @@ from benchmarks.variational import WEIGHTS, variational_front
 from skfair.cluster import ParetoFairKMeans
 from skfair.metrics import balance_score, hypervolume, kmeans_cost, nondominated
 from skfair.metrics.fronts import coverage
-from skfair.papers.safairkm.swap_front import PAIRS, SwapFront, swap_front
+from skfair.papers import Swap
+from skfair.papers.safairkm.swap import PAIRS
+from skfair.papers.safairkm.swap_front import SwapFront
 
 SEEDS = (3100, 3101, 3102)
 SAFAIRKM, VARIATIONAL, RAW, PRICES = "SAfairKM", "variational", "variational, raw", "prices"
@@ -173,16 +175,13 @@ def fronts_of(setting: Setting, X: Any, codes: Any, seed: int, share: float) -> 
 
 def run_swap(setting: Setting, X: Any, codes: Any, seed: int, share: float) -> SwapFront:
     """Run SAfairKM with the pairs of the paper's scripts and its number of starting labels."""
-    return swap_front(
-        X,
-        codes,
-        setting.n_clusters,
-        int(codes.max()) + 1,
+    solver = Swap(
         pairs=SYNTHETIC_PAIRS if is_synthetic(setting) else PAIRS,
         n_starts=10 if is_synthetic(setting) else 30,
-        max_iter=max(2, int(share * setting.max_iter)),
-        random_state=seed,
     )
+    n_iter = max(2, int(share * setting.max_iter))
+    n_groups = int(codes.max()) + 1
+    return solver.search(X, codes, setting.n_clusters, n_groups, max_iter=n_iter, random_state=seed)
 
 
 def covered(run: dict[str, Front], a: str, b: str) -> float:

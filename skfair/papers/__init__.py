@@ -17,6 +17,7 @@ __all__ = [
     # safairkm
     "Swap",
     "Smooth",
+    "alternating_gradient",
     # vfairkm
     "Variational",
     # fair_spectral_dc

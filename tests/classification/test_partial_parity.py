@@ -228,6 +228,14 @@ def test_algorithms_of_the_paper(solver, aware):
     assert (model.n_iter_, model.n_solves_) == (n_steps, 1)
 
 
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+def test_the_penalty_pays_for_any_disparity_whatever_the_limit(scale):
+    given = {"solver": "dc_penalty", "enforce": "surrogate", "max_iter": 20, "scale": scale}
+    one, other = (fit((0.1, 0.6), max_disparity=limit, **given) for limit in (0.02, 0.3))
+    assert np.array_equal(one.percentiles_, other.percentiles_)
+    assert np.array_equal(one.coef_, other.coef_)
+
+
 def test_idca_is_given_rates_as_the_paper_prints_them():
     """All pairs of groups in ranks, (21); the reformulation with a centre is asked for by name."""
     X, _, group = people()

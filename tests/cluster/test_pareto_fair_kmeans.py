@@ -11,7 +11,6 @@ from skfair.datasets.local import local_datasets
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Swap, Variational
-from skfair.papers.safairkm.swap_front import swap_front
 from tests.cluster.test_fair_kmeans import segregated
 from tests.naive.swap import front_course
 from tests.older import needs_callbacks
@@ -320,7 +319,7 @@ def test_all_options_of_algorithm_3(options):
         for chosen in (options, {})
     )
     scaled = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
-    alone = swap_front(scaled, codes, 3, 2, max_iter=20, random_state=0, **options)
+    alone = Swap(**options).search(scaled, codes, 3, 2, max_iter=20, random_state=0)
     assert front.balances_ == pytest.approx(alone.balances)
     assert np.mean(front.labels_ == alone.labels) > 0.99
     assert not np.array_equal(front.costs_, usual.costs_)

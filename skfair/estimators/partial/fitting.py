@@ -201,9 +201,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of its constraint; the paper's algorithms get one."""
+        limited = promise.of_attributes()
+        if solver.ignores_tolerance:
+            limited = [part.with_bound(0.0) for part in limited]
         parts = [
             (part.rule, part.rows(a, part.percentiles(n_percentiles)))
-            for part in promise.of_attributes()
+            for part in limited
             for a in range(part.groups.n_attributes)
         ]
         if solver.compares_pairs or self.enforce == "paper":

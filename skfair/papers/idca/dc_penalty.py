@@ -8,7 +8,7 @@ With tolerance 0 the violations are the distances of (114) from the percentiles 
 :math:`\rho = 2 \lambda / (\beta - \alpha)`; in (119), which compares pairs of shares in place of
 shares and their centre, :math:`\rho = 2 \lambda`.
 
-lambda -> lam, rho -> weight, eta -> length of a step.
+lambda -> lam, eta -> length of a step.
 """
 
 from __future__ import annotations
@@ -35,18 +35,15 @@ class DCPenalty(DCSolver):
 
     Parameters
     ----------
-    weight : float, default=None
-        Weight of the largest violation, in the unit of the constraint rows; None for that of
-        ``lam``. From the sum of the multipliers on, minima of the penalised objective keep the
-        constraints; smaller ones give up some of them.
+    lam : float, default=0.2
+        Weight of the disparity, lambda of (114) and (119); the paper's values start at 0.2. From
+        some weight on, minima of the penalised objective have no disparity; smaller ones give up
+        some of it.
     step : float, default=2e-3
         Factor on the subgradient in each step; the paper chooses among 5e-4 to 5e-3.
     output : {"last", "best"}, default="last"
         Which iterate is returned; the best has the lowest penalised objective. The paper takes the
         last.
-    lam : float, default=0.2
-        Weight of the disparity, lambda of (114) and (119), if there is no ``weight``; the paper's
-        values start at 0.2.
 
     See Also
     --------
@@ -54,10 +51,10 @@ class DCPenalty(DCSolver):
 
     Notes
     -----
-    A step costs one pass through the model and one pull-back. Steps of fixed length end in a
-    neighbourhood of a stationary point; where they diverge, the best iterate is returned.
-    Multipliers are the weight times the part of the steps, in the second half, in which a
-    constraint was the worst.
+    The limit of the estimator has no effect. A step costs one pass through the model and one
+    pull-back. Steps of fixed length end in a neighbourhood of a stationary point; where they
+    diverge, the best iterate is returned. Multipliers are rho times the part of the steps, in the
+    second half, in which a constraint was the worst.
 
     References
     ----------
@@ -66,14 +63,13 @@ class DCPenalty(DCSolver):
     Examples
     --------
     >>> from skfair.solvers.base import DC_SOLVERS
-    >>> DC_SOLVERS["dc_penalty"](weight=1.0).step
+    >>> DC_SOLVERS["dc_penalty"](lam=1.0).step
     0.002
     """
 
-    weight: NonNegative | None = None
+    lam: NonNegative = 0.2
     step: Positive = 2e-3
     output: Literal["last", "best"] = "last"
-    lam: NonNegative = 0.2
 
     ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
 
@@ -91,7 +87,7 @@ class DCPenalty(DCSolver):
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = best = problem.evaluate(start)
         lowest, lengths = np.inf, StepLengths(rows.n)
-        rho = self.lam * problem.penalty_unit if self.weight is None else self.weight
+        rho = self.lam * problem.penalty_unit
 
         def answer() -> Answer:
             is_last = self.output == "last" and np.isfinite(value)

@@ -18,15 +18,10 @@ gamma -> weight of the quadratics, center -> theta bar, otherwise as in ``ssg.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from skfair._typing import FloatArray
 from skfair.papers.plada.ssg import SSG
-from skfair.problems.protocol import Problem
-from skfair.solvers.base import SOLVERS, Step
+from skfair.solvers.base import SOLVERS
 from skfair.solvers.parameters import Count, NonNegative
 from skfair.utils.docs import documented
 
@@ -70,8 +65,8 @@ class IPPSSG(SSG):
     100
     """
 
-    proximal: NonNegative = 0.01
-    n_inner: Count = 50
+    proximal: NonNegative = 0.01  # type: ignore[misc]
+    n_inner: Count = 50  # type: ignore[misc]
 
     @classmethod
     def paper(cls) -> IPPSSG:
@@ -87,15 +82,3 @@ class IPPSSG(SSG):
             The solver.
         """
         return cls(schedule="root", constraint_step="equal", output="average", proximal=1.0)
-
-    def steps(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
-        return self._switch(problem, start, self.proximal, self.n_inner, tol=tol, max_iter=max_iter)

@@ -102,6 +102,9 @@ class SSG(IterativeSolver[Problem]):
     constraint_step: Literal["polyak", "equal"] = "polyak"
     output: Literal["best", "average"] = "best"
 
+    # What :class:`IPPSSG` adds: a pull to a centre, and the steps for each of them.
+    proximal: ClassVar[float] = 0.0
+    n_inner: ClassVar[float] = np.inf
     has_multipliers: ClassVar[bool] = False
     default_max_iter: ClassVar[int] = 3000
 
@@ -130,26 +133,10 @@ class SSG(IterativeSolver[Problem]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        return self._switch(problem, start, 0.0, max_iter, tol=tol, max_iter=max_iter)
-
-    def _switch(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        proximal: float,
-        n_inner: int,
-        *,
-        tol: float,
-        max_iter: int,
-    ) -> Iterator[Step]:
-        """Make switching steps; each ``n_inner`` of them are drawn to where they began.
-
-        ``proximal`` is the weight of that, gamma, in units of L_F; it is added to F and to G.
-        """
         constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = problem.evaluate(start)
         curvature = curvature_bounds(problem, at).objective
-        gamma = proximal * curvature
+        gamma = self.proximal * curvature
         first = 1 / (curvature + gamma) if self.eta is None else self.eta
         center, best, average = at.theta, Best(self.eps_last), Average()
 
@@ -158,7 +145,7 @@ class SSG(IterativeSolver[Problem]):
             return Answer(problem.evaluate(average.theta) if is_average else best.at or at, zeros)
 
         for k in count():
-            if 0 < k < max_iter and k % n_inner == 0:
+            if 0 < k < max_iter and k % self.n_inner == 0:
                 if self.output == "average" and average.weight:
                     at, average = problem.evaluate(average.theta), Average()
                 center = at.theta
@@ -168,7 +155,7 @@ class SSG(IterativeSolver[Problem]):
             if k >= max_iter:
                 yield Step(at, zeros, k, answer=answer)
                 return
-            eta, eps = self._lengths(first, k, n_inner, max_iter)
+            eta, eps = self._lengths(first, k, max_iter)
             away = at.theta - center
             G = constraints.values(at) + 0.5 * gamma * float(away @ away)
             worst = int(np.argmax(G)) if constraints.n else -1
@@ -187,12 +174,10 @@ class SSG(IterativeSolver[Problem]):
                     eta = (G[worst] + _INSIDE * eps) / squared if squared else 0.0
             at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
 
-    def _lengths(
-        self, first: float, n_iter: int, n_inner: int, max_iter: int
-    ) -> tuple[float, float]:
+    def _lengths(self, first: float, n_iter: int, max_iter: int) -> tuple[float, float]:
         """Return length and tolerance of a step."""
         if self.schedule == "root":
-            root = np.sqrt(n_iter % n_inner + 1)
+            root = np.sqrt(n_iter % self.n_inner + 1)
             return first / root, self.eps / root
         part = min(1.0, n_iter / (_FALLING * max_iter))
         return first * self.eta_last**part, self.eps * (self.eps_last / self.eps) ** part

@@ -10,10 +10,8 @@ each an iteration makes, n_a and n_b, says where on the front of the two it ends
 - the objectives, (2): :mod:`~skfair.papers.safairkm.swap_sample`, in counts and sums that a move
   changes in O(d)
 - Algorithm 2, SAfairKM: :class:`skfair.papers.Swap`, ``cluster``
-- Algorithm 3, the front: :func:`~skfair.papers.safairkm.swap_front.swap_front`, which
-  ``ParetoFairKMeans(solver="swap")`` runs
-- Algorithm 4, Theorem 5.1: ``alternating_gradient`` of
-  :mod:`skfair.papers.safairkm.alternating`, for any two smooth functions
+- Algorithm 3, the front: its ``search``, which ``ParetoFairKMeans(solver="swap")`` runs
+- Algorithm 4, Theorem 5.1: :func:`skfair.papers.alternating_gradient`, for any two smooth functions
 - Section 5, its remark on smoothed minima: :class:`skfair.papers.Smooth`: centres and an offset
   for each pair of group and cluster; cost and balance in
   :mod:`~skfair.papers.safairkm.soft_objectives`

@@ -119,7 +119,7 @@ def alternating_gradient(
     --------
     Three of four steps pull towards 0 and one towards 1: the weighted sum is least at 1/4.
 
-    >>> from skfair.papers.safairkm.alternating import alternating_gradient
+    >>> from skfair.papers import alternating_gradient
     >>> def to_zero(x, rng):
     ...     return x + 0.1 * rng.normal(size=x.shape)
     >>> def to_one(x, rng):
@@ -130,14 +130,14 @@ def alternating_gradient(
     >>> found.theta.round(2)
     array([0.25])
     """
-    _check_numbers(n_a, n_b, max_iter)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function of the point, got {callback!r}.")
-    for name, gradient in {"grad_a": grad_a, "grad_b": grad_b}.items():
-        if not callable(gradient):
-            raise TypeError(
-                f"{name} must be a function of the point and a generator, got {gradient!r}."
-            )
+    check_number(n_a, "n_a", low=0, kind=Integral)
+    check_number(n_b, "n_b", low=0, kind=Integral)
+    check_number(max_iter, "max_iter", low=1, kind=Integral)
+    if n_a + n_b == 0:
+        raise ValueError(
+            "n_a and n_b must not both be 0. Pass the number of gradient steps on each function, "
+            "for example n_a=3 and n_b=1."
+        )
     if tol is not None:
         check_number(tol, "tol", low=0)
     length = _step_lengths(step, n_a + n_b, strong_convexity, lipschitz)
@@ -167,18 +167,6 @@ def alternating_gradient(
             break
     theta = mean if average else x
     return SolverResult(theta, np.empty(0), n_iter, status, history.as_dict())
-
-
-def _check_numbers(n_a: int, n_b: int, max_iter: int) -> None:
-    """Raise unless there is at least one step to make."""
-    check_number(n_a, "n_a", low=0, kind=Integral)
-    check_number(n_b, "n_b", low=0, kind=Integral)
-    check_number(max_iter, "max_iter", low=1, kind=Integral)
-    if n_a + n_b == 0:
-        raise ValueError(
-            "n_a and n_b must not both be 0. Pass the number of gradient steps on each function, "
-            "for example n_a=3 and n_b=1."
-        )
 
 
 def _step_lengths(

@@ -54,7 +54,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import Callback, FloatArray, IntArray, Seed
-from skfair.papers.safairkm.swap_front import PAIRS, swap_front
+from skfair.papers.safairkm.swap_front import SwapArchive, SwapFront, start_labels
 from skfair.papers.safairkm.swap_sample import (
     MAX_CANDIDATES,
     TARGETS,
@@ -80,6 +80,10 @@ from skfair.solvers.clustering.base import (
 from skfair.utils.history import History, go_on
 from skfair.utils.pieces import NUMBERS
 
+# The four pairs (n_a, n_b) of the paper's experiments on real data.
+PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
+# On a front, candidates per row of a swap grow by one in so many iterations.
+_ITERATIONS_PER_CANDIDATE = 16
 # Candidates per row when a labelling is repaired.
 _REPAIR_CANDIDATES = 32
 # Swaps planned at a time in a repair: 20 microseconds of random numbers.
@@ -233,18 +237,11 @@ class Swap(ClusteringSolver):
         # Algorithm 3 has starts of its own, and asks for no targets.
         no_rules = rules_of(0.0)
         free = problem.with_rules(no_rules)
-        front = swap_front(
+        front = self.search(
             problem.X,
             problem.codes,
             problem.n_clusters,
             problem.n_groups,
-            pairs=self.pairs,
-            starts=self.starts,
-            n_starts=self.n_starts,
-            updates=self.updates,
-            max_points=self.max_points,
-            swap_target=self.swap_target,
-            swap_candidates=self.swap_candidates,
             max_iter=max_iter,
             random_state=random_state,
             callback=callback,
@@ -255,6 +252,82 @@ class Swap(ClusteringSolver):
 
         course = {**front.history, "cost": front.history["cost"] * problem.n_samples}
         return Front(for_each(point, list(front.labels), go_on), course)
+
+    def search(
+        self,
+        X: NDArray[Any],
+        codes: IntArray,
+        n_clusters: int,
+        n_groups: int,
+        *,
+        max_iter: int = 500,
+        random_state: Seed = None,
+        callback: Callback | None = None,
+    ) -> SwapFront:
+        """Approximate the whole front by a list of labellings (Algorithm 3).
+
+        In each iteration every labelling of the list has one child per pair (n_a, n_b): one
+        iteration of Algorithm 2 with these numbers of rows and swaps. Parents and children that no
+        other one dominates form the next list. Above ``max_points``, the point that contributes
+        least to the hypervolume is dropped, again and again; the two ends stay.
+
+        A child takes O(n_a K d + n_b (m d + K (J + d))) for m candidates; only children that enter
+        the list are copied, O(n). Memory is ``max_points`` times n small integers (1 byte up to 127
+        clusters). A member of a group and cluster is found by walking from a random row of the
+        group, whose rows are in random order, so a swap with a cluster that is nearly empty takes
+        longer.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The data, float32 or float64; one copy of it is made, in its own precision.
+        codes : ndarray of int64 of shape (n_samples,)
+            Group of each row, 0 to ``n_groups - 1``; every group must occur.
+        n_clusters, n_groups : int
+            Number of clusters and of groups.
+        max_iter : int, default=500
+            Number of iterations; the paper runs 400 to 8000.
+        random_state : int, RandomState instance or None, default=None
+            Starts, batches and candidates.
+        callback : callable, default=None
+            ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
+            would be returned if the search stopped there.
+
+        Returns
+        -------
+        front : SwapFront
+            Costs, balances, labels and history.
+        """
+        check_pairs(self.pairs)
+        seeds = check_random_state(random_state)
+        rng = np.random.default_rng(seeds.randint(2**31 - 1))
+        # Rows in random order, one group after the other: a walk from anywhere meets random
+        # members.
+        shuffled = rng.permutation(X.shape[0])
+        rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
+        sample = SwapSample(X[rows], codes[rows], n_clusters, n_groups)
+        if isinstance(self.starts, str):
+            n_seeded = (self.n_starts + 1) // 2 if self.starts == "mixed" else 0
+            labels = start_labels(sample, self.n_starts, n_seeded, seeds, rng)
+        else:
+            own = checked_labels(self.starts, X.shape[0], n_clusters)
+            if own.ndim != 2:
+                raise ValueError(
+                    "Swap(starts=...) needs labellings of shape (n_starts, n_samples), got shape "
+                    f"{own.shape}. Pass a list of labellings."
+                )
+            labels = np.ascontiguousarray(own[:, rows])
+        is_by_row = self.updates == "row"
+        archive = SwapArchive(sample, rows, labels, self.max_points, is_by_row=is_by_row)
+        table, target = np.array(self.pairs, np.int64), TARGETS[self.swap_target]
+        for t in range(max_iter):
+            n_candidates = min(1 + t // _ITERATIONS_PER_CANDIDATE, MAX_CANDIDATES)
+            if not isinstance(self.swap_candidates, str):
+                n_candidates = self.swap_candidates
+            archive.breed(table, target, n_candidates, rng)
+            if callback is not None and callback(archive):
+                break
+        return archive.front()
 
     def descend(
         self,

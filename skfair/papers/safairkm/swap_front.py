@@ -14,41 +14,27 @@ end would need more iterations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils import check_random_state
 
-from skfair._typing import Callback, FloatArray, IntArray, Seed
-from skfair.papers.safairkm.swap_sample import (
-    CANCELLATION,
-    MAX_CANDIDATES,
-    TARGETS,
-    SwapSample,
-    check_pairs,
-    checked_labels,
-    new_log,
-)
+from skfair._typing import FloatArray, IntArray
+from skfair.papers.safairkm.swap_sample import CANCELLATION, SwapSample, new_log
 from skfair.utils.history import History
 from skfair.utils.threads import over_blocks
 
-# The four pairs (n_a, n_b) of the paper's experiments on real data.
-PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
 # k-means++ looks for the first seeds of a front among so many rows per cluster.
 _SEED_ROWS = 100
 # Rows whose closest seeds are found at a time.
 _BLOCK = 256
 # Labellings whose children one thread makes at a time.
 _PARENTS = 4
-# Candidates per row of a swap grow by one in so many iterations.
-_ITERATIONS_PER_CANDIDATE = 16
 
 
 class SwapFront(NamedTuple):
-    """What :func:`swap_front` returns."""
+    """What ``Swap.search`` returns."""
 
     # (n_points,): mean squared distance to the centres of each labelling, ascending
     costs: FloatArray
@@ -61,107 +47,6 @@ class SwapFront(NamedTuple):
     # ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of
     # total variance and balance of the data that the front dominates) and ``seconds``
     history: dict[str, NDArray[Any]]
-
-
-def swap_front(
-    # (n_samples, n_features): the data, float32 or float64; one copy of it is made, in its
-    # own precision
-    X: NDArray[Any],
-    # (n_samples,): group of each row, 0 to ``n_groups - 1``; every group must occur
-    codes: IntArray,
-    n_clusters: int,  # number of clusters
-    n_groups: int,  # number of groups
-    *,
-    # Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row
-    # with the closest), the other half is random with cluster probabilities that are the
-    # softmax of normal numbers. Above ``max_points``, the point that contributes least to the
-    # hypervolume is dropped, again and again; the cheapest and the most balanced one stay
-    pairs: Sequence[tuple[int, int]] = PAIRS,
-    # "mixed", "random", or labellings in the order of X in place of ``n_starts``
-    starts: Any = "mixed",
-    n_starts: int = 30,
-    updates: str = "batch",  # "row" moves the centres after each row, not after each batch
-    max_iter: int = 500,  # number of iterations; the paper runs 400 to 8000
-    max_points: int = 200,
-    swap_target: str = "local",
-    swap_candidates: str | int = "auto",
-    random_state: Seed = None,  # starts, batches and candidates
-    # ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
-    # would be returned if the search stopped there
-    callback: Callback | None = None,
-) -> SwapFront:
-    r"""Approximate the whole front of cost against balance by a list of labellings (Algorithm 3).
-
-    In each iteration every labelling of the list has one child per pair (n_a, n_b): one iteration
-    of Algorithm 2 with these numbers of rows and swaps. Parents and children that no other one
-    dominates form the next list.
-
-    Returns
-    -------
-    front : SwapFront
-        Costs, balances, labels and history.
-
-    See Also
-    --------
-    Swap : The same steps for one labelling.
-
-    Notes
-    -----
-    A child takes O(n_a K d + n_b (m d + K (J + d))) for m candidates; only children that enter the
-    list are copied, O(n). Memory is ``max_points`` times n small integers (1 byte up to 127
-    clusters). A member of a group and cluster is found by walking from a random row of the group,
-    whose rows are in random order, so a swap with a cluster that is nearly empty takes longer.
-
-    References
-    ----------
-    S. Liu, L. N. Vicente, "A stochastic alternating balance k-means algorithm for fair clustering".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfair.papers.safairkm.swap_front import swap_front
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 2)) + 4 * np.repeat([[0], [1]], 100, axis=0)
-    >>> codes = (X[:, 1] + rng.normal(size=200) > 2).astype(np.int64)
-    >>> front = swap_front(X, codes, 2, 2, n_starts=10, max_iter=20, random_state=0)
-    >>> front.labels.dtype, bool((np.diff(front.costs) > 0).all())
-    (dtype('int8'), True)
-    """
-    check_pairs(pairs)
-    if max_points < 2 or n_starts < 1:
-        raise ValueError(
-            f"swap_front got max_points={max_points} and n_starts={n_starts}. Keep at least 2 "
-            "points (the two ends of the front) and begin with at least 1 labelling."
-        )
-    seeds = check_random_state(random_state)
-    rng = np.random.default_rng(seeds.randint(2**31 - 1))
-    # Rows in random order, one group after the other: a walk from anywhere meets random members.
-    shuffled = rng.permutation(X.shape[0])
-    rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    sample = SwapSample(X[rows], codes[rows], n_clusters, n_groups)
-    if isinstance(starts, str):
-        n_seeded = (n_starts + 1) // 2 if starts == "mixed" else 0
-        labels = _start_labels(sample, n_starts, n_seeded, seeds, rng)
-    else:
-        own = checked_labels(starts, X.shape[0], n_clusters)
-        if own.ndim != 2:
-            raise ValueError(
-                "Swap(starts=...) needs labellings of shape (n_starts, n_samples), got shape "
-                f"{own.shape}. Pass a list of labellings."
-            )
-        labels = np.ascontiguousarray(own[:, rows])
-    archive = SwapArchive(sample, rows, labels, max_points, is_by_row=updates == "row")
-    table = np.array(pairs, np.int64)
-    for t in range(max_iter):
-        n_candidates = (
-            min(1 + t // _ITERATIONS_PER_CANDIDATE, MAX_CANDIDATES)
-            if isinstance(swap_candidates, str)
-            else swap_candidates
-        )
-        archive.breed(table, TARGETS[swap_target], n_candidates, rng)
-        if callback is not None and callback(archive):
-            break
-    return archive.front()
 
 
 class SwapArchive:
@@ -329,7 +214,7 @@ class SwapArchive:
         return float(widths @ self._balances) / box if box > 0 else 0.0
 
 
-def _start_labels(
+def start_labels(
     sample: SwapSample,
     n_starts: int,
     n_seeded: int,

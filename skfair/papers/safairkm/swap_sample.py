@@ -26,22 +26,8 @@ class SwapSample:
     def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
         from skfair._kernels import swap_rows
 
-        n_samples, n_features = X.shape
-        if n_samples < n_clusters:
-            raise ValueError(
-                f"X has {n_samples} rows but n_clusters={n_clusters}. Pass at least one row per "
-                "cluster, or ask for fewer clusters."
-            )
-        if codes.size != n_samples:
-            raise ValueError(
-                f"codes has {codes.size} values but X has {n_samples} rows. Pass one group per row."
-            )
+        n_features = X.shape[1]
         self.sizes = np.bincount(codes, minlength=n_groups)
-        if self.sizes.size > n_groups or not self.sizes.all():
-            raise ValueError(
-                f"codes must take every value from 0 to {n_groups - 1}, got groups of sizes "
-                f"{self.sizes.tolist()}. Number the groups that occur, without gaps."
-            )
         self.shape = (n_clusters, n_groups, n_features)
         # Sums of squares are taken about the mean, or they would lose their digits far from 0.
         center = X.mean(axis=0, dtype=np.float64)

@@ -159,19 +159,3 @@ def test_rows_without_edges_stay_zero():
     assert result.history["constraint"][-1] == pytest.approx(
         problem.residuals(result.vectors[kept])[0]
     )
-
-
-def test_same_seed_same_bits():
-    W, groups = kernel()
-    a, b = (solve(cut(W, groups), seed=5) for _ in range(2))
-    assert_array_equal(a.vectors, b.vectors)
-    assert_array_equal(a.values, b.values)
-
-
-def test_callback_stops():
-    W, groups = kernel()
-    seen = []
-    result = solve(cut(W, groups), callback=lambda H: seen.append(H) or len(seen) == 2)
-    assert result.status == "stopped"
-    assert result.n_iter == len(seen) == 2
-    assert seen[-1].shape == (120, 3)

@@ -20,7 +20,7 @@ TOLERANCE = 0.02
 OPTIONS = {
     "idca": {"n_inner": 600, "eps": 4e-3},
     "dc_ssg": {"eps": 4e-3},
-    "dc_penalty": {"weight": 8.0, "step": 1e-2},
+    "dc_penalty": {"lam": 1.6, "step": 1e-2},
     "idca_stochastic": {"n_inner": 400},
 }
 # Each of their steps is a whole convex problem.

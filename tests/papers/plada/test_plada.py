@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from skfair.papers.plada.plada import Plada
-from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import ALNewton
 from tests.small_problems import build, people, raw, twin
 
@@ -23,11 +21,6 @@ each_case = pytest.mark.parametrize("case", CASES, ids=str)
 def problem_of(case, **options):
     rules, levels, bound = case
     return build(people(11, n_levels=levels), rules, bound, alpha=0.1, **options)
-
-
-def without_rules(problem):
-    """The same problem, unconstrained."""
-    return ConstrainedERM(problem.model, problem.loss, problem.targets, [], alpha=problem.alpha)
 
 
 def start(problem):
@@ -56,12 +49,6 @@ def test_reaches_the_optimum_of_slsqp(case):
     assert risk.excess(raw(problem, result.theta)).max() <= 3e-6
     assert np.abs(result.multipliers).max() > 0.01  # the bound costs something
     assert residual(problem, at, result.multipliers) <= 1e-6
-
-
-@each_case
-def test_multipliers_are_those_of_newton(case):
-    problem = problem_of(case)
-    result, _ = solve(problem, tol=1e-6)
     newton = ALNewton().solve(problem, start(problem), tol=1e-9)
     assert result.multipliers == pytest.approx(newton.multipliers, abs=2e-4)
 
@@ -162,29 +149,6 @@ def test_average_is_that_of_the_iterates():
     assert problem.violation(at_last) < problem.violation(at)
 
 
-def test_without_rules_it_is_logistic_regression():
-    who = people(11)
-    problem = without_rules(build(who, "demographic_parity", alpha=0.05))
-    result, _ = solve(problem, tol=1e-8)
-    model = LogisticRegression(C=1 / (0.05 * 80), tol=1e-10).fit(who.X, who.signs)
-    expected = np.append(model.coef_, model.intercept_)
-    assert result.status == "converged"
-    assert raw(problem, result.theta) == pytest.approx(expected, abs=1e-6)
-    assert result.multipliers.shape == (0,)
-
-
-@pytest.mark.parametrize("is_bounded", [True, False])
-def test_a_loose_bound_costs_nothing(is_bounded):
-    who = people(11, n_levels=(4,))
-    problem = build(who, "demographic_parity", 0.9)
-    if not is_bounded:
-        problem.lower[:], problem.upper[:] = -np.inf, np.inf
-    _, free = solve(without_rules(problem), tol=1e-7)
-    result, at = solve(problem, tol=1e-7)
-    assert at.objective == pytest.approx(free.objective, abs=1e-9)
-    assert result.multipliers == pytest.approx(np.zeros(4), abs=1e-6)
-
-
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 @pytest.mark.parametrize("case", CASES[:3], ids=str)
 def test_an_infeasible_start_ends_at_a_kkt_point(case, scale):
@@ -223,47 +187,3 @@ def test_steep_rates_end_at_a_first_order_point():
     result, at = solve(problem)
     assert result.status == "converged"
     assert residual(problem, at, result.multipliers) <= 1e-4
-
-
-def test_same_start_same_bits():
-    problem = problem_of(CASES[2])
-    first, _ = solve(problem, max_iter=100, random_state=0)
-    second, _ = solve(problem, max_iter=100, random_state=1)
-    assert np.array_equal(first.theta, second.theta)
-    assert np.array_equal(first.multipliers, second.multipliers)
-
-
-def test_callback_stops_and_sees_each_iterate():
-    problem, seen = problem_of(CASES[0]), []
-    result, _ = solve(problem, callback=lambda x: seen.append(x) or len(seen) == 7)
-    assert (result.status, result.n_iter, len(seen)) == ("stopped", 7, 7)
-    assert np.array_equal(result.theta, seen[-1])
-
-
-def test_history_is_that_of_the_iterates():
-    problem = problem_of(CASES[0])
-    iterates = [start(problem)]
-    result, _ = solve(problem, max_iter=20, callback=lambda x: iterates.append(x))
-    points = [problem.evaluate(x) for x in iterates]
-    assert result.history["objective"] == pytest.approx([p.objective for p in points])
-    assert result.history["max_violation"] == pytest.approx([problem.violation(p) for p in points])
-    assert np.all(np.diff(result.history["seconds"]) >= 0)
-
-
-def test_start_is_not_changed_and_may_be_the_result():
-    problem = problem_of(CASES[0])
-    theta0 = np.ones(problem.n_parameters)
-    for max_iter in (0, 5):
-        result, _ = solve(problem, theta0=theta0, max_iter=max_iter)
-        assert result.n_iter == max_iter
-        assert np.array_equal(theta0, np.ones(problem.n_parameters))
-
-
-def test_needs_no_second_derivatives():
-    """A problem of any model will do."""
-    problem = problem_of(CASES[0])
-    rules, loss = problem.rules, problem.loss
-    plain = ConstrainedERM(problem.model, loss, problem.targets, rules, alpha=0.1)
-    assert "hessian" not in plain.offers
-    result, _ = solve(plain)
-    assert np.array_equal(result.theta, solve(problem)[0].theta)
