@@ -8,9 +8,10 @@ from sklearn import config_context
 # Pages about other libraries are run where these are installed.
 NEEDS = {
     "boosting": ("lightgbm", "xgboost"),
+    "deploy": ("skops",),
     "explain": ("shap",),
     "from_aif360": ("aif360",),
-    "mlflow": ("mlflow",),
+    "mlflow": ("mlflow", "skops", "sqlalchemy", "alembic"),
     "onnx": ("skl2onnx", "onnxruntime"),
     "polars": ("polars",),
     "torch": ("torch",),

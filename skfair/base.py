@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import _fit_context
 from sklearn.utils.validation import (
     _num_samples,
@@ -39,7 +40,7 @@ from skfair.groups.named_columns import (
     column_positions,
     keep_columns,
     note_dropped,
-    note_text,
+    note_kinds,
     take_columns,
 )
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
@@ -93,11 +94,12 @@ def fit_method(method: Method) -> Method:
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
         try:
-            return managed(self, *args, **kwargs)
+            with config_context(array_api_dispatch=False):  # tensors are converted
+                return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
             dropped = _dropped_columns(self)
             note_dropped(error, dropped)
-            note_text(error, args[0] if args else kwargs.get("X"), dropped)
+            note_kinds(error, args[0] if args else kwargs.get("X"), dropped)
             vars(self).clear()
             vars(self).update(before)
             raise
@@ -348,13 +350,14 @@ class SensitiveFeaturesMixin(SavedMixin):
         A table may lack the sensitive columns, which the people who ask may not have.
         """
         self._refuse_lazy(X)
-        if self._model_positions is None:
-            return validate_data(self, X, reset=False, **check_params)
-        refuse_arrow_table(X, "X")
-        if not _lacks_groups(self, X):
-            validate_data(self, X, reset=False, skip_check_array=True)
-            X = keep_columns(X, self._model_positions)
-        return self._check_kept_columns(X, None, False, check_params)
+        with config_context(array_api_dispatch=False):
+            if self._model_positions is None:
+                return validate_data(self, X, reset=False, **check_params)
+            refuse_arrow_table(X, "X")
+            if not _lacks_groups(self, X):
+                validate_data(self, X, reset=False, skip_check_array=True)
+                X = keep_columns(X, self._model_positions)
+            return self._check_kept_columns(X, None, False, check_params)
 
     def _read_part(
         self,

@@ -12,12 +12,14 @@ from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_clusterer
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     BaggingClassifier,
     BaggingRegressor,
     StackingClassifier,
     StackingRegressor,
     VotingClassifier,
 )
+from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -27,6 +29,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skfair import classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
@@ -134,6 +137,33 @@ def test_estimators_inside_others(name, way, wrapper, sample):
                 wrapper(model, X, y, **groups)
 
 
+@pytest.mark.parametrize("way", ["name", "position", "routing"])
+@pytest.mark.parametrize(
+    ("wrapper", "works"),
+    [
+        (lambda m: SequentialFeatureSelector(m, n_features_to_select=1, cv=2), ["routing"]),
+        (SelfTrainingClassifier, ["position"]),
+        (lambda m: AdaBoostClassifier(m, n_estimators=2), ["position"]),
+    ],
+    ids=["selector", "self-training", "boosting"],
+)
+def test_the_rows_of_the_page_on_selectors_and_boosting_are_true(wrapper, works, way, sample):
+    X, y, sex = sample
+    model = clone(MODELS["erm"]).set_params(max_disparity=0.9)
+    groups, labels = {"sensitive_features": sex}, y.copy()
+    labels[::9] = -1 if wrapper is SelfTrainingClassifier else labels[::9]
+    if way != "routing":
+        groups, X = {}, X.assign(sex=sex)
+        model.set_params(sensitive="sex" if way == "name" else 3)
+        X = X if way == "name" else X.to_numpy()
+    with config_context(enable_metadata_routing=way == "routing"):
+        if way in works:
+            wrapper(model).fit(X, labels, **groups)
+        else:
+            with pytest.raises((TypeError, ValueError)):
+                wrapper(model).fit(X, labels, **groups)
+
+
 @pytest.mark.filterwarnings("ignore:Bagging decides by the probabilities:UserWarning")
 @pytest.mark.parametrize("name", ["decisions aware", "partial aware"])
 def test_bagged_models_are_measured_without_routing(name, sample):
@@ -199,3 +229,34 @@ def test_who_keeps_decisions_or_only_reads_probabilities_is_not(decisions_that_l
 def test_every_estimator_is_here():
     here = {type(model).__name__ for model in MODELS.values()}
     assert here | set(NO_PREDICTIONS) == set(discover_estimators())
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_arrays_of_other_libraries_are_converted(name, dispatch):
+    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    rng = np.random.default_rng(0)
+    sex, X = rng.integers(0, 2, 200), rng.normal(size=(200, 3))
+    y = (X[:, 0] + sex > 0.5).astype(int)
+    model, again = clone(MODELS[name]), clone(MODELS[name])
+    if "random_state" in model.get_params():
+        model, again = (one.set_params(random_state=0) for one in (model, again))
+    model.fit(X, y, sensitive_features=sex)
+    foreign = {key: xp.asarray(values) for key, values in {"X": X, "y": y, "sex": sex}.items()}
+    with config_context(array_api_dispatch=dispatch):
+        again.fit(foreign["X"], foreign["y"], sensitive_features=foreign["sex"])
+        given = {"sensitive_features": foreign["sex"]} if name in NEED_GROUPS else {}
+        found = again.predict(foreign["X"], **given)
+    given = {"sensitive_features": sex} if name in NEED_GROUPS else {}
+    assert np.array_equal(found, model.predict(X, **given))
+
+
+def test_errors_name_the_columns_that_hold_dates():
+    rng = np.random.default_rng(0)
+    since = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 60), "D")
+    table = pd.DataFrame({"a": rng.normal(size=60), "since": since})
+    groups = np.tile(["f", "m"], 30)
+    for model in (MODELS["erm"], MODELS["decisions"], MODELS["k-means"]):
+        with pytest.raises(TypeError) as caught:
+            clone(model).fit(table, np.arange(60) % 2, sensitive_features=groups)
+        assert "dates or times in 'since'" in " ".join(caught.value.__notes__)

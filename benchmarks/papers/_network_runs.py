@@ -1,10 +1,13 @@
 """Rows, networks and runs of the benchmark ``fairness_constrained_benchmark``."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
@@ -14,7 +17,6 @@ from benchmarks.papers._network_pictures import BINS
 from skfair._typing import FloatArray
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
-from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.metrics import wasserstein_gap
@@ -28,7 +30,8 @@ BOUND = 0.005
 LAYERS = (64, 32)
 N_ROWS = 17_917
 N_CHECKS = 25  # of a run, the start included
-COLUMNS = [  # the counterparts of AGEP, COW, SCHL, MAR, OCCP, POBP, RELP, WKHP and SEX
+ACS_COLUMNS = ["AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX"]
+COLUMNS = [  # their counterparts in Adult
     "age",
     "workclass",
     "education-num",
@@ -124,15 +127,21 @@ class Split(NamedTuple):
 
 
 def income(n_rows: int) -> Split:
-    """Return the paper's rows of ACS Income if its file is there, else rows of Adult."""
-    try:
-        data = load_local("acs_income")
-    except FileNotFoundError:
+    """Return the paper's rows of ACS Income if its file is there, else rows of Adult.
+
+    The file is the person file of Oklahoma, 2018, of the American Community Survey: adults who work
+    (17,917 rows). Missing answers are -1.
+    """
+    file = Path(os.environ.get("SKFAIR_DATA", "")) / "psam_p40.csv"
+    if not file.is_file():
         print("   skipped: ACS Income, as SKFAIR_DATA has no psam_p40.csv; Adult is in its place")
         return adult(n_rows)
-    is_white = data.sensitive_features["race_white"].to_numpy() == "white"
-    rows = slice(n_rows)
-    return Split(data.data.to_numpy(float)[rows], data.target.to_numpy()[rows], is_white[rows])
+    people = pd.read_csv(file, usecols=[*ACS_COLUMNS, "RAC1P", "PINCP", "PWGTP"])
+    people = people.query("AGEP > 16 and PINCP > 100 and WKHP > 0 and PWGTP >= 1").fillna(-1)
+    people = people.iloc[:n_rows]
+    is_rich = (people["PINCP"] > 50_000).to_numpy(int)
+    X = people[ACS_COLUMNS].to_numpy(float)
+    return Split(X, is_rich, (people["RAC1P"] == 1).to_numpy())
 
 
 def adult(n_rows: int) -> Split:

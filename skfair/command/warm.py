@@ -12,11 +12,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
-from skfair._typing import Estimator, FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -43,7 +43,9 @@ from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.utils.files import is_safe
 
-Task = Callable[[FloatArray, NDArray[Any]], None]
+Groups = NDArray[Any]
+Fits = Iterator[tuple[Any, Any, Groups | None, Groups]]  # models, X, y and groups
+Task = Callable[[FloatArray, Groups], Fits]
 
 _N_ROWS = 120
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
@@ -98,7 +100,9 @@ def compiled_by(task: Task) -> set[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny fits of few steps
         warnings.filterwarnings("default", "Compiled code")
-        task(rows, np.repeat(["a", "b"], _N_ROWS // 2))
+        for model, X, y, groups in task(rows, np.repeat(["a", "b"], _N_ROWS // 2)):
+            with suppress(ValueError, TypeError):  # the solver does not do this kind of problem
+                model.fit(X, y, sensitive_features=groups)
     kernels = chain.from_iterable(module.items() for module in _kernels())
     return {name for name, kernel in kernels if _is_stored(kernel)}
 
@@ -121,19 +125,10 @@ def entry_kernels() -> set[str]:
 
 def _kernels() -> Iterator[dict[str, Any]]:
     """Yield the kernels of each file by name."""
-    for module in _kernel_modules():
-        file = module.__name__.rsplit(".", 1)[1]
-        yield {
-            f"{file}.{k}": kernel
-            for k, kernel in vars(module).items()
-            if hasattr(kernel, "py_func")
-        }
-
-
-def _kernel_modules() -> Iterator[ModuleType]:
     package = import_module("skfair._kernels")
-    for module in pkgutil.iter_modules(package.__path__, "skfair._kernels."):
-        yield import_module(module.name)
+    for file in pkgutil.iter_modules(package.__path__):
+        kernels = vars(import_module(f"skfair._kernels.{file.name}")).items()
+        yield {f"{file.name}.{name}": k for name, k in kernels if hasattr(k, "py_func")}
 
 
 def _classes(rows: FloatArray) -> IntArray:
@@ -141,140 +136,105 @@ def _classes(rows: FloatArray) -> IntArray:
     return (rows[:, 0] + np.linspace(0.5, -0.5, _N_ROWS) + noise > 0).astype(np.int64)
 
 
-def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _classify(rows: FloatArray, groups: Groups) -> Fits:
     """Fit linear models and a network by every solver, on dense and on sparse rows."""
-    y, metadata = _classes(rows), {"sensitive_features": groups}
+    y, classifier = _classes(rows), partial(ConstrainedERMClassifier, max_iter=3, random_state=0)
     for solver in SOLVERS:
-        model = ConstrainedERMClassifier(solver=solver, max_iter=3, random_state=0)
-        model.fit(rows, y, **metadata)
+        yield classifier(solver=solver), rows, y, groups
     for constraint in ("equalized_odds", "predictive_parity"):
-        ConstrainedERMClassifier(constraint, max_iter=3).fit(rows, y, **metadata)
-    for solver in ("al_newton", "al_lbfgs", "alm"):
-        model = ConstrainedERMClassifier(solver=solver, max_iter=3, random_state=0)
-        for dtype in (np.float64, np.float32):
-            model.fit(sparse.csr_array(rows.astype(dtype)), y, **metadata)
-    ConstrainedERMClassifier("equal_opportunity", max_iter=3).fit(
-        rows.astype(np.float32), y, **metadata
-    )
-    network = ConstrainedERMClassifier(model=(4,), max_iter=3, random_state=0)
+        yield classifier(constraint), rows, y, groups
+    for solver, dtype in product(("al_newton", "al_lbfgs", "alm"), (np.float64, np.float32)):
+        yield classifier(solver=solver), sparse.csr_array(rows.astype(dtype)), y, groups
+    yield classifier("equal_opportunity"), rows.astype(np.float32), y, groups
     for X in (rows, sparse.csr_array(rows)):
-        network.fit(X, y, **metadata)
-        many_groups = np.arange(_N_ROWS) % 40
-        ConstrainedERMClassifier(max_iter=3).fit(X, y, sensitive_features=many_groups)
-    ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **metadata)
+        yield classifier(model=(4,)), X, y, groups
+        yield classifier(), X, y, np.arange(_N_ROWS) % 40
+    yield ConstrainedERMRegressor(max_iter=3), rows, rows[:, 0], groups
 
 
-def _decide(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _decide(rows: FloatArray, groups: Groups) -> Fits:
     """Adjust decisions for two classes and for three, with and without the group."""
-    two = _classes(rows)
-    for y in (two, two + (rows[:, 1] > 0)):
-        for aware in (True, False):
-            for rule in ("demographic_parity", "equalized_odds"):
-                model = FairDecisionClassifier(
-                    LogisticRegression(), rule, 0.05, group_aware=aware, cv=2
-                )
-                _fit_if_it_can(model, rows, y, groups)
-    tight = FairDecisionClassifier(
-        LogisticRegression(), "equalized_odds", 0.001, group_aware=True, cv=2
-    )
+    decider, two = partial(FairDecisionClassifier, LogisticRegression(), cv=2), _classes(rows)
+    for y, aware, rule in product(
+        (two, two + (rows[:, 1] > 0)), (True, False), ("demographic_parity", "equalized_odds")
+    ):
+        yield decider(rule, 0.05, group_aware=aware), rows, y, groups
     # Sure classes: limits below what chance does to so few rows cost much of their accuracy.
-    _fit_if_it_can(tight, rows, np.digitize(rows[:, 0], [-0.5, 0.5]), np.arange(_N_ROWS) % 2)
-    certified = FairDecisionClassifier(LogisticRegression(), confidence=0.95, cv=3)
-    certified.fit(rows, two, sensitive_features=groups)
+    sure = np.digitize(rows[:, 0], [-0.5, 0.5])
+    yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
+    yield decider(confidence=0.95).set_params(cv=3), rows, two, groups
 
 
-def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _partial(rows: FloatArray, groups: Groups) -> Fits:
     """Fit under constraints on percentile intervals."""
-    y, metadata = _classes(rows), {"sensitive_features": groups}
-    for constraint in PARTIAL_RULES:
-        for aware in (False, True):
-            model = PartialParityClassifier(
-                constraint=constraint, max_disparity=0.01, group_aware=aware, max_iter=3
-            )
-            _fit_if_it_can(model, rows, y, groups)
+    y, classifier = _classes(rows), partial(PartialParityClassifier, max_iter=3)
+    for rule, aware in product(PARTIAL_RULES, (False, True)):
+        model = classifier(constraint=rule, max_disparity=0.01, group_aware=aware)
+        yield model, rows, y, groups
     for solver in DC_SOLVERS:
-        PartialParityClassifier(solver=solver, max_iter=3).fit(rows, y, **metadata)
-    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1)).fit(rows, y, **metadata)
-    calibrator.predict(rows, **metadata)
+        yield classifier(solver=solver), rows, y, groups
+    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
+    yield calibrator, rows, y, groups
+    calibrator.predict(rows, sensitive_features=groups)
 
 
-def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _cluster(rows: FloatArray, groups: Groups) -> Fits:
     """Cluster by every solver but swaps, with and without a bound on the balance."""
-    metadata: dict[str, Any] = {"sensitive_features": groups}
-    for solver in CLUSTERING_SOLVERS:
-        if solver != "swap":
-            _cluster_by(solver, rows, groups)
-    model = FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **metadata)
-    model.assign(rows, **metadata)
-    model.predict(rows, **metadata)
-    ParetoFairKMeans(3, balances=3, **_USUAL).fit(rows, **metadata)
+    for solver, balance in product([s for s in CLUSTERING_SOLVERS if s != "swap"], (0.5, None)):
+        yield FairKMeans(3, solver=solver, min_balance=balance, **_USUAL), rows, None, groups
+    model = FairKMeans(3, min_balance=0.5, **_USUAL)
+    yield model, rows, None, groups
+    for method in (model.assign, model.predict):
+        method(rows, sensitive_features=groups)
+    yield ParetoFairKMeans(3, balances=3, **_USUAL), rows, None, groups
 
 
-def _swap(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _swap(rows: FloatArray, groups: Groups) -> Fits:
     """Cluster by swaps; rows that lie on few points have a cost near zero, which is summed anew."""
-    _cluster_by("swap", rows, groups)
     few_points = np.repeat(rows[:3], _N_ROWS // 3, axis=0)
-    _cluster_by("swap", few_points, np.tile(["a", "b"], _N_ROWS // 2))
-    front = ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL)
-    front.fit(rows, sensitive_features=groups)
-
-
-def _cluster_by(solver: str, rows: FloatArray, groups: NDArray[Any]) -> None:
     for balance in (0.5, None):
-        model = FairKMeans(3, solver=solver, min_balance=balance, **_USUAL)
-        _fit_if_it_can(model, rows, None, groups)
+        model = FairKMeans(3, solver="swap", min_balance=balance, **_USUAL)
+        yield model, rows, None, groups
+        yield model, few_points, None, np.tile(["a", "b"], _N_ROWS // 2)
+    front = ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL)
+    yield front, rows, None, groups
 
 
-def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _cut(rows: FloatArray, groups: Groups) -> Fits:
     """Cut graphs of every kind."""
-    kinds: tuple[dict[str, Any], ...] = (
-        {"affinity": Landmark(20)},
-        {"solver": "ffsc"},
-        {"solver": "ufsc"},
-    )
-    for options in kinds:
-        model = FairSpectralClustering(2, n_init=1, random_state=0, **options)
-        _fit_if_it_can(model, rows, None, groups)
+    cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
+    yield cutter(affinity=Landmark(20)), rows, None, groups
+    for solver in ("ffsc", "ufsc"):
+        yield cutter(solver=solver), rows, None, groups
     links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
-    _fit_if_it_can(FairSpectralClustering(2, affinity="precomputed"), links, None, groups)
-    for affinity in (Rbf(), Rbf(dtype="float64"), NeighborGraph(), NeighborGraph(dtype="float64")):
-        for solver in ("auto", "lanczos", "dc_admm"):
-            model = FairSpectralClustering(
-                2, affinity=affinity, solver=solver, n_init=1, random_state=0
-            )
-            _fit_if_it_can(model, rows, None, groups)
+    yield FairSpectralClustering(2, affinity="precomputed"), links, None, groups
+    for kind, dtype, solver in product(
+        (Rbf, NeighborGraph), ({}, {"dtype": "float64"}), ("auto", "lanczos", "dc_admm")
+    ):
+        yield cutter(affinity=kind(**dtype), solver=solver), rows, None, groups
 
 
-def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _measure(rows: FloatArray, groups: Groups) -> Fits:
     """Call the metrics that sort scores, and a step of scores."""
     y, scores = _classes(rows), rows[:, 0]
     metrics.fairness_report(y, None, y_score=scores, sensitive_features=groups, n_bootstrap=1)
-    for partial in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
-        partial(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
+    for gap in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
+        gap(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
     Surrogate("ramp", 0.5)(scores)
+    yield from ()
 
 
-def _many(rows: FloatArray, groups: NDArray[Any]) -> None:
+def _many(rows: FloatArray, groups: Groups) -> Fits:
     """Fit and measure on so many rows that they are counted and summed in other ways."""
     draw = np.random.RandomState(2)
     chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
     many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
-    y, metadata = _classes(rows)[chosen], {"sensitive_features": groups[chosen]}
-    for constraint in ("demographic_parity", "equalized_odds"):
-        ConstrainedERMClassifier(constraint, 0.01, max_iter=30).fit(many, y, **metadata)
-    FairKMeans(3, min_balance=0.9, **_USUAL).fit(many, **metadata)
+    y = _classes(rows)[chosen]
+    for rule in ("demographic_parity", "equalized_odds"):
+        yield ConstrainedERMClassifier(rule, 0.01, max_iter=30), many, y, groups[chosen]
+    yield FairKMeans(3, min_balance=0.9, **_USUAL), many, None, groups[chosen]
     y, codes = np.resize(y, 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
-
-
-def _fit_if_it_can(
-    estimator: Estimator, rows: FloatArray, y: NDArray[Any] | None, groups: NDArray[Any]
-) -> None:
-    """Fit, unless the solver says that it does not do this kind of problem."""
-    try:
-        estimator.fit(rows, y, sensitive_features=groups)
-    except (ValueError, TypeError):
-        return
 
 
 # Long ones first, so that all cores end at about the same time.

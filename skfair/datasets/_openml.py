@@ -28,14 +28,12 @@ def fetch_table(
     *,
     data_home: str | os.PathLike[str] | None,
     cache: bool,
-    as_frame: bool,
     return_X_y: bool,
 ) -> Any:
     """Return the Bunch or the triple of one table, see the ``fetch_*`` functions."""
     import pandas as pd
 
     try:
-        # Always a frame: the columns are needed by name, whatever the caller wants back.
         result = fetch_openml(
             data_id=spec.data_id,
             data_home=None if data_home is None else os.fspath(data_home),
@@ -61,8 +59,7 @@ def fetch_table(
         target=_binary(frame[target_name], spec),
         sensitive=pd.DataFrame(sensitive),
         frame=frame,
-        descr=str(result.get("DESCR")),
-        as_frame=as_frame,
+        DESCR=str(result.get("DESCR")),
         return_X_y=return_X_y,
         dropped_columns=dropped,
     )

@@ -78,28 +78,17 @@ def pack_dataset(
     data: "pd.DataFrame",
     target: "pd.Series | None",
     sensitive: "pd.DataFrame",
-    frame: "pd.DataFrame",
-    descr: str,
-    as_frame: bool,
     return_X_y: bool,
     **extra: Any,
 ) -> Any:
     """Return ``(X, y, sensitive_features)`` or the ``Bunch`` that also names the columns."""
-    X: Any = data
-    y: Any = target
-    groups: Any = sensitive
-    if not as_frame:
-        X, groups = data.to_numpy(), sensitive.to_numpy(dtype=object)
-        y = None if target is None else target.to_numpy()
     if return_X_y:
-        return X, y, groups
+        return data, target, sensitive
     return Bunch(
-        data=X,
-        target=y,
-        sensitive_features=groups,
-        frame=frame if as_frame else None,
+        data=data,
+        target=target,
+        sensitive_features=sensitive,
         feature_names=list(data.columns),
         sensitive_names=list(sensitive.columns),
-        DESCR=descr,
         **extra,
     )

@@ -25,13 +25,11 @@ _documented = documenter(
     Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.""",
         "cache": """cache : bool, default=True
     Keep the download in ``data_home``; later calls then need no network.""",
-        "as_frame": """as_frame : bool, default=True
-    Return pandas objects; False returns arrays (of dtype object where words occur).""",
         "return_X_y": """return_X_y : bool, default=False
     Return ``(data, target, sensitive_features)`` instead of the Bunch.""",
         "Returns": """dataset : Bunch
     ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-    ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
+    ``frame`` (the whole table), ``feature_names``,
     ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
     ``DESCR``.""",
         "Raises": """ConnectionError
@@ -42,7 +40,6 @@ _validated = checks(
     {
         "data_home": [str, os.PathLike, None],
         "cache": ["boolean"],
-        "as_frame": ["boolean"],
         "return_X_y": ["boolean"],
     },
 )
@@ -56,7 +53,6 @@ class Fetcher(Protocol):
         *,
         data_home: _DataHome = None,
         cache: bool = True,
-        as_frame: bool = True,
         return_X_y: bool = False,
     ) -> Any:
         """Fetch the table."""
@@ -70,14 +66,12 @@ def _fetches(table: str) -> Callable[[Callable[[], None]], Fetcher]:
             *,
             data_home: _DataHome = None,
             cache: bool = True,
-            as_frame: bool = True,
             return_X_y: bool = False,
         ) -> Any:
             return fetch_table(
                 SPECS[table],
                 data_home=data_home,
                 cache=cache,
-                as_frame=as_frame,
                 return_X_y=return_X_y,
             )
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from skfair.datasets._acs import PERSON_FILES, load_acs_income
 from skfair.datasets._packing import checks, pack_dataset
 from skfair.utils.older import align_sparse
 
@@ -44,8 +43,7 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     Parameters
     ----------
     name : str
-        A name listed by :func:`local_datasets`; or "acs_income" for ACSIncome from the Census
-        Bureau's person file ``psam_p40.csv`` (Oklahoma, 2018) in the folder.
+        A name listed by :func:`local_datasets`.
     folder : str, path-like or None, default=None
         The folder with ``datasets.json``; None takes the environment variable
         ``SKFAIR_DATA``. Rules in that file are run by ``pandas.DataFrame.eval``: load only
@@ -108,10 +106,6 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     """
     import pandas as pd
 
-    if name in PERSON_FILES:
-        dataset = load_acs_income(_named_folder(folder)[0] / PERSON_FILES[name])
-        parts = dataset.data, dataset.target, dataset.sensitive_features
-        return parts if return_X_y else dataset
     path, entries = _read_index(folder)
     if name not in entries:
         raise ValueError(
@@ -132,8 +126,7 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
         target=_target(frame, entry),
         sensitive=pd.DataFrame(sensitive, index=frame.index),
         frame=frame,
-        descr=_description(name, entry),
-        as_frame=True,
+        DESCR=_description(name, entry),
         return_X_y=False,
         dropped_columns=dropped,
     )
@@ -173,8 +166,8 @@ def local_datasets(folder: _Folder = None) -> list[str]:
     return list(_read_index(folder)[1])
 
 
-def _named_folder(folder: _Folder) -> tuple[Path, str]:
-    """Return the folder, and what has named it; raise if there is none."""
+def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
+    """Return the folder and the entries of its datasets.json."""
     folder_name = os.environ.get(_VARIABLE) if folder is None else os.fspath(folder)
     source = f"the environment variable {_VARIABLE}" if folder is None else "folder"
     if not folder_name:
@@ -183,22 +176,12 @@ def _named_folder(folder: _Folder) -> tuple[Path, str]:
             f"{_VARIABLE} is not set. Pass folder=, or set {_VARIABLE} to a folder that holds "
             f"{_INDEX} and the parquet files it names."
         )
-    path = Path(folder_name)
-    if not path.is_dir():
-        raise FileNotFoundError(
-            f"{source} names {folder_name!r}, which is no folder. Pass one that holds {_INDEX} and "
-            "the parquet files it names."
-        )
-    return path, f"{source} names {folder_name!r}"
-
-
-def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
-    """Return the folder and the entries of its datasets.json."""
-    path, named = _named_folder(folder)
+    path, named = Path(folder_name), f"{source} names {folder_name!r}"
     if not (path / _INDEX).is_file():
+        what = f"which holds no {_INDEX}" if path.is_dir() else "which is no folder"
         raise FileNotFoundError(
-            f"{named}, which holds no {_INDEX}. Write one that describes its "
-            "data sets (see skfair.datasets.load_local), or pass another folder."
+            f"{named}, {what}. Write one that describes its data sets (see "
+            "skfair.datasets.load_local), or pass another folder."
         )
     try:
         entries = json.loads((path / _INDEX).read_text(encoding="utf-8"))

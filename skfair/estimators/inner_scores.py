@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 from scipy.special import logit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
@@ -42,7 +43,8 @@ def as_rows(X: MatrixLike) -> Any:
         rows: Any = getattr(X, "iloc", X)
         if any(isinstance(row, str) for row in rows[:1]):  # as vectorizers of pipelines want them
             return X
-    return check_array(X, dtype=None, ensure_all_finite=False)
+    with config_context(array_api_dispatch=False):  # tensors are converted, as in every fit
+        return check_array(X, dtype=None, ensure_all_finite=False)
 
 
 def scores_of(

@@ -1,5 +1,6 @@
-"""Fitted models for programs that have no Python: ONNX graphs (extra ``onnx``)."""
+"""Fitted models for other programs: ONNX graphs (extra ``onnx``), and files of skops and MLflow."""
 
 from skfair.export.onnx import to_onnx
+from skfair.export.trusted import trusted_types
 
-__all__ = ["to_onnx"]
+__all__ = ["to_onnx", "trusted_types"]

@@ -296,7 +296,9 @@ def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix:
         return inputs
     operator = scope.declare_local_operator("SkfairColumns", _Columns(positions))
     operator.inputs = inputs
-    operator.outputs.append(scope.declare_local_variable("columns", _number_type(inputs)()))
+    # Steps that choose among columns want to know how many there are.
+    its_type = _number_type(inputs)([None, model.model_features_.size])
+    operator.outputs.append(scope.declare_local_variable("columns", its_type))
     return list(operator.outputs)
 
 

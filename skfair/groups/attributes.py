@@ -61,6 +61,8 @@ def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = Non
             "group-blind fair decisions read probabilities; disparity_bounds says what they leave "
             "open."
         )
+    if hasattr(table, "__array_namespace__") and not isinstance(table, np.ndarray):
+        table = np.asarray(table)  # an array of another library, which may have no length
     if isinstance(table, np.ndarray | list | tuple):
         columns: Columns = [(None, values) for values in _array_columns(table, argument)]
     else:

@@ -6,6 +6,7 @@ scorers and splitters are told where (``sensitive=``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from numbers import Integral
 from traceback import walk_tb
@@ -87,20 +88,25 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
         )
 
 
-def note_text(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
-    """Say in the error of a model which columns of a DataFrame hold text that it cannot read."""
-    if "could not convert string to float" not in str(error):
-        return
+def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
+    """Say in the error of a model which columns of a DataFrame hold text or dates."""
     dtypes: Any = getattr(X, "dtypes", None)
     if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
         return
-    numbers = {name for name, dtype in dtypes.items() if getattr(dtype, "kind", "O") in "biufc"}
-    text = [name for name in dtypes.index if name not in numbers.union(dropped)]
-    if text:
+    kinds = {name: getattr(dtype, "kind", "O") for name, dtype in dtypes.items()}
+    of_model = [name for name in kinds if name not in dropped]
+    dates = [name for name in of_model if kinds[name] in "mM"]
+    text = [name for name in of_model if kinds[name] not in "biufcmM"]
+    if text and "could not convert string to float" in str(error):
         error.add_note(
             f"The model gets text in {listed(text)}. Encode such columns in a pipeline, for "
             "example with a ColumnTransformer; a column of groups that is named by sensitive= is "
             "kept out of the model."
+        )
+    elif dates and isinstance(error, TypeError) and re.search("date|time", str(error), re.I):
+        error.add_note(
+            f"The model gets dates or times in {listed(dates)}. Make numbers of them, such as the "
+            f"days since the first one: (X[{dates[0]!r}] - X[{dates[0]!r}].min()).dt.days."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
@@ -43,6 +44,9 @@ class FairnessPathDisplay(Display):
         What the scores are.
     limits : dict of str to float or None, default=None
         The limit of each attribute, if disparities and bounds are multiples of these.
+    split_disparities, split_scores : array-like of shape (n_splits, n_models), default=None
+        The disparities and scores on the test part of each random split, both or neither. A band
+        around the hollow line shows one standard deviation of both over the splits.
 
     Attributes
     ----------
@@ -52,6 +56,8 @@ class FairnessPathDisplay(Display):
         The models on the test sample; None if there is none.
     bounds_ : matplotlib LineCollection or None
         The bounds; None if they were not drawn.
+    bands_ : list of matplotlib PolyCollection
+        The standard deviations of the scores and of the disparities; empty without splits.
 
     See Also
     --------
@@ -78,6 +84,8 @@ class FairnessPathDisplay(Display):
         max_disparities: ArrayLike | None = None,
         score_name: str = "score",
         limits: Mapping[str, float | None] | None = None,
+        split_disparities: ArrayLike | None = None,
+        split_scores: ArrayLike | None = None,
         name: str | None = None,
     ) -> None:
         if (test_disparities is None) != (test_scores is None):
@@ -99,6 +107,7 @@ class FairnessPathDisplay(Display):
             None if max_disparities is None else check_scores(max_disparities, "max_disparities")
         )
         self.score_name, self.limits, self.name = score_name, limits, name
+        self.split_disparities, self.split_scores = split_disparities, split_scores
 
     @classmethod
     def from_path(
@@ -124,6 +133,8 @@ class FairnessPathDisplay(Display):
             max_disparities=path.max_disparities,
             score_name=path.score_name,
             limits=getattr(path, "limits", None),
+            split_disparities=getattr(path, "split_disparities", None),
+            split_scores=getattr(path, "split_scores", None),
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -161,6 +172,17 @@ class FairnessPathDisplay(Display):
             # Of the same colour and marker, but hollow and thin, and no series of its own.
             width, label = self.train_line_.get_linewidth() / 2, self._label(name, "test")
             self.test_line_.set(fillstyle="none", linewidth=width, label=label, gid=None)
+        self.bands_: list[Any] = []
+        if self.split_disparities is not None and self.split_scores is not None:
+            x, y = np.asarray(self.split_disparities), np.asarray(self.split_scores)
+            (x_low, x_high), (y_low, y_high) = (
+                (v.mean(axis=0) - v.std(axis=0), v.mean(axis=0) + v.std(axis=0)) for v in (x, y)
+            )
+            options = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
+            self.bands_ = [
+                ax.fill_between(x.mean(axis=0), y_low, y_high, **options),
+                ax.fill_betweenx(y.mean(axis=0), x_low, x_high, **options),
+            ]
         self.bounds_: LineCollection | None = None
         if show_bounds and self.max_disparities is not None:
             self.bounds_ = ax.vlines(

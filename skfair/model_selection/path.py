@@ -18,9 +18,10 @@ from sklearn import get_config
 from sklearn.base import clone, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from skfair import metrics
-from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
@@ -35,9 +36,14 @@ from skfair.model_selection.limits import (
     multiplied,
 )
 from skfair.model_selection.search import best_within
+from skfair.model_selection.splits import StratifiedSensitiveShuffleSplit
 from skfair.utils.response import GroupsInHand
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
+
+# Rows of each random split that models are measured on, as of train_test_split: with half as many
+# the band shows the noise of few test rows, with twice as many models of few training rows.
+TEST_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,9 @@ class FairnessPath:
     limits : dict of str to float or None, default=None
         The limit of each attribute that bounds and disparities are multiples of: a disparity of 1
         keeps them all, and one of them exactly.
+    split_disparities, split_scores : ndarray of shape (n_splits, n_models) or None, default=None
+        The disparities and scores on the test part of each random split, whose means are
+        ``test_disparities`` and ``test_scores``.
 
     Attributes
     ----------
@@ -96,6 +105,8 @@ class FairnessPath:
     test_scores: FloatArray | None = None
     score_name: str = "score"
     limits: Limits | None = None
+    split_disparities: FloatArray | None = None
+    split_scores: FloatArray | None = None
 
     def __repr__(self) -> str:
         import pandas as pd
@@ -170,6 +181,8 @@ def fairness_path(
     sensitive_features_test: ColumnsLike | None = None,
     metric: Callable[..., float] | None = None,
     scoring: Any = "accuracy",
+    n_splits: int | None = None,
+    random_state: Seed = None,
 ) -> FairnessPath:
     """Fit an estimator under each of several limits on the disparity.
 
@@ -205,6 +218,13 @@ def fairness_path(
         one here.
     scoring : str or callable, default="accuracy"
         What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
+    n_splits : int, default=None
+        Number of random splits in which the path is fitted again to three quarters of the rows and
+        measured on the rest, stratified by group and class. The means over the splits are then what
+        ``test_disparities`` and ``test_scores`` hold, and the display draws how much they vary.
+        The models of the path are fitted to all rows. Not together with ``X_test``.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the splits.
 
     Returns
     -------
@@ -241,6 +261,8 @@ def fairness_path(
     bounds = _read_bounds(max_disparities)
     scorer = check_scoring(estimator, scoring)
     limits = limits_of(parameters["max_disparity"])
+    if n_splits is not None and X_test is not None:
+        raise ValueError("n_splits and X_test were both given. Pass one of them.")
     groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
     disparity = None if X_test is None else _disparity_of(limited, y, metric, limits)
 
@@ -265,6 +287,39 @@ def fairness_path(
         score_name=scoring if isinstance(scoring, str) else "score",
         limits=limits,
     )
+    if n_splits is not None:
+        splitter = StratifiedSensitiveShuffleSplit(
+            n_splits,
+            test_size=TEST_SHARE,
+            random_state=random_state,
+            sensitive=sensitive_of(estimator).columns if sensitive_features is None else None,
+        )
+        of_splits = [
+            fairness_path(
+                estimator,
+                _safe_indexing(X, train),
+                _safe_indexing(y, train),
+                max_disparities=bounds,
+                X_test=_safe_indexing(X, test),
+                y_test=_safe_indexing(y, test),
+                sensitive_features_test=None
+                if not groups
+                else _safe_indexing(*groups.values(), test),
+                metric=metric,
+                scoring=scoring,
+                **{name: _safe_indexing(x, train) for name, x in {**groups, **weights}.items()},
+            )
+            for train, test in splitter.split(X, y, sensitive_features=sensitive_features)
+        ]
+        disparities = np.array([one.test_disparities for one in of_splits])
+        scores = np.array([one.test_scores for one in of_splits])
+        return replace(
+            path,
+            test_disparities=disparities.mean(axis=0),
+            test_scores=scores.mean(axis=0),
+            split_disparities=disparities,
+            split_scores=scores,
+        )
     if disparity is None:
         return path
     if limits is not None:

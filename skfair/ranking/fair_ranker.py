@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from skfair._typing import (
     Callback,
@@ -30,13 +30,13 @@ from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_i
 from skfair.blocks.training_data import TrainingData
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.inputs import or_single_query, split_query
 from skfair.ranking.strict import RankingSolution, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
@@ -249,7 +249,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             The group of each document.
 
         """
-        X, query_id = split_query(X, query_id, self.query_column)
+        has_queries = query_id is not None or self.query_column is not None
+        X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
         data = self._read(X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
@@ -259,7 +260,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
         self.__dict__.update(task.fitted(solution.result.theta))
-        self._store(task, solution)
+        self._store(task, solution, has_queries)
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:
@@ -271,7 +272,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             Larger for documents that should come first.
         """
         check_is_fitted(self)
-        X, _ = split_query(X, None, self.query_column)
+        X, _ = self._split_query(X, None)
         rows = self._read_features(X, **ROW_CHECKS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
@@ -294,8 +295,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             1 for the best document of each query.
         """
         scores = self.predict(X)
-        _, query_id = split_query(X, query_id, self.query_column)
-        codes = check_labels(or_single_query(query_id, scores.size), "query_id", scores.size).codes
+        _, query_id = self._split_query(X, query_id)
+        codes = check_labels(query_id, "query_id", scores.size).codes
         # Scores of equal documents differ by rounding, which must not order them.
         unit = float(np.abs(scores).max(initial=0.0)) or 1.0
         order = np.lexsort((-np.round(scores / unit, 12), codes))
@@ -321,8 +322,22 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_aligned(X=X, y=y)
         scores = self.predict(X)
-        _, query_id = split_query(X, query_id, self.query_column)
-        return ndcg(y, scores, query_id=or_single_query(query_id, scores.size))
+        return ndcg(y, scores, query_id=self._split_query(X, query_id)[1])
+
+    def _split_query(self, X: MatrixLike, query_id: ColumnLike | None) -> tuple[Any, Any]:
+        """Return X without the query column, and the queries: without any there is a single one."""
+        check_aligned(X=X, query_id=query_id)
+        column = self.query_column
+        if column is None:
+            return X, np.zeros(_num_samples(X), np.int64) if query_id is None else query_id
+        if query_id is not None:
+            raise ValueError(
+                f"query_id was passed although query_column={column!r} says that X holds the "
+                "queries. Use one of the two."
+            )
+        (position,) = column_positions(X, column)
+        rest = keep_columns(X, np.delete(np.arange(_num_features(X)), position))
+        return rest, np.asarray(take_columns(X, column)).ravel()
 
     def _make_task(
         self, data: TrainingData, query_id: ColumnLike, rng: np.random.RandomState
@@ -332,7 +347,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         task = make_task(
             data.X,
             grades,
-            or_single_query(query_id, grades.size),
+            query_id,
             groups,
             loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
             alpha=1 / grades.size if self.alpha is None else float(self.alpha),
@@ -376,7 +391,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             max_rounds=MAX_ROUNDS if is_strict else 1,
         )
 
-    def _store(self, task: RankingTask, solution: RankingSolution) -> None:
+    def _store(self, task: RankingTask, solution: RankingSolution, has_queries: bool) -> None:
         """Store what was found, and warn if it does not keep the promise."""
         result, problem = solution.result, solution.problem
         at = problem.evaluate(result.theta)
@@ -396,13 +411,20 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             self.status_ = "converged"
             if solution.share_within < self.query_share:
                 self.status_ = "infeasible"
-                warn_user(
+                found = (
                     f"{solution.share_within:.1%} of the training queries have a disparity of at "
                     f"most {self.max_disparity}, and query_share={self.query_share:g} were asked "
                     f"for; the largest disparity is {self.train_disparity_:.4g}. Raise "
-                    "max_disparity, lower query_share, or give the model more features.",
-                    ConvergenceWarning,
+                    "max_disparity, lower query_share, or give the model more features."
                 )
+                if not has_queries:
+                    found = (
+                        "All rows were taken as one query, because neither query_id nor "
+                        f"query_column was given. Its disparity is {self.train_disparity_:.4g}, "
+                        f"above max_disparity={self.max_disparity}. Pass query_id if there are "
+                        "several queries; else raise max_disparity."
+                    )
+                warn_user(found, ConvergenceWarning)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

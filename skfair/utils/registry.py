@@ -45,11 +45,20 @@ class Registry(Generic[T]):
         self._components: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Decorate a component with its name."""
+        """Decorate a component with its name.
+
+        A class that is defined again, as when a cell of a notebook is run again, takes the place
+        of the earlier one.
+        """
 
         def add(component: T) -> T:
-            if self._components.setdefault(name, component) is not component:
-                raise ValueError(f"There are two {self._kind}s named {name!r}.")
+            earlier = self._components.get(name, component)
+            if str(earlier) != str(component):  # the module and the name of a class
+                raise ValueError(
+                    f"There are two {self._kind}s named {name!r}: {earlier} and {component}. "
+                    "Give the second one another name."
+                )
+            self._components[name] = component
             return component
 
         return add

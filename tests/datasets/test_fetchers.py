@@ -131,14 +131,10 @@ def test_what_every_fetcher_returns(name, openml):
     assert str(spec.data_id) in dataset.DESCR
 
 
-def test_arrays_and_triples(name, openml):
-    frames = fetch(name, return_X_y=True)
-    arrays = fetch(name, as_frame=False, return_X_y=True)
-    assert [type(part) for part in frames] == [pd.DataFrame, pd.Series, pd.DataFrame]
-    for frame, array in zip(frames, arrays, strict=True):
-        assert isinstance(array, np.ndarray)
-        assert array.shape == frame.shape
-    assert fetch(name, as_frame=False).frame is None
+def test_triples(name, openml):
+    parts, dataset = fetch(name, return_X_y=True), fetch(name)
+    whole = (dataset.data, dataset.target, dataset.sensitive_features)
+    assert all(part.equals(one) for part, one in zip(parts, whole, strict=True))
 
 
 def test_adult(openml):
@@ -288,7 +284,7 @@ def test_trouble_with_the_cache_folder_is_left_as_it_is(monkeypatch, tmp_path):
     assert not isinstance(info.value, ConnectionError)
 
 
-@pytest.mark.parametrize("bad", [{"data_home": 3}, {"cache": "yes"}, {"as_frame": None}])
+@pytest.mark.parametrize("bad", [{"data_home": 3}, {"cache": "yes"}, {"return_X_y": None}])
 def test_bad_arguments_are_named(name, bad):
     with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of fetch_{name}"):
         fetch(name, **bad)
@@ -296,7 +292,7 @@ def test_bad_arguments_are_named(name, bad):
 
 def test_all_fetchers_take_the_same_arguments(name):
     signature = inspect.signature(getattr(datasets, f"fetch_{name}"))
-    assert list(signature.parameters) == ["data_home", "cache", "as_frame", "return_X_y"]
+    assert list(signature.parameters) == ["data_home", "cache", "return_X_y"]
     assert all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values())
 
 

@@ -243,37 +243,11 @@ def test_bad_arguments_are_named(folder):
 # features, base rate, and (size, base rate) or the size of groups.
 FACTS = {
     "adult": (48842, 14, 0.2393, {"sex": {"Male": (32650, 0.304), "Female": (16192, 0.109)}}),
-    "a9a": (48842, 123, 0.2393, {"sex": {"Male": (32650, 0.304), "Female": (16192, 0.109)}}),
     "bank": (41188, 19, 0.1127, {"age_25_60": {"25-60": (39210, 0.101), "other": (1978, 0.339)}}),
-    "bank_small": (4521, 15, 0.1152, {"default": {"no": (4445, 0.115), "yes": (76, 0.118)}}),
-    "safairkm_adult": (32561, 5, None, {"demograph": {"0": (21790,), "1": (10771,)}}),
-    "safairkm_bank": (
-        41108,
-        6,
-        None,
-        {"demograph": {"0": (4612,), "1": (11568,), "2": (24928,)}},
-    ),
-    "compas": (
-        6172,
-        22,
-        0.4551,
-        {
-            "sex": {"Male": (4997, 0.479), "Female": (1175, 0.351)},
-            "race_aa": {"race == 'African-American'": (3175, 0.523), "not": (2997, 0.383)},
-        },
-    ),
-    "compas_raw": (7214, 22, 0.4507, {"sex": {"Male": (5819, 0.473), "Female": (1395, 0.357)}}),
-    "communities_crime": (
-        1994,
-        122,
-        0.2924,
-        {"black_median": {"racepctblack >= median": (1038, 0.471), "below": (956, 0.098)}},
-    ),
+    "compas": (6172, 22, 0.4551, {"sex": {"Male": (4997, 0.479), "Female": (1175, 0.351)}}),
     "lastfm": (5576, 0, None, {"country": {"17": (1529,), "3": (505,)}}),
-    "lastfm_full": (7624, 0, None, {"country": {}}),
-    "facebooknet": (155, 0, None, {"gender": {"0": (70,), "1": (85,)}}),
 }
-EDGES = {"lastfm": 19587, "lastfm_full": 27806, "facebooknet": 1412}
+EDGES = {"lastfm": 19587}
 
 
 @needs_data

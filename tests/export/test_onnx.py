@@ -12,6 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -174,6 +175,22 @@ def test_classes_that_the_models_of_groups_find_impossible_are_in_the_graph():
     np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sensitive", [None, 1])
+def test_a_pipeline_inside_chooses_among_the_columns_of_an_array(sensitive, dtype):
+    X, y, sex = people()
+    X[:, 1] = sex == "m"
+    inner = make_pipeline(
+        make_column_transformer((StandardScaler(), [0, 2]), remainder="passthrough"),
+        LogisticRegression(),
+    )
+    model = clone(BLIND).set_params(estimator=inner, sensitive=sensitive)
+    model.fit(X.astype(dtype), y, sensitive_features=sex if sensitive is None else None)
+    assert model.prices_.any()
+    found = run(to_onnx(model, X.astype(dtype)), X.astype(dtype))
+    assert np.array_equal(found["label"], model.predict(X.astype(dtype)))
+
+
 @pytest.mark.parametrize("is_outside", [False, True])
 def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
     X, y, sex = people()
@@ -193,6 +210,23 @@ def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
     rows = {name: frame[[name]].to_numpy() for name in frame}
     found = session.run(None, {one.name: rows[one.name] for one in session.get_inputs()})
     assert np.array_equal(found[0], model.predict(frame))
+
+
+def test_missing_texts_that_have_a_word_and_single_precision_before_imputers():
+    """As the page says: ONNX has no missing text, and its imputer no double precision."""
+    X, y, sex = people()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(years=np.arange(300) % 7)
+    frame["job"] = pd.Series(np.array(["x", None, "z"], dtype=object)[np.arange(300) % 3])
+    frame.loc[::5, "a"] = np.nan
+    frame["job"] = frame["job"].fillna("missing").astype(object)
+    frame = frame.astype(dict.fromkeys([*"abcd", "years"], "float32"))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = make_column_transformer((numbers, [*"abcd", "years"]), (OneHotEncoder(), ["job"]))
+    model = clone(BLIND).set_params(estimator=make_pipeline(columns, LogisticRegression()))
+    model.fit(frame, y, sensitive_features=sex)
+    session = runtime.InferenceSession(to_onnx(model, frame).SerializeToString())
+    rows = {one.name: frame[[one.name]].to_numpy() for one in session.get_inputs()}
+    assert np.array_equal(session.run(None, rows)[0], model.predict(frame))
 
 
 def test_versions_and_options_are_passed_on():

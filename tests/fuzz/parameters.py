@@ -308,7 +308,7 @@ ARGUMENTS = {
     **dict.fromkeys(["density", "group_purity", "group_probability", "missing_rate"], NUMBER),
     "bias": NUMBER,
     "probabilities": ([(1.5, 0.6, 0.8, 0.1)], [(1, 2), (0, 0, 0, 0), (-1, 1, 1, 1), (9, 9, 9, 9)]),
-    **dict.fromkeys(["sparse_output", "as_frame", "return_X_y", "cache"], BOOLEAN),
+    **dict.fromkeys(["sparse_output", "return_X_y", "cache"], BOOLEAN),
     "dtype": ([np.float64, np.float32], ["int8", "nonsense", complex]),
     "group_shares": ([None], [{"sex": {"f": 0.5, "m": 0.5}}, *SHARES]),
     "distributions": ([None, {"a": (2, 3), "b": (3, 2)}], PEOPLE),

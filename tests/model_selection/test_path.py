@@ -17,6 +17,7 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds, PositiveLossParity
 from skfair.constraints.rates import RateParity
 from skfair.exceptions import NoFeasibleModelWarning
+from skfair.inspection import FairnessPathDisplay
 from skfair.metrics import (
     demographic_parity_difference,
     demographic_parity_ratio,
@@ -136,6 +137,32 @@ def test_without_a_test_sample(data):
     ratios = path.max_disparities[1:] / path.max_disparities[:-1]
     assert ratios == pytest.approx(0.5)  # the default bounds are geometric
     assert (path.train_disparities <= path.max_disparities).all()
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_random_splits_show_how_much_the_path_varies(data, by_column):
+    X, y, groups, *_ = data
+    estimator, options = Blind(), {"sensitive_features": groups}
+    if by_column:
+        estimator, options = Blind(sensitive=[1]), {}
+    paths = [
+        fairness_path(estimator, X, y, n_splits=5, random_state=seed, **options)
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(paths[0].split_disparities, paths[1].split_disparities)
+    assert not np.array_equal(paths[0].split_disparities, paths[2].split_disparities)
+    found, alone = paths[0], fairness_path(estimator, X, y, **options)
+    assert found.split_disparities.shape == found.split_scores.shape == (5, 6)
+    assert found.test_disparities == pytest.approx(found.split_disparities.mean(axis=0))
+    assert np.array_equal(found.train_disparities, alone.train_disparities)  # fitted to all rows
+    with pytest.raises(ValueError, match="n_splits and X_test were both given"):
+        path_of(data, n_splits=3)
+    display = FairnessPathDisplay.from_path(found)
+    assert len(display.bands_) == 2
+    assert FairnessPathDisplay.from_path(alone).bands_ == []
+    corners = np.vstack([path.vertices for path in display.bands_[1].get_paths()])[:, 0]
+    spread = found.split_disparities.std(axis=0)
+    assert corners.max() == pytest.approx((found.test_disparities + spread).max())
 
 
 def test_weights_reach_fits_and_training_scores(data):

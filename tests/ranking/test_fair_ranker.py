@@ -259,6 +259,13 @@ def test_without_groups_or_queries(training):
     assert one.queries_.tolist() == [0]
 
 
+def test_that_all_rows_were_taken_as_one_query_is_said(training):
+    X, y, _, groups = training
+    with pytest.warns(ConvergenceWarning, match="All rows were taken as one query") as warned:
+        FairRanker(1e-9, random_state=0, max_iter=1).fit(X, y, sensitive_features=groups)
+    assert "of the training queries" not in str(warned[0].message)
+
+
 def test_groups_that_never_meet_are_reported(training):
     X, y, query_id, _ = training
     with pytest.warns(UserWarning, match="no fairness constraint is active"):

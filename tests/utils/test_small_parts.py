@@ -68,6 +68,8 @@ def test_registry_finds_registers_and_explains():
     assert list(registry) == ["one"]
     assert len(registry) == 1
     registry.register("one")(One)  # the same again is harmless
+    again = type("One", (), {"__module__": One.__module__, "__qualname__": One.__qualname__})
+    assert registry.register("one")(again) is registry["one"] is again  # a cell is run again
     with pytest.raises(ValueError, match="two rules named 'one'"):
         registry.register("one")(object)
     with pytest.raises(ValueError, match="There is no rule 'two'. The rules are 'one'"):
