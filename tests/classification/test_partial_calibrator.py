@@ -130,6 +130,19 @@ def test_the_rule_is_active(rule):
         assert np.all(np.diff(mapped[sex == name][order]) >= 0)
 
 
+@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("limit", [0.05, 0.1, 0.2])
+def test_the_limit_is_used_up_where_it_binds(rule, limit):
+    """No part of it is kept back, which would be another limit than was asked for."""
+    X, y, sex = sample(n=2000)
+    interval = (0.0, 0.4)  # the decision threshold of one group lies outside
+    model = PartialParityCalibrator(None, interval, rule, limit).fit(X, y, sensitive_features=sex)
+    scores = cross_val_predict(LogisticRegression(), X, y, method="decision_function")
+    assert measure(rule, "conditional", scores, y, sex, interval) > 0.3
+    # A row is 1 / 400 of the interval of its group.
+    assert limit - 0.01 <= model.train_disparity_ <= limit + EXACT
+
+
 def test_scores_that_are_fair_stay():
     X, y, sex = sample(shift=0.0)
     model = PartialParityCalibrator(FirstColumn(), INTERVAL, max_disparity=0.5)
@@ -344,9 +357,8 @@ def test_ties_that_raise_the_bound_are_told():
 # --- weights ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("rule", ["statistical_parity", "demographic_parity", "equalized_odds"])
 def test_weight_two_is_a_row_twice(rule):
-    """Where no room is left for noise, which depends on the number of people."""
     X, y, sex = sample()
     weights = np.random.default_rng(0).integers(1, 3, len(y))
     twice = np.repeat(np.arange(len(y)), weights)

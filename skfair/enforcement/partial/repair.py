@@ -98,10 +98,6 @@ def band_maps(
     thresholds: FloatArray,  # (n_groups,): what is moved to 0
     intervals: Intervals,  # the percentile intervals
     tolerance: float,  # largest difference of shares
-    *,
-    # How much smaller it is made away from the threshold, where that costs no accuracy, so
-    # that the noise of new rows finds room
-    margin: float = 0.0,
 ) -> tuple[GroupMaps, float]:
     """Move scores as little as needed for the shares of all groups to agree at every score.
 
@@ -113,7 +109,7 @@ def band_maps(
         for g, (block, t) in enumerate(zip(blocks, thresholds, strict=True))
     ]
     points, middle = _middle(owned)
-    half = _half_widths(points, middle, tolerance, margin)
+    half = 0.5 * tolerance + ROUNDING
     new = for_groups(lambda block: _band(block, points, middle, half), owned, middle.size)
     largest = max(float((block.ends - block.starts).max()) for block in owned)
     knots = [
@@ -160,29 +156,13 @@ def _middle(owned: Sequence[_Owned]) -> tuple[FloatArray, FloatArray]:
     return points, middle
 
 
-def _half_widths(
-    points: FloatArray, middle: FloatArray, tolerance: float, margin: float
-) -> FloatArray:
-    """Return how far shares may be from H: half the tolerance at 0, less elsewhere."""
-    margin = min(margin, tolerance)
-    at_zero = middle[int(np.searchsorted(-points, 0.0))]
-    if not margin or not 0 < at_zero < 1:
-        return np.full(middle.size, 0.5 * (tolerance - margin))
-    # A tent; no side is so short that its width changes faster than H itself.
-    side = np.where(middle < at_zero, max(at_zero, margin), max(1 - at_zero, margin))
-    nearness = np.maximum(1 - np.abs(middle - at_zero) / side, 0.0)
-    return np.asarray(0.5 * (tolerance - margin * (1 - nearness)))
-
-
-def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArray) -> FloatArray:
+def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: float) -> FloatArray:
     """Return the new scores of the blocks of one group.
 
     ``middle[m]`` is H on [points[m], points[m - 1]), so a score may lie in (or at the ends of) the
     gaps numbered from its upper to its lower one; a score that has to move goes to the middle of
     the outermost gap, where rounding cannot carry it across a point.
     """
-    half = half + ROUNDING
-    # H + half and H - half both rise, since half changes less than H does.
     upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
     lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
     # A block that owns more than its band goes where H passes its middle.

@@ -15,12 +15,6 @@ from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.utils.warn import warn_user
 
 _BISECTIONS = 12
-# Room for the noise of new rows, in units of sqrt(1 / n_k + 1 / n_k') within the interval: two
-# distributions that are alike differ by 0.87 of it on average. Shares at the thresholds stay below
-# the bound by the first number (half the bound at most), which costs accuracy, 0.05 points on a9a;
-# elsewhere by the second as well, which costs none. Without any room the disparity of test rows
-# there is 0.03 above the bound.
-ROOM, ROOM_ELSEWHERE = 0.5, 3.0
 
 
 class Repaired(NamedTuple):
@@ -48,14 +42,10 @@ def repair_scores(
     unmoved = shift_maps(blocks, np.zeros(groups.n_groups))
     if as_they_are <= promise.bound:
         return Repaired(unmoved, promise.bound)
-    sizes = groups.sums(promise.weights) * promise.intervals.lengths
-    noise = float(np.sqrt(np.sort(1 / sizes)[-2:].sum()))
 
     def bands(tolerance: float) -> tuple[GroupMaps, float]:
-        aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
-        cuts = _thresholds(promise, blocks, levels, aim)
-        margin = ROOM_ELSEWHERE * noise
-        maps, _ = band_maps(blocks, cuts, promise.intervals, aim, margin=margin)
+        cuts = _thresholds(promise, blocks, levels, tolerance)
+        maps, _ = band_maps(blocks, cuts, promise.intervals, tolerance)
         return maps, promise.measure(maps(scores, codes))
 
     tolerance = promise.tolerance

@@ -10,9 +10,8 @@ Steps are as wide as the scores are spread: scores that all move together would 
 constraint whose steps are wide against their differences, and no true one.
 
 Constraints with several forms, each sufficient, are solved in each, and the best result is kept.
-Further problems, with more percentiles, are there for when that fails; they are tried with the same
-and with wider steps. What is still missed then is mostly little: random moves from the best
-solutions look for parameters that keep the bound.
+If all of them violate the limit, then mostly by little: random moves from the best solutions look
+for parameters that satisfy it.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ from skfair.solvers.base import Solver, SolverResult
 
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
-# Widths that retries begin with. Wider steps lose some accuracy and get into fewer dead ends.
-RETRY_WIDTHS = (1.0, 2.5)
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
 # A disparity below this part of what is allowed gives room away. With .85, as elsewhere, .0026 of
@@ -116,19 +113,18 @@ class _Tightened(Rounds[PartialParityProblem]):
         self,
         form: PartialParityProblem,
         surrogate: Surrogate,
-        width: float,
         target: Target,
         spread: float,
         solved: list[_Solved],
     ) -> None:
         self.form, self.surrogate, self.target = form, surrogate, target
         self.spread, self.solved = spread, solved
-        self.tolerance, self.width = form.tolerance, width
+        self.tolerance = form.tolerance
         self.narrowed, self.ratio, self.n_done = 1.0, 1.0, 0
 
     def bounded(self) -> PartialParityProblem:
         """Return the form with the present tolerance and steps."""
-        steps = self.surrogate.narrowed(self.width * self.narrowed * self.ratio)
+        steps = self.surrogate.narrowed(self.narrowed * self.ratio)
         return self.form.limited(self.tolerance, steps)
 
     def keep(self, problem: PartialParityProblem, result: SolverResult) -> bool:
@@ -160,8 +156,6 @@ def solve_partially(
     surrogate: Surrogate,
     target: Target,
     *,
-    # Problems that are solved while no solution within the bound is found
-    retries: Sequence[PartialParityProblem] = (),
     # Largest number of rounds per form; 1 for one solution of the smooth problem
     n_rounds: int = MAX_ROUNDS,
     # Whether forms are compared by the smooth problems that they solve, not by what is measured
@@ -176,14 +170,10 @@ def solve_partially(
     """
     solved: list[_Solved] = []
     spread = target.spread(problems[0].model.forward(theta_model)[0])
-    attempts = [(problem, 1.0) for problem in problems]
-    attempts += [(problem, width) for problem in retries for width in RETRY_WIDTHS]
-    for k, (form, width) in enumerate(attempts):
+    for form in problems:
         if solved and solved[-1].result.status == "stopped":
             break
-        if k >= len(problems) and any(not result.excess for result in solved):
-            break
-        rounds = _Tightened(form, surrogate, width, target, spread, solved)
+        rounds = _Tightened(form, surrogate, target, spread, solved)
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"

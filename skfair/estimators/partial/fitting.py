@@ -168,16 +168,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             return unlimited
         constraint, spread = read_constraint(self.constraint), target.spread(scores)
         surrogate = _narrowed(constraint, solver, spread)
-        problems, retries = build(surrogate, constraint.n_percentiles), []
-        if not self._is_repaired() and any(rule.percentiles.size for rule in problems[0].rules):
-            retries = build(surrogate, 2 * constraint.n_percentiles)
         return solve_partially(
-            problems,
+            build(surrogate, constraint.n_percentiles),
             solver,
             start,
             surrogate,
             target,
-            retries=retries,
             n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else MAX_ROUNDS,
             wanders=not self._is_repaired(),
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, ROUND_TOL)},

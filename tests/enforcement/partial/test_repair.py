@@ -21,13 +21,12 @@ def assert_keeps_order(before, after, codes):
         assert np.all(np.diff(y)[np.diff(x) == 0] == 0)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("block_of_seeds", range(4))
-def test_the_gap_is_kept_and_decisions_and_order_stay(block_of_seeds, margin):
+def test_the_gap_is_kept_and_decisions_and_order_stay(block_of_seeds):
     for seed in range(50 * block_of_seeds, 50 * block_of_seeds + 50):
         case = Case(seed)
         threshold = None if seed % 4 == 0 else 0.0
-        _, mapped, kept, thresholds = case.repaired(threshold=threshold, margin=margin)
+        _, mapped, kept, thresholds = case.repaired(threshold=threshold)
         assert case.gap(mapped) <= kept + EXACT
         # Only a block of ties (or one row) that owns more than asked is a reason to keep less.
         largest = case.largest_block()
@@ -107,10 +106,10 @@ def test_weight_two_is_a_row_twice(seed):
     weights = case.rng.integers(1, 3, case.codes.size)
     twice = np.repeat(np.arange(case.codes.size), weights)
     case.given_weights = weights.astype(float)
-    maps, _, kept, thresholds = case.repaired(margin=0.1)
+    maps, _, kept, thresholds = case.repaired()
     rows = (values[twice] for values in (case.scores, case.codes))
     blocks = score_blocks(*rows, case.n_groups, case.targets[twice])
-    others, also_kept = band_maps(blocks, thresholds, case.intervals, case.tolerance, margin=0.1)
+    others, also_kept = band_maps(blocks, thresholds, case.intervals, case.tolerance)
     assert also_kept == pytest.approx(kept, abs=1e-12)
     assert others(case.scores, case.codes) == pytest.approx(maps(case.scores, case.codes))
 

@@ -10,7 +10,6 @@ from skfair.enforcement.partial.strict import (
     AIM,
     NARROWEST,
     NARROWING,
-    RETRY_WIDTHS,
     Target,
     solve_partially,
 )
@@ -208,21 +207,6 @@ def test_no_round_follows_one_that_was_stopped():
     assert found.n_solves == 2
 
 
-def test_more_problems_are_tried_while_none_is_within_the_bound():
-    solver = Solver(lambda problem, k: (0.05 if problem.name == "b" else 0.5, 0.5), multiplier=0)
-    found = solve(
-        solver, [Problem(name="form")], retries=[Problem(name=k) for k in "abc"], n_rounds=2
-    )
-    of_a = ["a", "a"] * len(RETRY_WIDTHS)  # two rounds for each width to begin with
-    assert [call[0] for call in solver.calls] == ["form", "form", *of_a, "b"]
-    assert found.problem.name == "b"
-
-
-def test_no_more_problems_are_tried_after_success():
-    solver = Solver(scripted((0.09, 0.5)))
-    assert solve(solver, [Problem()], retries=[Problem()]).n_solves == 1
-
-
 def test_no_form_follows_one_that_was_stopped():
     solver = Solver(scripted((0.5, 0.5)), statuses=["stopped"])
-    assert solve(solver, [Problem(), Problem()], retries=[Problem()]).n_solves == 1
+    assert solve(solver, [Problem(), Problem()]).n_solves == 1

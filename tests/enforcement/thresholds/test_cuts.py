@@ -62,14 +62,12 @@ class Case:
         tolerance = self.tolerance if tolerance is None else tolerance
         return choose_cuts(blocks, self.levels(blocks, kinds), tolerance, threshold)
 
-    def repaired(self, scores=None, threshold=0.0, tolerance=None, **options):
+    def repaired(self, scores=None, threshold=0.0, tolerance=None):
         """Return maps, mapped scores, the tolerance kept and the thresholds."""
         scores = self.scores if scores is None else scores
         tolerance = self.tolerance if tolerance is None else tolerance
         thresholds = self.cuts(PARITY, threshold, scores, tolerance).thresholds
-        maps, kept = band_maps(
-            self.blocks(scores), thresholds, self.intervals, tolerance, **options
-        )
+        maps, kept = band_maps(self.blocks(scores), thresholds, self.intervals, tolerance)
         return maps, maps(scores, self.codes), kept, thresholds
 
     def gap(self, scores):
