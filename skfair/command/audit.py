@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ import pandas as pd
 from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
+from skfair.groups.reference import read_reference
 from skfair.report.audit import Audit, audit_tally
 from skfair.report.checks import Condition, read_condition
 from skfair.report.options import read_options
@@ -120,6 +121,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
     table = _table(arguments)
     table.check()
+    groups = table.columns.groups
     if (table.columns.prediction is None) and (table.columns.score is None):
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
     survey = _survey(table)
@@ -137,6 +139,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
     tally = merge_tallies(tallies, order)
+    reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
         usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
@@ -149,7 +152,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         500,
         arguments.seed,
         preset=arguments.preset,
-        reference=_reference(arguments.reference, table.columns.groups),
+        reference=reference,
         median=median,
         unknown=_unknown(arguments.unknown, arguments.missing),
         min_group_size=arguments.min_group_size,
@@ -167,14 +170,20 @@ def _median_score(table: Table) -> float:
     return float(np.median(np.concatenate(scores)))
 
 
-def _reference(text: str | None, groups: list[str]) -> str | dict[str, str] | None:
+def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]:
     """Read ``male``, or ``sex=male,race=White``."""
-    if text is None:
-        return None
-    parts = [part.partition("=") for part in _names(text)]
-    if not all(has_level and name.strip() in groups for name, has_level, _ in parts):
-        return text
-    return {name.strip(): level.strip() for name, _, level in parts}
+    parts = [part.partition("=") for part in _names(text or "")]
+    are_named = all(has_level and name.strip() in levels for name, has_level, _ in parts)
+    chosen = {name.strip(): level.strip() for name, _, level in parts}
+    try:
+        return read_reference(chosen if are_named else text, levels)
+    except ValueError as error:
+        name, own_levels = next(iter(levels.items()))
+        what, _, _ = str(error).partition("; pass")
+        raise ValueError(
+            f"--{what.removesuffix('.')}. Name one of them with its attribute, such as "
+            f'--reference "{name}={own_levels[0]}".'
+        ) from error
 
 
 def _unknown(text: str | None, missing: str | None) -> list[str]:

@@ -6,6 +6,7 @@ import argparse
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 
 from skfair._version import __version__
@@ -48,13 +49,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if sys.stdout is None:  # as after ">&-" in a shell
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
-        return int(options.run(options))
+        with warnings.catch_warnings(record=True) as given:
+            code = int(options.run(options))
+        for text in dict.fromkeys(str(warning.message) for warning in given):
+            _say(options.command, text)
+        return code
     except Exception as error:  # 1, with which Python ends, says that a condition holds
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
-        if sys.stderr is not None:
-            sys.stderr.write(f"skfair {options.command}: {visible(' '.join(text.split()))}\n")
+        _say(options.command, text)
         return 2
+
+
+def _say(command: str, text: str) -> None:
+    """Print an error or a warning in one line."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"skfair {command}: {visible(' '.join(text.split()))}\n")
 
 
 def audit_main() -> int:
@@ -93,8 +103,14 @@ def _warm(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser("python -m skfair", description="Fairness audits and more.")
-    parser.add_argument("--version", action="version", version=f"skfair {__version__}")
+    parser = argparse.ArgumentParser(
+        "python -m skfair",
+        description="Fairness audits and more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    version = f"skfair {__version__} ({folder})"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     audit = _command(
         commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
@@ -135,8 +151,14 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
 
 
 def _decimal(text: str) -> float:
-    """Read a number with a point or a comma before its decimals."""
-    return float(text.replace(",", "."))
+    """Read a number such as 0.05, 0,05 or 5%."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number.replace(",", ".")) / (1 if number == text.strip() else 100)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number. Write it as 0.05 or 5%."
+        ) from error
 
 
 def _add_input(audit: argparse.ArgumentParser) -> None:

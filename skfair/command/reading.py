@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections import Counter
@@ -20,6 +19,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 import pandas as pd
+from pandas.io.common import get_handle
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.utils.text import listed, plural
@@ -32,6 +32,9 @@ _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 # How their files begin.
 _EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+# A line may have so many bytes: 100,000 columns of 300 each. It takes 40 times as much memory.
+_LONGEST_LINE, _BLOCK_BYTES = 2**25, 2**20
+_DATE = r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([T ].*)?"
 # Names of columns in a message.
 _MOST_NAMES = 40
 
@@ -77,9 +80,16 @@ class Table(NamedTuple):
 
     def check(self) -> None:
         """Raise unless the file exists and has the columns."""
+        if self.path.is_fifo():
+            raise ValueError(
+                f"{str(self.path)!r} is a pipe, but an audit reads its rows more than once. Write "
+                "them to a file, and audit that."
+            )
         if not self.path.is_file():
             raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
         self._check_kind()
+        if not self._is_parquet:
+            self._check_lines()
         names = self._names()
         known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
@@ -114,12 +124,34 @@ class Table(NamedTuple):
                 f"to_csv({self.path.with_suffix('.csv').name!r}, index=False)."
             )
         try:
-            codecs.lookup(self.encoding)
-        except LookupError as error:
+            "".encode(self.encoding)
+        except (LookupError, UnicodeError) as error:
             raise ValueError(
-                f"--encoding {self.encoding!r} is not known. Common ones are utf-8, cp1252, "
-                "latin-1 and utf-16."
+                f"--encoding {self.encoding!r} is no encoding of text. Common ones are utf-8, "
+                "cp1252, latin-1 and utf-16."
             ) from error
+
+    def _check_lines(self) -> None:
+        """Read the file to its end; raise if it is damaged there, or if a line has no end.
+
+        pandas stops at the end of a table in a tar archive, behind which the check sum stands, and
+        holds a line in memory however long it is.
+        """
+        suffix = self.path.suffix.lower()
+        compression = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}.get(suffix, "infer")
+        length = 0
+        with (
+            self._explained(),
+            get_handle(self.path, "rb", is_text=False, compression=compression) as handles,  # type: ignore[call-overload]
+        ):
+            while block := handles.handle.read(_BLOCK_BYTES):
+                last = max(block.rfind(b"\n"), block.rfind(b"\r"))
+                length = length + len(block) if last < 0 else len(block) - last
+                if length > _LONGEST_LINE:
+                    raise ValueError(
+                        f"{self.path.name} has a line of more than {_LONGEST_LINE:,} bytes, so it "
+                        "is no table of rows. Save one row in each line."
+                    )
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks of rows, with attributes as text or as bins."""
@@ -302,7 +334,16 @@ def _few(known: list[str], unknown: list[str]) -> str:
 def check_levels(name: str, levels: set[str]) -> None:
     """Raise if an attribute of a file looks continuous or like an identifier."""
     if len(levels) > MAX_NUMERIC_LEVELS:
-        numbers = pd.to_numeric(pd.Series(sorted(levels)), errors="coerce")
+        texts = pd.Series(sorted(levels))
+        if texts.str.fullmatch(_DATE).all():
+            raise ValueError(
+                f"Column {name!r} has more than {MAX_NUMERIC_LEVELS} different dates, so it is no "
+                "group. Add a column with the year or the quarter, and name that one."
+            )
+        numbers = pd.to_numeric(texts, errors="coerce")
+        if numbers.isna().any():  # commas before decimals, as in 1.234,50
+            points = texts.str.replace(".", "", regex=False).str.replace(",", ".")
+            numbers = pd.to_numeric(points, errors="coerce")
         if numbers.notna().all():
             edges = ",".join(
                 f"{edge:.4g}" for edge in np.unique(numbers.quantile([0.25, 0.5, 0.75]))

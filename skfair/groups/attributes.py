@@ -211,8 +211,7 @@ def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -
         warn_user(
             f"{role.attribute} {name!r} has levels that differ only in case or spaces, "
             f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a {role.level} of its own. "
-            "If they are the same, give them one spelling, for example with "
-            ".str.strip().str.lower()."
+            "If they are the same, give them one spelling."
         )
 
 

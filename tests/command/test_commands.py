@@ -1,6 +1,7 @@
 """The command line, run as a user runs it."""
 
 import csv
+import gzip
 import itertools
 import json
 import os
@@ -160,12 +161,18 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         (["--groups", "sex", "--target", "half"], "Pass scores as --score"),
         (["--groups", "sex", "--target", "half", "--prediction", "score"], "--task numbers"),
         (["--groups", "sex", "--confidence", "2"], "--confidence"),
+        (["--groups", "day"], "different dates, so it is no group. Add a column with the year"),
+        (["--groups", "income"], "different numbers, so it is no group. Make bins"),
+        (["--groups", "sex", "--reference", "men"], 'such as --reference "sex=f".'),
+        (["--groups", "sex", "--reference", "sex=men"], 'such as --reference "sex=f".'),
     ],
 )
 def test_errors_are_one_line_that_says_what_to_do(frame, tmp_path, capsys, change, message):
     path = tmp_path / "rows.csv"
     holes = frame["sex"].where(frame.index != 2)
     odd = {"a, b": frame["sex"], "Alter heute": frame["age"]}
+    odd["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame.index % 365, "D")
+    odd["income"] = [f"1.{i % 900 + 100},50" for i in frame.index]
     frame.assign(holes=holes, half=frame["score"], **odd).to_csv(path, index=False)
     extra = ["--task", "binary"] if "half" in change else []
     assert main(["audit", str(path), *USUAL, *change, *extra]) == 2
@@ -173,6 +180,7 @@ def test_errors_are_one_line_that_says_what_to_do(frame, tmp_path, capsys, chang
     assert message in error
     assert error.count("\n") == 1
     assert error.startswith("skfair audit: ")
+    assert "{" not in error
 
 
 @pytest.mark.parametrize(("text", "content"), [("no.csv", None), ("empty.csv", "")])
@@ -297,8 +305,9 @@ def test_a_file_in_another_encoding(frame, tmp_path, capsys):
     assert {row["group"] for row in json.loads(out.read_text("utf-8"))["rates"]} == {
         "all", "m", "weiß"
     }  # fmt: skip
-    assert main(["audit", str(path), *USUAL, "--groups", "sex", "--encoding", "klingon"]) == 2
-    assert "--encoding 'klingon' is not known" in capsys.readouterr().err
+    for encoding in ("klingon", "zlib"):
+        assert main(["audit", str(path), *USUAL, "--groups", "sex", "--encoding", encoding]) == 2
+        assert f"--encoding {encoding!r} is no encoding of text" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["rows.xlsx", "rows.xls", "rows.csv", "rows.ods"])
@@ -350,7 +359,8 @@ def test_the_seed_is_that_of_the_simulations(file, tmp_path):
 def test_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
-    assert capsys.readouterr().out == f"skfair {skfair.__version__}\n"
+    shown = capsys.readouterr().out
+    assert shown == f"skfair {skfair.__version__} ({os.path.dirname(skfair.__file__)})\n"
 
 
 def test_missing_groups_can_be_a_group(frame, tmp_path):
@@ -376,13 +386,17 @@ def test_spaces_around_groups_mean_nothing(frame, tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.filterwarnings("always")  # as on a command line, where they are printed
 @pytest.mark.parametrize("block_rows", [600, 10**6])
-def test_groups_that_differ_in_case_are_named(frame, tmp_path, block_rows):
+def test_groups_that_differ_in_case_are_named(frame, tmp_path, capsys, block_rows):
     """Also where no block has both spellings."""
     path = tmp_path / "a.csv"
     frame.assign(sex=np.r_[frame["sex"][:600].str.upper(), frame["sex"][600:]]).to_csv(path)
-    with pytest.warns(UserWarning, match="'sex' has levels that differ.*'F', 'f' and 'M', 'm'"):
-        main(["audit", str(path), *USUAL, "--groups", "sex", f"--block-rows={block_rows}"])
+    main(["audit", str(path), *USUAL, "--groups", "sex", f"--block-rows={block_rows}"])
+    told = capsys.readouterr().err
+    assert told.startswith("skfair audit: Sensitive attribute 'sex' has levels that differ only in")
+    assert "'F', 'f' and 'M', 'm'" in told
+    assert told.count("\n") == 1
 
 
 def test_numbers_from_a_file(tmp_path, capsys):
@@ -504,13 +518,14 @@ def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
     assert "weight' is 0 in every row" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip"])
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip", "tar.gz"])
 @pytest.mark.parametrize("damage", ["cut", "turned", "none of it"])
 def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
     """Exit code 1 would say that a limit is exceeded."""
     path = tmp_path / f"rows.csv.{kind}"
     frame.to_csv(path, index=False)
     content, half = path.read_bytes(), path.stat().st_size // 2
+    half = half if kind != "tar.gz" else 2 * half - 8  # the check sum, after the end of the table
     turned = content[:half] + bytes(255 - one for one in content[half : half + 40])
     path.write_bytes(
         {"cut": content[:half], "turned": turned + content[half + 40 :], "none of it": b"no"}[
@@ -721,12 +736,27 @@ def test_limits_have_options_of_their_own(file, frame, capsys):
         (["--min-ratio", f"{ratio:.6f}".replace(".", ",")], 3),
         (["--min-ratio", f"{ratio - 0.3:.6f}"], 0),
         (["--max-disparity", "0.01"], 1),
-        (["--max-disparity", f"{gap + 0.2:.6f}"], 0),
+        (["--max-disparity", "1%"], 1),
+        (["--max-disparity", f"{100 * gap + 20:.4f} %".replace(".", ",")], 0),
         (["--max-disparity", f"{gap + 0.2:.6f}", "--min-ratio", f"{ratio + 0.2:.6f}"], 1),
         (["--min-ratio", "80"], 2),
     ):
         assert main([*given, *options]) == code, options
     assert "--min-ratio" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*given, "--max-disparity", "small"])
+    assert "'small' is no number. Write it as 0.05 or 5%." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_what_is_no_table_of_rows_is_refused(tmp_path, capsys):
+    """A line without an end took 40 times its length of memory; a pipe was no file."""
+    os.mkfifo(tmp_path / "pipe")
+    with gzip.open(tmp_path / "endless.csv.gz", "wb", compresslevel=1) as file:
+        file.writelines([b"paid,approved,sex\nyes,yes,", *[b"f" * 2**20] * 40])
+    for name, message in (("pipe", "is a pipe"), ("endless.csv.gz", "a line of more than")):
+        assert main(["audit", str(tmp_path / name), *USUAL, "--groups", "sex"]) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
