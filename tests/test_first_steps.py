@@ -78,7 +78,7 @@ def test_a_splitter_by_people_gets_them_from_fit_and_by_routing():
     model.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
     assert np.array_equal(model.train_predictions_, by_list.train_predictions_)
     with config_context(enable_metadata_routing=True):
-        piped = make_pipeline(model.set_fit_request(groups=True))
+        piped = make_pipeline(model)
         piped.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
     assert np.array_equal(piped[-1].train_predictions_, by_list.train_predictions_)
 

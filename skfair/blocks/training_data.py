@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,6 +31,12 @@ class People(NamedTuple):
     def first(self) -> IntArray:
         """The first of the many rows of each person."""
         return np.flatnonzero(np.diff(self.owners, prepend=-1))
+
+    def spread(self, splits: Iterable[tuple[IntArray, IntArray]]) -> list[Any]:
+        """Return the folds of the many rows: all rows of a person are on the same side."""
+        return [
+            tuple(np.flatnonzero(np.isin(self.owners, part)) for part in split) for split in splits
+        ]
 
 
 @dataclass(frozen=True, eq=False)

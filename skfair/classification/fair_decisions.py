@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
+from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_y
 
@@ -28,13 +30,20 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.decisions.fitting import DecisionFitting
 from skfair.estimators.decisions.search import Before
-from skfair.estimators.decisions.steps import clash, class_rules, report, report_objective
+from skfair.estimators.decisions.steps import (
+    clash,
+    class_rules,
+    in_order,
+    report,
+    report_objective,
+)
 from skfair.estimators.erm.problem import active_rules
 from skfair.estimators.inner_scores import as_rows, keep_folds
 from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
+from skfair.utils.routing import refuse_misspelt
 from skfair.utils.threads import one_thread_if_few
 
 
@@ -78,8 +87,10 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         always the same, but two similar people may be decided differently. "thresholds" forbids
         that.
     group_estimator : classifier, default=None
-        Estimates group and class together if groups may not be used; None for a clone of
-        ``estimator``.
+        Estimates group and class together if groups may not be used. None for a small model of
+        the columns as the transformers of ``estimator`` return them: logistic regression if
+        ``estimator`` is linear or the columns are sparse, else gradient boosting. Settings of
+        ``estimator`` do not count for it.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
         The folds; splitters of :mod:`skfair.model_selection` get the groups. ``fit`` makes a
         generator of folds a list, since copies and files cannot hold one. "auto" means 5, or 10
@@ -176,7 +187,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     True
     """
 
-    __metadata_request__fit = {"control_features": True}
+    __metadata_request__fit = {"control_features": True, "groups": UNUSED}  # they are of cv
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
@@ -261,6 +272,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
+        refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight, groups)
         check_aligned(X=X, y=y, groups=groups)
@@ -274,10 +286,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rows = self._labelled(data, rules)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, y, rows, groups)
-        goal = self._goal(rules, rows)
         if rows.strata is not None:
             self._keep_strata(X, control_features)
-        fair = class_rules(rules, rows, 0.0 if goal.at_least is not None else self.max_disparity)
+        goal = self._goal(rules, rows)
+        limit = 0.0 if goal.at_least is not None else self.max_disparity
+        fair = class_rules(rules, rows, limit)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
             attributes, predicted = self._certify(data, rows, fair, goal, params, folds)
             self.__dict__.update(attributes)
@@ -287,18 +300,24 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             self.price_of_fairness_ *= goal.unit
             self.train_predictions_ = self._ordered_classes[predicted]
             return self
-        chances = self._cross_fit(data, rows, params, folds)
+        chances, splits = self._cross_fit(data, rows, params, folds)
         before = Before.of(goal, chances, rows.codes, rows.weights)
         limits = self._other_limits(rules, rows, goal, before.predicted)
+        judge = Judge([*fair, *limits], rows.codes, rows.weights, before.worth)
+        joint = self._joint_chances(data, rows, chances, judge, before.predicted, splits)
+        order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
+        if joint is not None:
+            rows, chances, joint, order, places = in_order(rows, chances, joint)
+            goal = self._goal(rules, rows)
+            fair = class_rules(rules, rows, limit)
+            before = Before.of(goal, chances, rows.codes, rows.weights)
+            limits = self._other_limits(rules, rows, goal, before.predicted)
 
         def judge_of(rules: Sequence[ClassRule]) -> Judge:
             return Judge([*rules, *limits], rows.codes, rows.weights, before.worth)
 
         judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
-        self._group_models = self._fit_group_models(data, rows, judge, before.predicted, folds)
-        search = self._searching(rows, data, chances, goal, before)
-        if self._group_models is not None:
-            self._group_models = self._group_models.without_rows()
+        search = self._searching(rows, data.X, chances, joint, goal, before)
         if goal.at_least is None:
             candidate = search.best(judge)
         else:
@@ -306,9 +325,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
                 lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
             )
         chosen = candidate.chosen
-        self._store_prices(chosen.prices, candidate.worth)
+        prices = chosen.prices.reshape(places.size, -1)[places]
+        self._store_prices(prices, candidate.worth)
         self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
         reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
-        self.train_predictions_ = self._ordered_classes[chosen.predicted[data.first_rows]]
+        predicted = np.empty_like(order)
+        predicted[order] = chosen.predicted
+        self.train_predictions_ = self._ordered_classes[predicted[data.first_rows]]
         return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.inner_scores import fitted
@@ -35,18 +36,21 @@ class HasChances(Protocol):
 
 
 class CrossFitted(NamedTuple):
-    """Models of the folds, and the probabilities of every row by a model that has not seen it."""
+    """Models of the folds, and probabilities or predictions of rows by one that has not seen it."""
 
     models: list[Any]
     chances: FloatArray
 
 
-def with_probabilities(estimator: Any) -> Any:
-    """Return the estimator, or one that turns its scores into probabilities."""
+def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
+    """Return the estimator, or one that turns its scores into probabilities.
+
+    ``n_fewest`` is the number of rows of the smallest class that it is fitted to.
+    """
     if hasattr(estimator, "predict_proba"):
         return estimator
     if hasattr(estimator, "decision_function"):
-        return CalibratedClassifierCV(estimator, cv=3)
+        return CalibratedClassifierCV(estimator, cv=int(np.clip(n_fewest, 2, 3)))
     raise TypeError(
         f"The estimator {type(estimator).__name__} has neither predict_proba nor "
         "decision_function. Decisions need probabilities: use a classifier that estimates them."
@@ -156,10 +160,26 @@ def cross_fit(
     n_jobs: int | None,
 ) -> CrossFitted:
     """Fit a model on each fold, and return what it says of the others."""
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
-    )
-    chances = np.zeros((len(y), classes.size))
-    for model, (_, test) in zip(models, splits, strict=True):
-        chances[test] = chances_of(model, _safe_indexing(X, test), classes)
-    return CrossFitted(list(models), chances)
+    fewest = min(np.unique(y[train], return_counts=True)[1].min() for train, _ in splits)
+    estimator = with_probabilities(estimator, fewest)
+    fits = [delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits]
+    return held_out(fits, X, splits, partial(chances_of, classes=classes), n_jobs)
+
+
+def held_out(
+    fits: Iterable[Any],  # of each fold, delayed
+    X: MatrixLike,
+    splits: Sequence[Split],
+    read: Callable[[Any, MatrixLike], FloatArray],  # what a model says of rows
+    n_jobs: int | None,
+) -> CrossFitted:
+    """Fit the models of the folds, and return what each says of the rows that it has not seen."""
+    models = list(Parallel(n_jobs=n_jobs)(fits))
+    parts = [
+        read(model, _safe_indexing(X, test))
+        for model, (_, test) in zip(models, splits, strict=True)
+    ]
+    values = np.zeros((_num_samples(X), *parts[0].shape[1:]))
+    for part, (_, test) in zip(parts, splits, strict=True):
+        values[test] = part
+    return CrossFitted(models, values)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.parallel import delayed
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.blocks.training_data import People
-from skfair.estimators.chances import Split, chances_of, cross_fit, make_splits, mean_chances
+from skfair.estimators.chances import Split, chances_of, held_out, mean_chances
+from skfair.estimators.inner_scores import fitted
+from skfair.estimators.neutral_models import fit_neutral
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import TINY
 
@@ -23,7 +26,7 @@ class GroupModels:
     """Models of the groups of each attribute."""
 
     models: list[list[Any]]  # for each attribute the models of the folds
-    # For each attribute the numbers that its models know: of pairs of group and class, or of groups
+    # For each attribute what its models call each pair of group and class, or each group
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
@@ -60,13 +63,8 @@ class GroupModels:
 
     def _together(self, of_attributes: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []
-        for own, labels, size in zip(of_attributes, self.labels, self.sizes, strict=True):
-            is_pairs = size * self.n_classes <= MOST_PAIRS
-            width = size * self.n_classes if is_pairs else size
-            if labels.size < width:
-                own, known = np.zeros((own.shape[0], width)), own
-                own[:, labels] = known
-            if not is_pairs:
+        for own, size in zip(of_attributes, self.sizes, strict=True):
+            if size * self.n_classes > MOST_PAIRS:
                 parts.append(own[:, :, None] * chances[:, None, :])
                 continue
             parts.append(_within_class(own, chances).reshape(-1, size, self.n_classes))
@@ -96,45 +94,46 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     return np.asarray(joint)
 
 
-def fit_group_models(
-    estimator: Any,
-    X: MatrixLike,  # the rows, without the sensitive columns that are dropped
-    groups: GroupEncoding,
-    classes: IntArray,  # (n_samples,): number of the class of each row
-    row_params: dict[str, Any],  # what the estimator's fit takes besides
-    cv: Any,  # number of folds, or the folds
-    n_jobs: int | None,
-    people: People | None = None,  # the rows behind those of several groups
-) -> GroupModels:
-    """Cross-fit models of the groups of each attribute."""
-    if people is not None and not any("sample_weight" in name for name in row_params):
-        raise ValueError(
-            f"Probabilities of groups are weights in the fit of a model of groups, but "
-            f"{type(estimator).__name__} takes no sample_weight. Pass group_estimator=, such as "
-            "LogisticRegression()."
-        )
-    n_classes = int(classes.max()) + 1
-    sizes = np.diff(groups.offsets)
-    models, labels, of_rows = [], [], []
-    for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
-        own = codes - start
-        target = own if size * n_classes > MOST_PAIRS else own * n_classes + classes
-        known = np.unique(target)
-        if people is None:
-            splits = make_splits(cv, X, target, target)
-        else:
-            splits = _folds_of_people(people, cv, classes)
-        crossed = cross_fit(estimator, X, target, row_params, splits, known, n_jobs)
-        models.append(crossed.models)
-        labels.append(known)
-        of_rows.append(crossed.chances)
-    return GroupModels(models, labels, tuple(sizes.tolist()), n_classes, of_rows)
+class GroupFits(NamedTuple):
+    """How models of groups are fitted."""
 
+    estimator: Any  # what was passed for it; None for a neutral model of each fold
+    row_params: dict[str, Any]  # what its fit takes besides; weights alone if it is neutral
+    models: Sequence[Any]  # the fitted models of the folds, or one that was fitted before
+    splits: Sequence[Split]  # the folds
+    n_jobs: int | None
 
-def _folds_of_people(people: People, cv: int, classes: IntArray) -> list[Split]:
-    """Return folds in which all rows of a person are on the same side."""
-    own, owners = classes[people.first], people.owners
-    return [
-        (np.flatnonzero(~np.isin(owners, test)), np.flatnonzero(np.isin(owners, test)))
-        for _, test in make_splits(cv, people.X, own, own)
-    ]
+    def __call__(
+        self,
+        X: MatrixLike,  # the rows, without the sensitive columns that are dropped
+        groups: GroupEncoding,
+        classes: IntArray,  # (n_samples,): number of the class of each row
+        places: IntArray,  # of each group in an order that its name says nothing of
+    ) -> GroupModels:
+        """Cross-fit models of the groups of each attribute."""
+        n_classes = int(classes.max()) + 1
+        sizes = np.diff(groups.offsets)
+        known, labels, of_rows = [], [], []
+        for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
+            # A user may have fitted a model to groups in the order of their names.
+            names = np.arange(size) if self.estimator is not None else places[start:][:size] - start
+            target = names[codes - start]
+            if size * n_classes <= MOST_PAIRS:
+                target = target * n_classes + classes
+                names = (names[:, None] * n_classes + np.arange(n_classes)).ravel()
+            read = partial(chances_of, classes=names)
+            fits = self._fits(X, target)
+            crossed = held_out(fits, X, self.splits, read, self.n_jobs)
+            known.append(crossed.models)
+            labels.append(names)
+            of_rows.append(crossed.chances)
+        return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
+
+    def _fits(self, X: MatrixLike, target: IntArray) -> Iterator[Any]:
+        """Yield the fit of each fold."""
+        for k, (train, _) in enumerate(self.splits):
+            if self.estimator is not None:
+                yield delayed(fitted)(self.estimator, X, target, self.row_params, train)
+            else:
+                inner = self.models[min(k, len(self.models) - 1)]
+                yield delayed(fit_neutral)(inner, X, target, self.row_params, train)

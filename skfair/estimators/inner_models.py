@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skfair._typing import ColumnLike
-from skfair.estimators.chances import with_probabilities
+from skfair.blocks.training_data import TrainingData
+from skfair.estimators.chances import Split
+from skfair.estimators.group_chances import GroupFits
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
@@ -23,6 +25,7 @@ class InnerModels:
     estimator: Any
     group_estimator: Any
     cv: Any
+    n_jobs: int | None
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
@@ -32,23 +35,24 @@ class InnerModels:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
 
-    def _group_estimator(self) -> Any:
-        """Return what estimates groups: a clone of the classifier, unless one was given."""
-        if self.group_estimator is not None:
-            return self.group_estimator
-        estimator = _to_be_fitted(self._inner())
-        tags = get_tags(estimator).classifier_tags
-        if tags is not None and not tags.multi_class:
-            raise ValueError(
-                f"{type(estimator).__name__} takes two classes only, but without the group a clone "
-                "of it would estimate pairs of group and class. Pass group_estimator=, such as "
-                "LogisticRegression(), or decide by the group: group_aware=True."
-            )
-        return with_probabilities(estimator)
-
-    def _group_row_params(self, sample_weight: ColumnLike | None) -> dict[str, Any]:
-        """Return what the fit of the estimator of groups takes besides X and y."""
-        return fit_arguments(self, self._group_estimator(), sample_weight, {})
+    def _group_fits(
+        self,
+        data: TrainingData,
+        models: Sequence[Any],  # of the folds, or one that was fitted before
+        splits: Sequence[Split],
+    ) -> GroupFits:
+        """Return how models of groups are fitted: the one that was passed, or neutral ones."""
+        weights, estimator = data.sample_weight, self.group_estimator
+        row_params = {} if weights is None else {"sample_weight": weights}
+        if estimator is not None:
+            row_params = fit_arguments(self, estimator, weights, {})
+            if data.people is not None and not any("sample_weight" in name for name in row_params):
+                raise ValueError(
+                    "Probabilities of groups are weights in the fit of a model of groups, but "
+                    f"{type(estimator).__name__} takes no sample_weight. Pass another "
+                    "group_estimator=, such as LogisticRegression(), or None."
+                )
+        return GroupFits(estimator, row_params, models, splits, self.n_jobs)
 
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
@@ -87,20 +91,8 @@ class InnerModels:
         inner = get_tags(self._inner())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        if inner.classifier_tags is not None:  # else fit says that it is no classifier
+        if (
+            inner.classifier_tags is not None and tags.classifier_tags is not None
+        ):  # else fit raises
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
-
-
-def _to_be_fitted(classifier: Any) -> Any:
-    """Return a clone in which no classifier is frozen, neither it nor one inside it.
-
-    A frozen one would go on to predict classes when it is fitted to groups.
-    """
-    if isinstance(classifier, FrozenEstimator):
-        return _to_be_fitted(classifier.estimator)
-    classifier = clone(classifier)
-    for name, value in classifier.get_params().items():
-        if isinstance(value, FrozenEstimator) and is_classifier(value):
-            classifier.set_params(**{name: _to_be_fitted(value)})
-    return classifier

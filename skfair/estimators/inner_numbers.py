@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.chances import Split, make_splits
 from skfair.estimators.inner_models import InnerModels
-from skfair.estimators.inner_scores import fitted
-from skfair.groups.encoding import GroupEncoding
 
 
 class HasNumbers(Protocol):
@@ -30,13 +23,6 @@ class HasNumbers(Protocol):
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return predictions."""
-
-
-class CrossFittedNumbers(NamedTuple):
-    """Models of the folds, and the prediction of every row by a model that has not seen it."""
-
-    models: list[Any]
-    values: FloatArray
 
 
 class InnerRegressors(InnerModels):
@@ -52,22 +38,6 @@ class InnerRegressors(InnerModels):
                 f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
                 "or use FairDecisionClassifier."
             )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super(InnerModels, self).__sklearn_tags__()  # type: ignore[misc]
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        return tags
-
-    def _group_estimator(self) -> Any:
-        """Return what estimates groups: a logistic regression on the columns of the pipeline."""
-        if self.group_estimator is not None:
-            return self.group_estimator
-        logistic, inner = LogisticRegression(max_iter=1000), self._inner()
-        if isinstance(inner, Pipeline) and len(inner.steps) > 1:
-            return Pipeline([*clone(inner).steps[:-1], ("logisticregression", logistic)])
-        return make_pipeline(StandardScaler(with_mean=False), logistic)
 
 
 def numbers_of(model: HasNumbers, X: MatrixLike) -> FloatArray:
@@ -103,21 +73,6 @@ def check_prefit_regressor(estimator: Any) -> Any:
     return estimator
 
 
-def by_appearance(groups: GroupEncoding) -> tuple[GroupEncoding, IntArray]:
-    """Number the groups of each attribute as they appear in the rows: their names do not matter.
-
-    Returned besides is the new number of each group.
-    """
-    first = np.full(groups.n_groups, groups.n_samples)
-    for codes in groups.codes:
-        different, rows = np.unique(codes, return_index=True)
-        first[different] = rows
-    order = np.lexsort((first, groups.attribute_of_group))
-    numbers = np.empty(order.size, np.int64)
-    numbers[order] = np.arange(order.size)
-    return replace(groups, codes=numbers[groups.codes], counts=groups.counts[order]), numbers
-
-
 def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> list[Split]:
     """Return the folds; a number of folds spreads each group, and its targets, evenly over them."""
     if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
@@ -129,21 +84,3 @@ def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> lis
     place = np.empty(y.size, np.int64)
     place[np.lexsort((y, cells))] = np.arange(y.size) % int(cv)
     return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(int(cv))]
-
-
-def cross_fit_numbers(
-    estimator: Any,
-    X: MatrixLike,
-    y: FloatArray,
-    row_params: dict[str, Any],
-    splits: Sequence[Split],
-    n_jobs: int | None,
-) -> CrossFittedNumbers:
-    """Fit a model on each fold, and return what it predicts of the others."""
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
-    )
-    values = np.zeros(y.size)
-    for model, (_, test) in zip(models, splits, strict=True):
-        values[test] = numbers_of(model, _safe_indexing(X, test))
-    return CrossFittedNumbers(list(models), values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import signature
 from typing import Any, Protocol
 
@@ -36,15 +36,15 @@ RESPONSES = {
 
 
 def as_rows(X: MatrixLike) -> Any:
-    """Return frames, sparse matrices and texts as they are, anything else as a 2-d array."""
+    """Return frames, sparse matrices, texts and dicts as they are, anything else as an array."""
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:
         rows: Any = getattr(X, "iloc", X)
-        if any(isinstance(row, str) for row in rows[:1]):  # as vectorizers of pipelines want them
+        if any(isinstance(row, str | Mapping) for row in rows[:1]):  # as vectorizers want them
             return X
     with config_context(array_api_dispatch=False):  # tensors are converted, as in every fit
-        return check_array(X, dtype=None, ensure_all_finite=False)
+        return check_array(X, dtype=None, ensure_all_finite=False, allow_nd=True)
 
 
 def scores_of(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
@@ -149,6 +150,12 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
         )
     models = [*model.estimators_, *chain.from_iterable(_used_group_models(model))]
     for fitted in models:
+        if isinstance(_last_step(_unwrapped(fitted)), HistGradientBoostingClassifier):
+            raise ValueError(
+                "skl2onnx 1.20 converts no HistGradientBoostingClassifier, which also estimates "
+                "groups where no linear model decides. Fit with group_estimator=, such as "
+                "LogisticRegression(), and another estimator."
+            )
         if type(_last_step(_unwrapped(fitted))) in KINDS:
             raise TypeError(
                 f"{type(model).__name__} has a {type(_last_step(_unwrapped(fitted))).__name__} "
@@ -198,11 +205,11 @@ def _joint_chances(
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
     if size * n_classes > MOST_PAIRS:
-        chances_of_groups = _mean_chances(models, np.arange(size), of_models, ops)
+        chances_of_groups = _mean_chances(models, groups.labels[number], of_models, ops)
         return ops(
             "Mul", ops("MatMul", chances_of_groups, of_group), ops("MatMul", chances, of_class)
         )
-    pairs = _mean_chances(models, np.arange(size * n_classes), of_models, ops)
+    pairs = _mean_chances(models, groups.labels[number], of_models, ops)
     # The models of pairs say P(group | class), and P(group) of a class they find impossible.
     alike = ops("MatMul", pairs, of_class.T)
     is_known = ops("Greater", alike, np.full(1, TINY))

@@ -73,9 +73,10 @@ def read_columns(table: Any, role: Role = SENSITIVE, n_samples: int | None = Non
     if any(len(values) != n_rows for _, values in columns):
         raise ValueError(f"The columns of {argument} differ in length.")
     if n_samples is not None and n_rows != n_samples:
+        hint = " An estimator in something that samples rows takes columns of X: set sensitive=."
         raise ValueError(
             f"{argument} has {n_rows} rows but the other data have {n_samples}. Pass one value per "
-            f"row.{_hint_on_names(table, role)}"
+            f"row.{_hint_on_names(table, role) or hint * (role is SENSITIVE)}"
         )
     return columns
 

@@ -118,6 +118,23 @@ class GroupEncoding:
             total += np.bincount(codes, weights=values, minlength=self.n_groups)
         return total
 
+    def places(self, values: NDArray[Any], sample_weight: NDArray[Any] | None) -> IntArray:
+        """Return the place of each group among those of its attribute, whatever it is called.
+
+        Groups are ordered by their weight, then by the sum of values over them; equals as they
+        appear in the rows.
+        """
+        first = np.full(self.n_groups, self.n_samples)
+        for codes in self.codes:
+            different, rows = np.unique(codes, return_index=True)
+            first[different] = rows
+        weighted = values if sample_weight is None else values * sample_weight
+        # Sums of rows in another order are equal but for rounding.
+        sums = (np.round(self.sums(of), 6) for of in (weighted, sample_weight))
+        places = np.empty(self.n_groups, np.int64)
+        places[np.lexsort((first, *sums, self.attribute_of_group))] = np.arange(self.n_groups)
+        return places
+
     def cross_counts(
         self, other: IntArray, n_levels: int, sample_weight: NDArray[Any] | None = None
     ) -> FloatArray:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -10,7 +13,9 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils import indexable
+from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import (
@@ -24,22 +29,27 @@ from skfair._typing import (
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS
-from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.chances import FOLDS, Split, held_out
+from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_numbers import (
     InnerRegressors,
-    by_appearance,
     check_prefit_regressor,
-    cross_fit_numbers,
     mean_numbers,
     number_splits,
     numbers_of,
 )
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, known_folds
+from skfair.estimators.inner_scores import (
+    as_rows,
+    fitted,
+    groups_of_new_rows,
+    keep_folds,
+    known_folds,
+)
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
+from skfair.utils.routing import refuse_misspelt
 from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_numbers, check_weights
 from skfair.utils.warn import warn_user
@@ -78,8 +88,9 @@ class FairDecisionRegressor(
         Whether predictions may use the group of a row. Otherwise it is estimated from the other
         columns, and no group is needed to predict.
     group_estimator : classifier, default=None
-        Estimates the group if it may not be used; None for logistic regression on the columns as
-        the pipeline of ``estimator`` transforms them, or scaled.
+        Estimates the group if it may not be used. None for a small model of the columns as the
+        transformers of ``estimator`` return them: logistic regression if ``estimator`` is linear
+        or the columns are sparse, else gradient boosting.
     cv : int, splitter, iterable or "prefit", default=5
         The folds; splitters of :mod:`skfair.model_selection` get the groups. "prefit" takes a
         fitted ``estimator`` as it is: pass rows it has not seen.
@@ -137,6 +148,7 @@ class FairDecisionRegressor(
     (True, 0.1)
     """
 
+    __metadata_request__fit = {"groups": UNUSED}  # they are of cv
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
@@ -203,6 +215,7 @@ class FairDecisionRegressor(
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         self._check_inner()
+        refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
         self._refuse_lazy(X, y, sensitive_features, sample_weight)
         check_aligned(X=X, y=y)
@@ -212,12 +225,16 @@ class FairDecisionRegressor(
         targets = check_numbers(data.y, "y")
         data.groups.check_nonempty(sample_weight=data.sample_weight)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
-        values = self._cross_fit(data, targets, fit_params, others, folds)
+        folds = FOLDS if isinstance(folds, str) else folds
+        places = data.groups.places(targets, data.sample_weight)
+        cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
+        splits = cache(lambda: number_splits(folds, data.X, targets, cells))
+        values = self._cross_fit(data, targets, fit_params, others, splits)
         limits = limits_of_attributes(self.max_disparity, data.groups)
         rule = NUMBER_RULES[self.constraint]
         task = NumberTask(rule, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
-        task = task._replace(chances=self._chances(data, is_needed=free.excess > 0))
+        task = task._replace(chances=self._chances(data, places, splits, free.excess > 0))
         self._store(find_steps(free, task), free, data)
         return self
 
@@ -227,38 +244,36 @@ class FairDecisionRegressor(
         targets: FloatArray,
         metadata: dict[str, Any],
         others: dict[str, Any],
-        folds: Any,
+        splits: Callable[[], list[Split]],
     ) -> FloatArray:
         """Fit the models and return their predictions of the training rows."""
         params = self._row_params(data.sample_weight, metadata, others)
         if self._is_prefit:
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
-        splits = number_splits(folds, data.X, targets, by_appearance(data.groups)[0].cells().codes)
-        crossed = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
-        self.estimators_ = crossed.models
-        return crossed.values
+        train_parts = [train for train, _ in splits()]
+        fits = [delayed(fitted)(self._inner(), data.X, targets, params, k) for k in train_parts]
+        self.estimators_, values = held_out(fits, data.X, splits(), numbers_of, self.n_jobs)
+        return values
 
-    def _chances(self, data: TrainingData, *, is_needed: bool) -> list[FloatArray] | None:
+    def _chances(
+        self,
+        data: TrainingData,
+        places: IntArray,
+        splits: Callable[[], list[Split]],
+        is_needed: bool,
+    ) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""
         self.is_group_aware_ = bool(self.group_aware)
         self.group_estimators_: list[list[Any]] = []
         self._group_models: GroupModels | None = None
         if self.is_group_aware_ or not is_needed:
             return None
-        groups, self._order = by_appearance(data.groups)
-        group_models = fit_group_models(
-            self._group_estimator(),
-            data.X,
-            groups,
-            np.zeros(groups.n_samples, np.int64),
-            self._group_row_params(data.sample_weight),
-            self.cv if isinstance(self.cv, Integral) else FOLDS,
-            self.n_jobs,
-        )
+        fits, n = self._group_fits(data, self.estimators_, splits()), data.groups.n_samples
+        group_models = fits(data.X, data.groups, np.zeros(n, np.int64), places)
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
-        return self._by_attribute(group_models.joint_of_rows(np.ones((groups.n_samples, 1))))
+        return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))
 
     def _store(self, moved: Moved, free: Moved, data: TrainingData) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""
@@ -298,7 +313,7 @@ class FairDecisionRegressor(
 
     def _by_attribute(self, joint: FloatArray) -> list[FloatArray]:
         """Return the probabilities of the groups of each attribute."""
-        parts = np.split(joint[:, self._order, 0], self._group_levels.offsets[1:-1], axis=1)
+        parts = np.split(joint[..., 0], self._group_levels.offsets[1:-1], axis=1)
         return [np.ascontiguousarray(part) for part in parts]
 
     def predict(

@@ -6,7 +6,8 @@ weights if its fit takes them, and whatever else was passed to the fit of the me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from sklearn import get_config
@@ -14,13 +15,31 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_ro
 from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import ColumnLike
+from skfair.utils.text import did_you_mean
 
 
 def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
     """Return the routing of a meta-estimator whose fit calls that of an estimator inside."""
     mapping = MethodMapping().add(caller="fit", callee="fit")
     router = MetadataRouter(owner=owner).add_self_request(owner)
+    splitter = getattr(owner, "cv", None)
+    if hasattr(splitter, "get_metadata_routing") and not isinstance(splitter, type):
+        router.add(
+            splitter=splitter, method_mapping=MethodMapping().add(caller="fit", callee="split")
+        )
     return router.add(**{name: inside}, method_mapping=mapping)
+
+
+def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None:
+    """Raise if something for an estimator inside is rather an argument of ours with an error."""
+    own = list(signature(owner.fit).parameters)[2:]
+    for name in metadata:
+        hint = did_you_mean(name, own)
+        if hint and "__" not in name and not has_fit_parameter(inside, name):
+            raise TypeError(
+                f"{type(owner).__name__}.fit has no argument {name!r}, and neither has that of "
+                f"{type(inside).__name__}.{hint}"
+            )
 
 
 def fit_arguments(

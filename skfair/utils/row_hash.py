@@ -7,7 +7,7 @@ values. Numbers count in single precision, so a table that was stored in it give
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -28,7 +28,7 @@ def row_draws(rows: Any, names: Sequence[Any], key: int) -> FloatArray:
 
     Parameters
     ----------
-    rows : DataFrame, array, sparse matrix or sequence of texts
+    rows : DataFrame, array, sparse matrix or sequence of texts or dicts
         The rows.
     names : sequence
         Names of the columns of rows that have none themselves.
@@ -63,7 +63,16 @@ def _columns(rows: Any, names: Sequence[Any]) -> Iterator[tuple[Any, Any, _WORDS
         for j, name in enumerate(rows.columns):
             yield name, *_not_zero(rows.iloc[:, j])
     elif getattr(rows, "ndim", 1) == 1:
-        yield "", *_not_zero(rows)
+        rows = list(rows)
+        if not isinstance(next(iter(rows), ""), Mapping):
+            yield "", *_not_zero(rows)
+            return
+        for name in {name for row in rows for name in row}:
+            which = np.flatnonzero([name in row for row in rows])
+            yield name, *_not_zero([rows[i][name] for i in which], which)
+    elif rows.ndim > 2:
+        for name, column in enumerate(rows.reshape(len(rows), -1).T):
+            yield name, *_not_zero(column)
     else:
         for name, column in zip(names, rows.T, strict=True):
             yield name, *_not_zero(column)

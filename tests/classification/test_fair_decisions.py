@@ -22,7 +22,6 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     PredefinedSplit,
-    TunedThresholdClassifierCV,
     cross_val_predict,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -267,32 +266,6 @@ def test_what_is_no_fitted_model_is_said(confidence):
             asked(fitted).fit(X, y, sensitive_features=groups)
     calibrated = CalibratedClassifierCV(FrozenEstimator(margins)).fit(X, y)
     assert asked(calibrated).fit(X, y, sensitive_features=groups).classes_.size == 2
-
-
-@pytest.mark.parametrize("inner", [LinearSVC(), LogisticRegression()])
-def test_groups_are_estimated_by_models_that_are_fitted_to_them(inner):
-    X, y, groups = people(900)
-    frozen = CalibratedClassifierCV(FrozenEstimator(inner.fit(X, y))).fit(X, y)
-    free = CalibratedClassifierCV(clone(inner))
-    chosen = [
-        FairDecisionClassifier(frozen, cv="prefit", group_aware=False, group_estimator=one)
-        for one in (None, free)
-    ]
-    found = [one.fit(X, y, sensitive_features=groups).train_predictions_ for one in chosen]
-    assert chosen[0].group_estimators_
-    assert np.array_equal(*found)
-
-
-@pytest.mark.parametrize("confidence", [None, 0.9])
-def test_classifiers_of_two_classes_need_another_estimator_of_groups(confidence):
-    X, y, groups = people(900)
-    inner = TunedThresholdClassifierCV(LogisticRegression(), cv=2, thresholds=5)
-    asked = FairDecisionClassifier(inner, max_disparity=0.3, group_aware=False, cv=3)
-    asked.set_params(confidence=confidence)
-    with pytest.raises(ValueError, match="takes two classes only.*Pass group_estimator="):
-        asked.fit(X, y, sensitive_features=groups)
-    asked.set_params(group_estimator=LogisticRegression())
-    assert asked.fit(X, y, sensitive_features=groups).status_ != "infeasible"
 
 
 def test_linear_formulas_decide_as_the_classifier_does():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +18,18 @@ from skfair.estimators.chances import (
     make_splits,
 )
 from skfair.estimators.decisions.steps import LabelledRows
-from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.group_chances import GroupFits, GroupModels
 
 # Paths are found, and the mean is compared with the models of folds, on at most so many rows.
 MOST_ROWS = 20_000
 
 
 class Models(NamedTuple):
-    """What is fitted: the model, one of groups (None if decisions may use these), and how."""
+    """What is fitted: the model, those of groups, and how."""
 
     estimator: Any
-    group_estimator: Any
+    group_fits: Callable[..., GroupFits] | None  # None if decisions may use the groups
     row_params: dict[str, Any]
-    group_row_params: dict[str, Any]
     is_prefit: bool  # whether the model is fitted already
     cv: Any
     n_jobs: int | None
@@ -115,9 +114,9 @@ def fold_models(X: Any, y: Any, rows: LabelledRows, models: Models) -> FoldModel
         args = (models.row_params, splits, rows.classes, models.n_jobs)
         crossed = cross_fit(models.estimator, X, y, *args)
     groups = None
-    if models.group_estimator is not None:
-        arguments = (models.group_row_params, splits, models.n_jobs)
-        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *arguments)
+    if models.group_fits is not None:
+        fits = models.group_fits(crossed.models, splits)
+        groups = fits(X, rows.groups, rows.codes, rows.places)
     return FoldModels(X, rows, n_strata, splits, crossed, groups)
 
 

@@ -6,16 +6,15 @@ prices are searched on the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from numbers import Integral
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
+from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.enforcement.decisions.judge import ClassRule, Judge
@@ -28,12 +27,12 @@ from skfair.estimators.certified.task import Task
 from skfair.estimators.certified.two_classes import certify_two_classes, check_no_floors
 from skfair.estimators.chances import (
     FOLDS,
+    Split,
     chances_of,
     check_prefit,
     cross_fit,
     folds_of_certificate,
     make_splits,
-    with_probabilities,
 )
 from skfair.estimators.classes import (
     check_one_type,
@@ -43,7 +42,7 @@ from skfair.estimators.classes import (
 from skfair.estimators.decisions.prediction import DecisionPrediction
 from skfair.estimators.decisions.search import Before, DecisionSearch
 from skfair.estimators.decisions.steps import LabelledRows, class_limits
-from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import known_folds
@@ -147,24 +146,30 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         return known_folds(self.cv, X, y, rows.groups, groups)
 
     def _classifier(self) -> Any:
-        """Return the classifier, with probabilities; a fitted one as it is."""
-        return (check_prefit if self._is_prefit else with_probabilities)(self._inner())
+        """Return the classifier; a fitted one must have probabilities."""
+        return check_prefit(self._inner()) if self._is_prefit else self._inner()
 
     def _cross_fit(
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
-    ) -> FloatArray:
-        """Fit the models and return the probabilities of the training rows."""
+    ) -> tuple[FloatArray, Callable[[], list[Split]]]:
+        """Fit the models; return the probabilities of the training rows, and the folds of these."""
         inner, people = self._classifier(), data.people
         X, y = (people or data).X, (people or data).y
+
+        @cache
+        def splits() -> list[Split]:
+            kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
+            kinds = kinds if people is None else rows.codes[people.first]
+            return make_splits(folds, X, y, kinds)
+
         if self._is_prefit:
             self.estimators_, chances = [inner], chances_of(inner, X, rows.classes)
         else:
-            kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
-            kinds = kinds if people is None else rows.codes[people.first]
-            splits = make_splits(folds, X, y, kinds)
-            crossed = cross_fit(inner, X, y, params, splits, rows.classes, self.n_jobs)
-            self.estimators_, chances = crossed.models, crossed.chances
-        return chances if people is None else chances[people.owners]
+            crossed = cross_fit(inner, X, y, params, splits(), rows.classes, self.n_jobs)
+            self.estimators_, chances = crossed
+        if people is None:
+            return chances, splits
+        return chances[people.owners], lambda: people.spread(splits())
 
     def _certify(
         self,
@@ -183,9 +188,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
                 f"are sought, not objective={self.objective!r}. Set confidence=None, or use one of "
                 "these."
             )
-        groups = None if self.is_group_aware_ else self._group_estimator()
-        of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
-        inner = self._classifier(), groups, params, of_groups
+        group_fits = None if self.is_group_aware_ else partial(self._group_fits, data)
+        inner = self._classifier(), group_fits, params
         models = Models(*inner, self._is_prefit, folds, self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, goal.worth)
@@ -195,43 +199,46 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         certify = certify_two_classes if rows.classes.size == 2 else certify_classes
         return certify(task, certificate.confidence, rng)
 
-    def _fit_group_models(
-        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray, folds: Any
-    ) -> GroupModels | None:
-        """Fit models of groups if a limit binds and groups are not to be used."""
+    def _joint_chances(
+        self,
+        data: TrainingData,
+        rows: LabelledRows,
+        chances: FloatArray,
+        judge: Judge,
+        before: IntArray,
+        splits: Callable[[], list[Split]],
+    ) -> FloatArray | None:
+        """Fit models of groups if a limit binds and groups are not to be used.
+
+        Returned are the probabilities of group and class of the training rows, None without models.
+        """
         self.group_estimators_: list[list[Any]] = []
-        if self.is_group_aware_ or data.groups.is_vacuous or judge(before).is_feasible:
+        self._group_models: GroupModels | None = None
+        if self.is_group_aware_ or rows.groups.is_vacuous or judge(before).is_feasible:
             return None
-        group_models = fit_group_models(
-            self._group_estimator(),
-            data.X,
-            data.groups,
-            rows.codes,
-            self._group_row_params(data.sample_weight),
-            folds if isinstance(folds, Integral) else FOLDS,
-            self.n_jobs,
-            data.people,
-        )
+        fits = self._group_fits(data, self.estimators_, splits())
+        group_models = fits(data.X, rows.groups, rows.codes, rows.places)
         self.group_estimators_ = group_models.models
-        return group_models
+        self._group_models = group_models.without_rows()
+        return group_models.joint_of_rows(chances)
 
     def _searching(
         self,
         rows: LabelledRows,
-        data: TrainingData,
+        X: MatrixLike,
         chances: FloatArray,
+        joint: FloatArray | None,
         goal: Goal,
         before: Before,
     ) -> DecisionSearch:
         """Return the search of decisions: of known or of estimated groups."""
-        groups, known = data.groups, self._group_models
+        groups = rows.groups
         if self.is_group_aware_:
             chances = self._corrected(rows, groups, chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
         strata = None if rows.strata is None else rows.strata.codes
         kinds = rows.codes if strata is None else strata * n_classes + rows.codes
-        joint = None if known is None else known.joint_of_rows(chances)
         shares = self._shares(chances, groups.codes, joint, strata)
 
         def search(judge: Judge, values: FloatArray) -> PriceSearch:
@@ -247,7 +254,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             search,
             self.is_group_aware_,
             groups.codes[0] if is_partition else None,
-            cache(lambda: self._draws(data.X)) if may_draw else None,
+            cache(lambda: self._draws(X)) if may_draw else None,
         )
 
     def _corrected(
