@@ -53,6 +53,14 @@ _WRITERS: dict[str, Callable[[Audit], str]] = {
 }
 
 
+# What messages of arguments are called on the command line.
+_AS_OPTIONS = {
+    "pos_label=, or compare them yourself: y == label": "--positive",
+    "Give both the same labels": "Name both positive classes: --positive, --positive-target",
+    "pos_label_true=": "--positive-target ",
+    "pos_label=": "--positive ",
+    "task=": "--task ",
+}
 # Of several conditions the first of these outcomes counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
@@ -124,12 +132,13 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     groups = table.columns.groups
     if (table.columns.prediction is None) and (table.columns.score is None):
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
-    survey = _survey(table)
+    own = arguments.target if arguments.positive_target is not None else None
+    survey = _survey(table, own)
     if survey is None:  # labels that look like numbers in one block and like text in another
         table = table._replace(labels_are_text=True)
-        survey = _survey(table)
+        survey = _survey(table, own)
     assert survey is not None
-    task = _task(survey, arguments.task, arguments.positive)
+    task = _task(survey, arguments)
     threshold, median = arguments.threshold, None
     has_scores = table.columns.score is not None and table.columns.prediction is None
     if arguments.preset == "ll144" and has_scores and threshold is None:
@@ -223,8 +232,11 @@ def _names(text: str) -> list[str]:
     return [name for name in names if name.strip()]
 
 
-def _survey(table: Table) -> Survey | None:
-    """Go through the file once; None if labels are numbers in one block and text in another."""
+def _survey(table: Table, own: str | None) -> Survey | None:
+    """Go through the file once; None if labels are numbers in one block and text in another.
+
+    The column ``own`` has labels that are not compared with others.
+    """
     columns = table.columns
     levels: dict[str, set[object]] = {name: set() for name in columns.labels}
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
@@ -239,7 +251,8 @@ def _survey(table: Table) -> Survey | None:
         has_weight |= bool(counted.any())
         for name in columns.labels:
             labels = block[name]
-            are_numbers.add(labels.dtype.kind in "biuf")
+            if name != own:
+                are_numbers.add(labels.dtype.kind in "biuf")
             if look_like_scores(labels):
                 fractions.add(name)
                 check_scores(labels, name)
@@ -279,8 +292,11 @@ def _counted(block: pd.DataFrame, weight: str | None) -> BoolArray:
     return np.asarray(weights) > 0
 
 
-def _task(survey: Survey, name: TaskName, positive: str) -> Task:
+def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     """Return the task: as named, or by the kind of the labels."""
+    name: TaskName = arguments.task
+    if arguments.positive_target is not None and arguments.target is None:
+        raise ValueError("--positive-target is a label of the column that --target names.")
     first = next(iter(survey.levels), None)  # true labels, if there are any
     if name == "numbers" or (name == "auto" and first in survey.fractions):
         return Numbers()
@@ -295,23 +311,24 @@ def _task(survey: Survey, name: TaskName, positive: str) -> Task:
     factorized = {
         argument: Factorized(nothing, list(seen)) for argument, seen in survey.levels.items()
     }
-    every = {level for seen in survey.levels.values() for level in seen}
-    pos_label = next((level for level in every if _is_same(level, positive)), positive)
-    if len(every) <= 2 and pos_label not in every and name != "classes":
-        raise ValueError(
-            f"The labels are {listed(sorted(map(str, every)))}; say with --positive LABEL which of "
-            "them counts as positive."
-        )
+    every = [level for column in factorized.values() for level in column.levels]
+    positives = (
+        next((level for level in every if _is_same(level, text)), text)
+        for text in (arguments.positive, arguments.positive_target)
+    )
     try:
-        return task_of(factorized, name, pos_label)
+        return task_of(factorized, name, *positives)
     except ValueError as error:
-        raise ValueError(str(error).replace("task=", "--task ")) from error
+        text = str(error)
+        for argument, option in _AS_OPTIONS.items():
+            text = text.replace(argument, option)
+        raise ValueError(text) from error
 
 
-def _is_same(level: object, text: str) -> bool:
+def _is_same(level: object, text: str | None) -> bool:
     """Whether a label of a file is the one that was written on the command line."""
-    if str(level) == text:
-        return True
+    if text is None or str(level) == text:
+        return text is not None
     try:
         return float(text) == level
     except ValueError:

@@ -173,7 +173,12 @@ def _add_input(audit: argparse.ArgumentParser) -> None:
     columns.add_argument("--within", help="what may explain a difference, such as a department")
     columns.add_argument("--weight", help="weights of the rows")
     reading = audit.add_argument_group("reading")
-    reading.add_argument("--positive", default="1", help="the positive class; default 1")
+    reading.add_argument(
+        "--positive", metavar="LABEL", help="the positive class; not needed for 0 and 1, -1 and 1"
+    )
+    reading.add_argument(
+        "--positive-target", metavar="LABEL", help="that of --target, if it has labels of its own"
+    )
     reading.add_argument(
         "--threshold", type=_decimal, help="scores above it are positive decisions"
     )

@@ -196,6 +196,8 @@ def bind(
 ) -> BoundConstraint:
     """Bind a constraint to training rows, to all of them or to those of each stratum."""
     comparison, subset, name = rule.compared(), make_subset(rule.subset), type(rule).__name__
+    if comparison.suffix == "_ratio":
+        name = f"{name} (1 - ratio)"
     if within_strata:
         subset, name = WithinStrata(subset), f"{name} within strata"
     if not isinstance(limit, Real) or not limit >= 0:

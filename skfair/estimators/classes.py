@@ -20,11 +20,8 @@ from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_weights, says_positive
 from skfair.utils.warn import warn_user
-
-# Labels of which everybody takes the larger one for the positive class.
-_USUAL = ({0, 1}, {-1, 1})
 
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -100,8 +97,7 @@ class PositiveClass:
             self.pos_label_ = read_positive(self.pos_label, labels)
             return
         self.pos_label_ = labels[-1]
-        if set(labels) not in _USUAL:
-            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
+        warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
 
     def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
         """Return the constraints, and the names of other limits, that need a positive class."""
@@ -142,7 +138,7 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
     ``choice`` is what the user passes to say it, with ``{!r}`` in the place of the class.
     """
     labels = classes.tolist()
-    if not reasons or set(labels) in _USUAL:
+    if not reasons or says_positive(labels):
         return
     verb = "depends" if len(reasons) == 1 else "depend"
     warn_user(

@@ -7,13 +7,12 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
+from skfair._typing import ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of
-from skfair.utils.response import layers, positive_class
+from skfair.utils.response import layers
 from skfair.utils.text import listed
-from skfair.utils.validation import asked_for
 
 SCORE_METHODS = ("decision_function", "predict_proba")
 
@@ -62,14 +61,6 @@ def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
     raise AttributeError(
         f"{listed(kinds)} has no attribute {name}, {meaning}. Pass an estimator that stores it."
     )
-
-
-def asked_class(estimator: object, pos_label: ClassLabel) -> Any:
-    """Return the positive class: as passed, or that of a binary classifier, or 1."""
-    if pos_label is not None:
-        return asked_for(pos_label)
-    own = positive_class(estimator)
-    return 1 if own is None else own
 
 
 def check_same_length(what: str, **columns: Sized) -> None:

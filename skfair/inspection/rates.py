@@ -23,14 +23,14 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import reference_groups
 from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
-from skfair.inspection._inputs import asked_class, check_same_length
+from skfair.inspection._inputs import check_same_length
 from skfair.inspection._rates import KNOWN_RATES, draw_bars, draw_points, errors, finish, look_of
 from skfair.inspection._style import (
     as_series,
 )
 from skfair.metrics.report_table import Report
 from skfair.metrics.reports import group_report
-from skfair.utils.response import get_response
+from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_numbers
 
@@ -164,7 +164,8 @@ class GroupRatesDisplay(Display):
         y : array-like of shape (n_samples,) or None
             True labels; None if ``rates`` needs none.
         pos_label : label, default=None
-            The class that counts as positive; None is the second class of a binary classifier.
+            The class that counts as positive; None is that of the estimator, mostly
+            the second of its two classes.
         **kwargs
             Passed to :meth:`from_predictions`: ``rates``, ``interval``, ``name``, ``ax``, ...
         """
@@ -173,7 +174,7 @@ class GroupRatesDisplay(Display):
             y,
             get_response(estimator, X, "predict", sensitive_features=groups),
             sensitive_features=groups,
-            pos_label=asked_class(estimator, pos_label),
+            pos_label=positive_class(estimator, pos_label),
             **kwargs,
         )
 
@@ -187,7 +188,7 @@ class GroupRatesDisplay(Display):
         rates: str | Sequence[str] | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         interval: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
@@ -211,8 +212,9 @@ class GroupRatesDisplay(Display):
             selection rate and, with ``y_true``, the true and false positive rates.
         intersectional : bool, default=True
             Whether several attributes are crossed, or listed one after the other.
-        pos_label : label, default=1
-            The class that counts as positive.
+        pos_label : label, default=None
+            The class that counts as positive. None is for labels that say it themselves: 0 and 1,
+            -1 and 1, and booleans. Others, such as 1 and 2 or text, need it.
         interval : {"wilson", "bootstrap"} or None, default="wilson"
             How the intervals are found.
         confidence : float, default=0.95

@@ -21,7 +21,7 @@ from skfair.metrics.evidence_of_scores import evidence_of_scores
 from skfair.metrics.metric_request import MeasuredRule, MetricRequest, requested_metric
 from skfair.metrics.two_rates import edge_rates
 from skfair.utils.docs import documenter
-from skfair.utils.text import listed
+from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_number, check_probability
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ class DisparityTest(NamedTuple):
 
     def __repr__(self) -> str:
         verdict = "within" if self.is_within else "not shown to be within"
+        compared = plural(len(self.pairs), "comparison")
         return (
             f"DisparityTest(disparity {self.statistic:.4f} {verdict} {self.max_disparity:g} at "
-            f"{100 * self.confidence:g}%, p = {self.p_value:.4f}, {len(self.pairs)} comparisons)"
+            f"{100 * self.confidence:g}%, p = {self.p_value:.4f}, {compared})"
         )
 
 
@@ -126,7 +127,7 @@ def disparity_test(
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     interval: IntervalLike | None = None,
     shift: float = 0.0,
 ) -> DisparityTest:
@@ -176,7 +177,7 @@ def disparity_test(
     >>> disparity_test(
     ...     "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=0.05
     ... )
-    DisparityTest(disparity 0.0000 not shown to be within 0.05 at 95%, p = 0.0641, 1 comparisons)
+    DisparityTest(disparity 0.0000 not shown to be within 0.05 at 95%, p = 0.0641, 1 comparison)
     """
     import pandas as pd
 
@@ -220,7 +221,7 @@ def disparity_upper_bound(
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     interval: IntervalLike | None = None,
     shift: float = 0.0,
 ) -> float:
@@ -306,10 +307,17 @@ def _evidence(
                 f"{request.name} compares every pair of groups, so reference={reference!r} has no "
                 "test here. Leave it out, or test a metric of labels."
             )
-        return evidence_of_scores(sample, request.name, interval)
-    return evidence_of_labels(
-        sample, request.name, request.spec, request.comparison, method, reference
-    )
+        evidence = evidence_of_scores(sample, request.name, interval)
+    else:
+        evidence = evidence_of_labels(
+            sample, request.name, request.spec, request.comparison, method, reference
+        )
+    if not evidence.measured.size:
+        raise ValueError(
+            "There is nothing to compare: sensitive_features has no two groups with rows, or with "
+            "control_features none in the same stratum. Check how the rows were filtered."
+        )
+    return evidence
 
 
 def sample_size(

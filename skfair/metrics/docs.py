@@ -42,8 +42,9 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_columns), d
     probabilities in [0, 1] (Definition 4.2). False leaves shares of the whole group.""",
     "threshold": """threshold : float, default=0.0
     Scores above it are decided positively; 0 suits a decision function, 0.5 a probability.""",
-    "pos_label": """pos_label : label, default=1
-    The class that counts as positive; needed for strings and for more than two classes.""",
+    "pos_label": """pos_label : label, default=None
+    The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+    and 1, and booleans. Others, such as 1 and 2 or text, need it.""",
     "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
     What to do when a group has no row to compute its rate from: raise a ``ValueError`` that
     names it, or return NaN.""",

@@ -24,7 +24,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
-from skfair.metrics.scores import ScoredRows, scored_rows
+from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (
     both_ways,
     largest_rate,
@@ -93,7 +93,8 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
         )
     if sample.sample_weight is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
-    rows = scored_rows(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")
+    read = scored_rows if interval is None else ranked_rows
+    rows = read(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")
     pairs = list(zip(*(side.tolist() for side in rows.groups.pairs), strict=True))
     names = rows.groups.cells.names
     columns = {

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.spread_rows import spread_rows
 from skfair.metrics.compared_groups import (
@@ -26,7 +26,7 @@ from skfair.metrics.compared_groups import (
     ratios,
 )
 from skfair.metrics.docs import documented_gap
-from skfair.metrics.own_metrics import OwnRows, takes_scores, value_of
+from skfair.metrics.own_metrics import OwnRows, takes_scores, value_of, with_positive
 
 GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
 
@@ -80,6 +80,7 @@ class GroupMetric:
         intersectional: bool = True,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
+        pos_label: ClassLabel = None,
         zero_division: ZeroDivision = "raise",
     ) -> float:
         """Compare the groups.
@@ -111,7 +112,8 @@ class GroupMetric:
             predictions=y_pred,
         )
         rows = OwnRows(true, predicted, None, weights)
-        values, overall = self._values(rows, groups, reference)
+        metric = with_positive(self.metric, pos_label, y_true)
+        values, overall = _values(metric, rows, groups, reference)
         is_alone = self.compare in ("smallest", "largest")
         name = groups.undefined(
             values, groups.present if is_alone else groups.compared_by(reference), zero_division
@@ -132,18 +134,31 @@ class GroupMetric:
         )
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
-    def _values(
-        self, rows: OwnRows, groups: ComparedGroups, reference: Reference
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the metric of each cell, and of all rows that it is compared with."""
-        of_cells = groups.rows_of_cells()
-        values = np.array([value_of(self.metric, rows, rows.y_pred, cell) for cell in of_cells])
-        overall = np.full(values.size, np.nan)
-        if not is_group(reference) and reference == "overall":
-            for start, stop in pairwise(groups.blocks.tolist()):
-                every = np.unique(np.concatenate(of_cells[start:stop]))
-                overall[start:stop] = value_of(self.metric, rows, rows.y_pred, every)
-        return values, overall
+
+def _values(
+    metric: Callable[..., float], rows: OwnRows, groups: ComparedGroups, reference: Reference
+) -> tuple[FloatArray, FloatArray]:
+    """Return the metric of each cell, and of all rows that it is compared with."""
+    of_cells = groups.rows_of_cells()
+    values = np.array([_number(metric, rows, cell) for cell in of_cells])
+    overall = np.full(values.size, np.nan)
+    if not is_group(reference) and reference == "overall":
+        for start, stop in pairwise(groups.blocks.tolist()):
+            every = np.unique(np.concatenate(of_cells[start:stop]))
+            overall[start:stop] = _number(metric, rows, every)
+    return values, overall
+
+
+def _number(metric: Callable[..., float], rows: OwnRows, cell: IntArray) -> float:
+    """Return the metric of some rows; raise if it is no number."""
+    value = value_of(metric, rows, rows.y_pred, cell)
+    if isinstance(value, float):
+        return value
+    raise TypeError(
+        f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} returns "
+        f"{f'an array of shape {np.shape(value)}' if np.ndim(value) else repr(value)}. List it by "
+        "group with group_report(metrics=), or return a number."
+    )
 
 
 def make_group_metric(

@@ -76,7 +76,7 @@ def label_table(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     *,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     rates: tuple[str, ...] | None = None,  # all that is wanted of the table
     name: str = "The metric",  # what wants it
 ) -> LabelTable:

@@ -49,7 +49,7 @@ class LabelMetric(Protocol):
         control_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
@@ -71,7 +71,7 @@ class LargestRate(Protocol):
         control_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         zero_division: ZeroDivision = "raise",
     ) -> float:
         """Compute the metric."""
@@ -325,7 +325,7 @@ def _label_metric(name: str) -> LabelMetric:
         control_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
@@ -351,7 +351,7 @@ def _largest_rate(name: str) -> LargestRate:
         control_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)

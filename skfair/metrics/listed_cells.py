@@ -68,7 +68,7 @@ def with_differences(
         return {**columns, **limits}
     rows, places = listed.compared_with(reference)
     columns, limits = columns.copy(), limits.copy()
-    for name in [column for column in columns if column != "n"]:
+    for name in [n for n, values in columns.items() if n != "n" and values.dtype != object]:
         values, added = columns[name], f"{name}_difference"
         parts = {added: values[rows] - values[places]}
         if f"{name}_low" in limits:

@@ -72,7 +72,7 @@ def loss_parity_difference(
     subset: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
     sum_classes: bool | Literal["absolute"] = False,
@@ -141,7 +141,7 @@ def largest_group_loss(
     subset: RowSubset = "all",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Mean loss of the group that is served worst; what bounded group loss bounds.
@@ -185,7 +185,7 @@ def excess_loss(
     task: Task = "classification",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     agg: Agg = "worst",
     members_only: bool = False,
 ) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from inspect import signature
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_random_state
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, Seed
+from skfair.utils.validation import check_positive
 from skfair.utils.warn import hidden
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
@@ -75,8 +77,11 @@ def measure_own(
         if of_scores and rows.y_score is None:
             raise ValueError(f"The metric {name!r} is computed from scores. Pass y_score.")
         predicted = rows.y_score if of_scores else rows.y_pred
-        values[name] = np.array([value_of(metric, rows, predicted, cell) for cell in cells])
-        if intervals.n_resamples:
+        of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
+        is_number = all(isinstance(value, float) for value in of_cells)
+        values[name] = np.empty(len(cells), np.float64 if is_number else object)
+        values[name][:] = of_cells
+        if intervals.n_resamples and is_number:
             draws = [
                 [
                     value_of(metric, rows, predicted, picked)
@@ -103,6 +108,29 @@ def takes_scores(metric: Callable[..., float]) -> bool:
     return len(names) > 1 and names[1] in _SCORE_NAMES
 
 
+def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
+    """Whether a metric, some of whose options are bound, is to be told the positive class."""
+    try:
+        parameters = signature(metric).parameters
+    except (TypeError, ValueError):  # written in C
+        return False
+    bound |= getattr(metric, "keywords", {})
+    is_of_two = bound.get("average", "binary") == "binary"
+    return is_of_two and "pos_label" in parameters and "pos_label" not in bound
+
+
+def with_positive(
+    metric: Callable[..., float], pos_label: ClassLabel, y_true: ColumnLike
+) -> Callable[..., float]:
+    """Return a metric that knows the positive class, if it is of one; labels may say it as well."""
+    if not takes_pos_label(metric):
+        return metric
+    if pos_label is None:
+        check_positive(y_true, "y_true", None)
+        return metric
+    return partial(metric, pos_label=pos_label)
+
+
 def _resampled(
     cell: IntArray, rng: np.random.RandomState, intervals: OwnIntervals
 ) -> Iterator[IntArray]:
@@ -114,12 +142,16 @@ def _resampled(
 
 def value_of(
     metric: Callable[..., float], rows: OwnRows, predicted: FloatArray | None, cell: IntArray
-) -> float:
-    """Return the metric of some rows; NaN where it is undefined."""
+) -> Any:
+    """Return the metric of some rows as a float, or as the object that it is.
+
+    NaN where it is undefined.
+    """
     if predicted is None or not cell.size:
         return np.nan
     weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
     if weights and not weights["sample_weight"].any():  # which scikit-learn refuses
         return np.nan
     with hidden(".*", UndefinedMetricWarning):
-        return float(metric(rows.y_true[cell], predicted[cell], **weights))
+        value = metric(rows.y_true[cell], predicted[cell], **weights)
+    return value if np.ndim(value) or isinstance(value, Mapping) else float(value)

@@ -20,7 +20,7 @@ from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg
 from skfair.metrics.docs import documented_gap_of_scores
-from skfair.metrics.scores import Ties, auc_gaps, scored_rows
+from skfair.metrics.scores import Ties, auc_gaps, ranked_rows
 from skfair.metrics.sorted_scores import SortedScores
 
 
@@ -73,7 +73,7 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     intervals = rows.groups.intervals(interval)
@@ -114,7 +114,7 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     intervals = rows.groups.intervals(interval)
@@ -173,7 +173,7 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     intervals = rows.groups.intervals(interval)

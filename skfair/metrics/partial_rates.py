@@ -15,7 +15,7 @@ from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg, ZeroDivision, aggregate
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.partial import levels_at
-from skfair.metrics.scores import ScoredRows, scored_rows
+from skfair.metrics.scores import ScoredRows, ranked_rows
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.validation import check_number, check_positive
 
@@ -57,7 +57,7 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     intervals = rows.groups.intervals(interval)
@@ -82,7 +82,7 @@ def partial_equal_opportunity_gap(
     rank_within: RankWithin = "group",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
@@ -104,7 +104,7 @@ def partial_equal_opportunity_gap(
     ... )
     0.5
     """
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
@@ -126,7 +126,7 @@ def partial_equalized_odds_gap(
     rank_within: RankWithin = "group",
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
@@ -146,7 +146,7 @@ def partial_equalized_odds_gap(
     >>> partial_equalized_odds_gap(y_true, y_score, sensitive_features=sex, interval=(0, 1))
     0.5
     """
-    rows = scored_rows(
+    rows = ranked_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)

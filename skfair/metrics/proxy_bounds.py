@@ -68,7 +68,7 @@ def disparity_bounds(
     known_groups: ColumnLike | None = None,
     proxies: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     confidence: float = 0.95,
     n_bootstrap: int = 200,
     random_state: Seed = None,
@@ -102,8 +102,9 @@ def disparity_bounds(
         cell. By default people of similar probabilities do. Cells of less than 100 rows are merged.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
-    pos_label : label, default=1
-        The class that counts as positive.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
     confidence : float, default=0.95
         Confidence that the true difference of the population is within ``lower_low`` and
         ``upper_high``.

@@ -71,7 +71,7 @@ def _has_interval(name: object, names: list[Any]) -> bool:
 def _column_text(values: pd.Series, digits: int) -> list[str]:
     """Return the cells of a column without an interval."""
     if values.dtype.kind != "f":
-        return [str(value) for value in values]
+        return [" ".join(str(value).split()) for value in values]
     return [_number_text(value, digits) for value in values]
 
 

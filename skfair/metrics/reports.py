@@ -23,7 +23,14 @@ from skfair.metrics.compared_groups import Agg, Reference, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.listed_cells import ListedCells, with_differences
-from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
+from skfair.metrics.own_metrics import (
+    OwnIntervals,
+    OwnMetrics,
+    OwnRows,
+    check_own,
+    measure_own,
+    with_positive,
+)
 from skfair.metrics.report_table import Report
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.metrics.resampling import (
@@ -61,23 +68,24 @@ def group_report(
     y_score: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel | None = 1,
+    pos_label: ClassLabel = None,
     interval: Literal["wilson", "bootstrap"] | None = "wilson",
     confidence: float = 0.95,
     n_bootstrap: int = 500,
     random_state: Seed = None,
     metrics: OwnMetrics | None = None,
     reference: ClassLabel | Mapping[str, Any] = None,
+    rates: bool = True,
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True labels, or numbers with ``pos_label=None``. None leaves out the rates that need them:
+        True labels, or numbers with ``rates=False``. None leaves out the rates that need them:
         the report has ``n`` and ``selection_rate``.
     y_pred : array-like of shape (n_samples,)
-        Predicted labels, or numbers with ``pos_label=None``.
+        Predicted labels, or numbers with ``rates=False``.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several columns are several attributes.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
@@ -90,9 +98,9 @@ def group_report(
         :math:`(\sum w)^2 / \sum w^2` per group.
     intersectional : bool, default=True
         Whether several attributes are crossed, or listed one after the other.
-    pos_label : label or None, default=1
-        The class that counts as positive. None leaves out the rates, for several classes and for
-        predicted numbers: the report has ``n`` and the ``metrics``.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
     interval : {"wilson", "bootstrap"} or None, default="wilson"
         How the intervals are found: Wilson's formula for a proportion, percentiles of resampled
         tables, or not at all.
@@ -107,11 +115,15 @@ def group_report(
         for each group, with ``sample_weight`` if there are weights. One whose second argument is
         called ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is given the scores. Their
         intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group (of at most
-        20000, scaled to its size), also with ``interval="wilson"``. Rows must be in memory.
+        20000, scaled to its size), also with ``interval="wilson"``. What is no number, such as a
+        ``confusion_matrix``, stands in its cell as it is, without interval. Rows must be in memory.
     reference : group or dict, default=None
         The group that others are compared with, such as ``"male"``, or a level of each attribute,
         ``{"sex": "male", "race": "White"}``. Adds ``..._difference`` to each rate and metric: that
         of the group minus that of the reference, in the same stratum.
+    rates : bool, default=True
+        Whether there are rates, which need a positive class. False is for several classes and for
+        predicted numbers: the report has ``n`` and the ``metrics``.
 
     Returns
     -------
@@ -137,15 +149,15 @@ def group_report(
     """
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    if y_true is None and (metrics or pos_label is None):
-        raise ValueError("group_report needs y_true for metrics= and pos_label=None, got None.")
+    if y_true is None and (metrics or not rates):
+        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
     if interval not in ("wilson", "bootstrap", None):
         raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
-    if pos_label is None and not metrics:
-        raise ValueError("pos_label=None leaves out the rates. Pass metrics= to have others.")
+    if not rates and not metrics:
+        raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
-    if pos_label is None:
+    if not rates:
         table = correct_table(rows.y_true, rows.y_pred, *rows.groups, are_numbers=True)
     else:
         table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
@@ -156,8 +168,8 @@ def group_report(
     effective = _effective(counts, rows, weights, table.groups.cells, listed.sums)
     is_drawn = interval == "bootstrap"
     draws = resampled_tables(effective, n_bootstrap, random_state) if is_drawn else None
-    rates = _REPORT_RATES if y_true is not None else ("selection_rate",)
-    for rate in rates if pos_label is not None else ():
+    names = _REPORT_RATES if y_true is not None else ("selection_rate",)
+    for rate in names if rates else ():
         columns[rate] = rates_of(counts, rate)
         if interval is not None:
             ends = _ends_of(rate, columns[rate], effective, draws, confidence)
@@ -172,6 +184,7 @@ def group_report(
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows.read(y_true, y_pred, y_score, weights)
         resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)
+        metrics = {name: with_positive(own, pos_label, y_true) for name, own in metrics.items()}
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report(with_differences(columns, limits, listed, reference), index=listed.names())
@@ -197,7 +210,7 @@ def fairness_report(
     y_score: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
     confidence: float = 0.95,
@@ -228,8 +241,9 @@ def fairness_report(
         Weights of the rows.
     intersectional : bool, default=True
         Whether several attributes are crossed, or compared one by one.
-    pos_label : label, default=1
-        The class that counts as positive.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
     reference : {"pairwise", "overall"}, group or dict, default="pairwise"
         What metrics of labels compare groups with, as in :func:`demographic_parity_difference`:
         with a group, differences are signed, that of the group minus that of the reference.

@@ -31,6 +31,7 @@ from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, witho
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics.against_rest import WorstClass
 from skfair.metrics.compared_groups import refuse_signed
+from skfair.metrics.own_metrics import takes_pos_label
 from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
 from skfair.utils.response import (
     get_response,
@@ -39,7 +40,6 @@ from skfair.utils.response import (
     takes_groups,
 )
 from skfair.utils.text import did_you_mean, listed
-from skfair.utils.validation import asked_for
 
 # What a metric is told of the rows -> the option that says where it is found in X.
 _OPTIONS = {
@@ -86,7 +86,6 @@ class FairnessScorer(_BaseScorer):
                 f"The positional parameters of the metric {metric!r} must name exactly one "
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
-        kwargs = {k: asked_for(v) if k == "pos_label" else v for k, v in kwargs.items()}
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
         columns = sensitive, control_columns, query_column
         # Where each attribute is found in X; None for those that arrive as metadata.
@@ -186,7 +185,11 @@ class FairnessScorer(_BaseScorer):
             )
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
-        pos_label = self._pos_label(estimator)
+        bound = getattr(self._score_func, "keywords", {}) | kwargs
+        pos_label = positive_class(estimator, bound.get("pos_label"))
+        is_worst = isinstance(self._score_func, WorstClass)
+        if pos_label is not None and not is_worst and takes_pos_label(self._score_func, **bound):
+            kwargs["pos_label"] = pos_label
         taken = {
             param: attributes[param]
             for param in ("sensitive_features", "control_features")
@@ -225,17 +228,6 @@ class FairnessScorer(_BaseScorer):
                 "two."
             )
         return _take(X, columns, _OPTIONS[param])
-
-    def _pos_label(self, estimator: object) -> Any:
-        """Return the positive class to score: that of the metric, else that of the model.
-
-        None for what has no classes.
-        """
-        if not hasattr(estimator, "classes_"):
-            return None
-        wanted = self._get_pos_label()
-        # The default, 1, must not stand in the way of a classifier of strings scored by rank.
-        return wanted if wanted in list(estimator.classes_) else positive_class(estimator)
 
     def __repr__(self) -> str:
         extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""

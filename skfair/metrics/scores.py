@@ -8,7 +8,7 @@ merging, O(n G) for all pairs of G groups. The restriction to a percentile inter
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from skfair.metrics.compared_groups import (
 )
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.sorted_scores import SortedScores
-from skfair.utils.validation import check_positive, check_scores
+from skfair.utils.validation import check_positive, check_scores, one_dimensional
 
 Ties = Literal["half", "geq"]
 
@@ -74,6 +74,23 @@ def scored_rows(
     if weights is not None and groups.strata is None:
         groups.cells.check_nonempty(sample_weight=weights)
     return ScoredRows(scores, groups, weights)
+
+
+def ranked_rows(
+    y_score: ColumnLike, *groups: Any, like: object, name: str = "y_score"
+) -> ScoredRows:
+    """Check scores that are compared by ranks, which labels do not have."""
+    rows = scored_rows(y_score, *groups, like=like, name=name)
+    low, high = rows.scores.min(), rows.scores.max()
+    kind = getattr(getattr(one_dimensional(y_score, name), "dtype", None), "kind", "O")
+    is_pair = rows.scores.size > 2 and low < high
+    if is_pair and kind in "biu" and np.all((rows.scores == low) | (rows.scores == high)):
+        raise ValueError(
+            f"{name} has the two values {low:g} and {high:g}, which look like decisions; ranks are "
+            "those of scores. Pass those of decision_function or predict_proba, or compare "
+            "decisions by demographic_parity_difference."
+        )
+    return rows
 
 
 @accepts_dask(binned="y_score")
@@ -194,7 +211,7 @@ def inter_group_pairwise_gap(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
@@ -230,7 +247,7 @@ def intra_group_pairwise_gap(
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:

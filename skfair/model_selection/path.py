@@ -415,8 +415,7 @@ def _disparity_of(
         options = rule.metric_options(loss, positive)
         parts = [rule_metric]
         if "loss" not in options and "pos_label" in options and not rule.counts_right:
-            # Of several classes each is limited against the rest. Compared with its label, a class
-            # may be 1 among others, which metrics read as "not said", or be predicted for nobody.
+            # Of several classes each is limited against the rest, and may be predicted for nobody.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(rule_metric, label) for label in labels]

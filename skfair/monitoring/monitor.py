@@ -70,8 +70,9 @@ class DisparityMonitor(LateLabels):
         proportional to it and to the number of pairs of groups.
     min_rows : int, default=50
         Rows of each group that are collected before they are compared.
-    pos_label : label, default=1
-        The class that counts as positive.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
     reference_batches : int, default=None
         If given, the limit is on the change of the disparity: what comes after a batch is compared
         with so many batches before it, at most ``horizon``. None limits the disparity itself.
@@ -152,7 +153,7 @@ class DisparityMonitor(LateLabels):
         groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         horizon: int = 1000,
         min_rows: int = 50,
-        pos_label: ClassLabel = 1,
+        pos_label: ClassLabel = None,
         reference_batches: int | None = None,
         min_ratio: Limit | None = None,
         reference: ClassLabel | Mapping[str, Any] = None,
@@ -167,7 +168,8 @@ class DisparityMonitor(LateLabels):
         check_limits(self._limit, groups, "max_disparity" if min_ratio is None else "min_ratio")
         check_reference(reference, self._limit)
         check_probability(confidence, "confidence")
-        kind_of(pos_label, "pos_label")
+        if pos_label is not None:
+            kind_of(pos_label, "pos_label")
         check_number(horizon, "horizon", 1, _MOST, kind=Integral)
         check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
         self.constraint, self.confidence, self.reference = constraint, confidence, reference

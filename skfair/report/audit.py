@@ -140,7 +140,7 @@ class Audit(ShownAudit):
         before : estimator, default=None
             The fitted model that ``model`` replaces.
         pos_label : label, default=None
-            The positive class; by default the second one of a binary classifier.
+            The positive class; by default that of the model, mostly the second of its two classes.
         **options
             Further arguments of :func:`audit`.
 
@@ -150,7 +150,7 @@ class Audit(ShownAudit):
             The audit.
         """
         is_binary = len(getattr(model, "classes_", ())) == 2
-        pos_label = _positive_class(model, pos_label)
+        pos_label = positive_class(model, pos_label)
         like = check_aligned(X=X, y=y, sample_weight=options.get("sample_weight"))
         check_alignment(sensitive_features, like)
         check_alignment(options.get("conditional_on"), like, CONTROL)
@@ -217,7 +217,7 @@ class Audit(ShownAudit):
             sensitive_features,
             options.get("sample_weight"),
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
-            _positive_class(models[0], options.get("pos_label")),
+            positive_class(models[0], options.get("pos_label")),
         )
         return cls(**{**audited.fields(), "path": with_limits(steps, path)})
 
@@ -265,7 +265,8 @@ def audit(
     conditional_on: ColumnsLike | None = None,
     metrics: Sequence[str] | None = None,
     sample_weight: ColumnLike | None = None,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
+    pos_label_true: ClassLabel = None,
     task: TaskName = "auto",
     threshold: float | None = None,
     confidence: float = 0.95,
@@ -305,8 +306,12 @@ def audit(
         suits the task.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. Intervals then use effective numbers of rows.
-    pos_label : label, default=1
-        The class that counts as positive, if there are two.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+    pos_label_true : label, default=None
+        The class of ``y_true`` that counts as positive, if its labels are other words than those of
+        ``y_pred``, such as "repaid" for decisions that are "granted".
     task : {"auto", "binary", "classes", "numbers"}, default="auto"
         What is predicted. By default fractions are numbers, two labels are decisions, and more
         labels are classes.
@@ -382,7 +387,7 @@ def audit(
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
     like = check_aligned(**raw.named())
-    read_task = find_task(raw, task, pos_label)
+    read_task = find_task(raw, task, pos_label, pos_label_true)
     rows = read_rows(raw, read_task, threshold)
     tally = tally_rows(
         rows,
@@ -423,9 +428,3 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         impact=impact_table(tally, views, options),
         signed=signed_table(tally, views, options, gaps.chance),
     )
-
-
-def _positive_class(model: object, pos_label: ClassLabel) -> Any:
-    """Return the class that was asked for, or that of a binary classifier, or 1."""
-    own = positive_class(model) if pos_label is None else pos_label
-    return 1 if own is None else own

@@ -94,6 +94,8 @@ class Check(NamedTuple):
         text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
         if self.outcome != "inconclusive":
             return f"{text}."
+        if not np.isfinite([self.low, self.high]).all():
+            return f"{text}; there are no two groups with rows to compare."
         if self.n_rows_needed is None:
             return f"{text}; the value is so close to the limit that no number of rows decides it."
         times = self.n_rows_needed / self.n_rows

@@ -396,7 +396,7 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
             f"Candidates must be fitted classifiers of two classes, and pos_label one of them or "
             f"None; got {type(model).__name__} with the classes {classes}, pos_label={pos_label!r}."
         )
-    return positive_class(model) if pos_label is None else pos_label
+    return positive_class(model, pos_label)
 
 
 def _drawn(result: Alternatives) -> list[dict[str, Any]]:

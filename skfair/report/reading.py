@@ -71,10 +71,14 @@ def check_raw_rows(
     return n_rows
 
 
-def find_task(raw: RawRows, name: TaskName, pos_label: ClassLabel) -> Task:
+def find_task(
+    raw: RawRows, name: TaskName, pos_label: ClassLabel, pos_label_true: ClassLabel = None
+) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     if name not in ("auto", "binary", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
+    if pos_label_true is not None and raw.y_true is None:
+        raise ValueError(f"pos_label_true={pos_label_true!r} is a class of y_true, got None.")
     labels = {
         argument: values
         for argument in ("y_true", "y_pred", "before")
@@ -95,7 +99,7 @@ def find_task(raw: RawRows, name: TaskName, pos_label: ClassLabel) -> Task:
                 "numbers are predicted, pass task='numbers'."
             )
     factorized = {argument: check_labels(values, argument) for argument, values in labels.items()}
-    return task_of(factorized, name, pos_label)
+    return task_of(factorized, name, pos_label, pos_label_true)
 
 
 def task_of_scores(name: TaskName) -> Task:
@@ -105,8 +109,21 @@ def task_of_scores(name: TaskName) -> Task:
     return Binary((0, 1), 1)
 
 
-def task_of(factorized: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
+def task_of(
+    factorized: dict[str, Factorized],
+    name: TaskName,
+    pos_label: ClassLabel,
+    pos_label_true: ClassLabel = None,  # the first column has labels of its own, with this class
+) -> Task:
     """Return the task for labels of these levels."""
+    of_true = None
+    if pos_label_true is not None:
+        argument, *others = factorized
+        of_true = _two_classes({argument: factorized[argument]}, pos_label_true, "pos_label_true")
+        factorized = {other: factorized[other] for other in others}
+        name = "binary" if name == "auto" else name
+        if name != "binary":
+            raise ValueError(f"pos_label_true= is for task='binary', got task={name!r}.")
     levels = {level: None for column in factorized.values() for level in column.levels}
     for argument, column in factorized.items():
         check_common(argument, column.levels, next(iter(factorized.values())).levels)
@@ -119,15 +136,26 @@ def task_of(factorized: dict[str, Factorized], name: TaskName, pos_label: ClassL
                 "classes."
             )
         return Classes(tuple(in_order(list(levels))))
+    return Binary(*_two_classes(factorized, pos_label), of_true)
+
+
+def _two_classes(
+    factorized: dict[str, Factorized], pos_label: ClassLabel, option: str = "pos_label"
+) -> tuple[tuple[Any, ...], Any]:
+    """Return the two classes of some columns, and the positive one."""
+    levels = {level: None for column in factorized.values() for level in column.levels}
     if len(levels) > 2:
         raise ValueError(
             f"task='binary' needs two labels, got {listed(levels)}. Compare them yourself: "
             "y == label."
         )
     for argument, column in factorized.items():
-        positive_codes(column, argument, pos_label, list(levels))
-    classes = tuple(in_order([*levels, *([] if pos_label in levels else [pos_label])]))
-    return Binary(classes, pos_label)
+        try:
+            positive_codes(column, argument, pos_label, list(levels))
+        except ValueError as error:
+            raise ValueError(str(error).replace("pos_label=", f"{option}=")) from error
+    positive = 1 if pos_label is None else pos_label
+    return tuple(in_order([*levels, *([] if positive in levels else [positive])])), positive
 
 
 def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:

@@ -162,7 +162,7 @@ def find_subgroups(
     min_size: int = 30,
     n_bins: int = 4,
     sample_weight: ColumnLike | None = None,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel = None,
     task: TaskName = "auto",
     threshold: float | None = None,
     confidence: float = 0.95,
@@ -191,8 +191,9 @@ def find_subgroups(
         Number of bins of about equally many rows.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
-    pos_label : label, default=1
-        The class that counts as positive.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
     task : {"auto", "binary", "classes", "numbers"}, default="auto"
         What is predicted.
     threshold : float, default=None

@@ -70,6 +70,7 @@ class Binary(Task):
     """Decisions: one class counts as positive."""
 
     positive: Any
+    of_true: tuple[tuple[Any, ...], Any] | None = None  # classes of y_true, if it has other ones
     kind: ClassVar[str] = "binary"
     defaults: ClassVar[tuple[str, ...]] = (
         "demographic_parity_difference",
@@ -83,7 +84,9 @@ class Binary(Task):
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return 1 for the positive class and 0 for the other one."""
-        is_positive = class_codes(labels, name, self.classes) == self.classes.index(self.positive)
+        own = self.of_true if name == "y_true" else None
+        classes, positive = own or (self.classes, self.positive)
+        is_positive = class_codes(labels, name, classes) == classes.index(positive)
         return np.asarray(is_positive, dtype=np.int64)
 
     def targets(self, true: IntArray | FloatArray) -> FloatArray:

@@ -80,14 +80,14 @@ def layers(estimator: object) -> list[Any]:
         estimators.append(inner)
 
 
-def positive_class(estimator: object) -> Any:
-    """Return the class that a fitted classifier counts as positive: of two the second one.
+def positive_class(estimator: object, pos_label: ClassLabel = None) -> Any:
+    """Return the class that was asked for, else the positive one of a fitted classifier.
 
-    It is another one if ``pos_label`` said so; None unless there are two classes.
+    That is its ``pos_label_``, or else the second of two classes. None unless there are two.
     """
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
-    if len(classes) != 2:
-        return None
+    if pos_label is not None or len(classes) != 2:
+        return pos_label
     return getattr(layers(estimator)[-1], "pos_label_", classes[1])
 
 
@@ -118,7 +118,7 @@ def get_response(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
             f"{len(classes)} classes {classes}."
         )
-    pos_label = positive_class(estimator) if pos_label is None else pos_label
+    pos_label = positive_class(estimator, pos_label)
     if not isinstance(pos_label, Hashable) or pos_label not in classes:
         raise ValueError(
             f"pos_label={pos_label!r} is not a class of {type(estimator).__name__}; its classes "

@@ -5,7 +5,7 @@ Each returns a plain numpy array, or raises an error that names the argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
 from skfair.utils.factorize import Factorized, factorize
-from skfair.utils.text import listed, plural
+from skfair.utils.text import did_you_mean, listed, plural
 
 # Weights that are all smaller have sums of which 1 / sum may overflow.
 _SMALLEST = 1e-290
@@ -72,13 +72,14 @@ def check_clusters(
     return np.array(levels, dtype=np.int64)[codes], n_clusters
 
 
-class RequestedLabel(int):
-    """A ``pos_label`` of 1 that somebody has passed, where the default is something else."""
+def says_positive(labels: Iterable[Any]) -> bool:
+    """Whether labels say themselves which class is positive: 0 and 1, -1 and 1, and booleans do.
 
-
-def asked_for(pos_label: ClassLabel) -> ClassLabel:
-    """Mark the label 1 as one that was passed; others need no mark."""
-    return RequestedLabel(1) if isinstance(pos_label, Real) and pos_label == 1 else pos_label
+    Every label of every metric, estimator, audit and monitor is read by this rule. What does not
+    say it, such as 1 and 2 or text, needs a ``pos_label``.
+    """
+    levels = list(labels)
+    return any(all(level in clear for level in levels) for clear in ((0, 1), (-1, 1)))
 
 
 def check_positive(
@@ -93,34 +94,30 @@ def positive_codes(
 ) -> IntArray:
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
-    With the default ``pos_label=1`` the labels must be {0, 1}, {-1, 1}, boolean, or 1 and one
-    other, so that strings or several classes are never silently read as "all negative". Another
-    ``pos_label``, or a 1 that was surely passed, must occur here or among ``other_levels`` (those
-    of the true labels, when predictions are read); a constant sample may lack it.
+    Without a ``pos_label`` the labels must say which class is positive. A ``pos_label`` must occur
+    here or among ``other_levels`` (those of the true labels, when predictions are read); a
+    constant sample may lack it.
     """
     codes, levels = factorized
     if pos_label not in levels:
         _check_no_scores(name, levels)
-        check_common(name, levels, other_levels if pos_label != 1 else ())
-    if pos_label == 1:
-        is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
-        is_clear = is_clear or (1 in levels and len(levels) == 2)
-        is_clear = is_clear or (
-            isinstance(pos_label, RequestedLabel) and 1 in [*levels, *other_levels]
-        )
+        check_common(name, levels, other_levels)
+    if pos_label is None:
+        if not says_positive(levels):
+            raise ValueError(
+                f"{name} has the labels {listed(levels)}, which do not say which class is the "
+                "positive one; 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, "
+                "or compare them yourself: y == label."
+            )
+        pos_label = 1
     else:
         known = [*levels, *other_levels]
         is_constant = len(set(known)) == 1 and type(known[0]) is type(pos_label)
-        is_clear = pos_label in known or is_constant
-    if not is_clear:
-        missing = f"pos_label={pos_label!r} is not one of" if pos_label != 1 else "got"
-        is_default = pos_label == 1 and 1 in levels
-        hint = "; for 1, the default of pos_label: y == 1" if is_default else ""
-        raise ValueError(
-            f"{name} must say which class is the positive one; {missing} the labels "
-            f"{listed(levels)}. Pass pos_label=, one of the labels, or compare them yourself: "
-            f"y == label{hint}."
-        )
+        if pos_label not in known and not is_constant and not says_positive([*known, pos_label]):
+            raise ValueError(
+                f"pos_label={pos_label!r} is not one of the labels of {name}: {listed(levels)}. "
+                f"Pass one of them.{did_you_mean(pos_label, levels)}"
+            )
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:
         return codes
@@ -144,7 +141,7 @@ def _check_no_scores(name: str, levels: Sequence[Any]) -> None:
     if len(levels) > 2 and between:
         raise ValueError(
             f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
-            "threshold, y_score > 0.5; for predicted numbers, group_report takes pos_label=None."
+            "threshold, y_score > 0.5; for predicted numbers, group_report takes rates=False."
         )
 
 

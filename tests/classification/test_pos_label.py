@@ -2,11 +2,13 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,9 +24,21 @@ from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
 from skfair.constraints.rates import RateParity
 from skfair.exceptions import PositiveClassWarning
 from skfair.inspection import GroupRatesDisplay
-from skfair.metrics import equal_opportunity_difference, get_scorer
+from skfair.metrics import (
+    disparity_bounds,
+    disparity_upper_bound,
+    equal_opportunity_difference,
+    fairness_report,
+    get_scorer,
+    group_report,
+    intra_group_pairwise_gap,
+    loss_parity_difference,
+    make_fairness_scorer,
+    make_group_metric,
+)
 from skfair.model_selection import fairness_path
-from skfair.report import Audit
+from skfair.monitoring import DisparityMonitor
+from skfair.report import Audit, audit
 
 RNG = np.random.default_rng(0)
 SEX = RNG.choice(["f", "m"], 900)
@@ -363,3 +377,103 @@ def test_displays_audits_and_paths_ask_the_model():
     )
     first = true_positive_rates(path.estimators[0], FIRST, "approved")
     assert path.train_disparities[0] == pytest.approx(abs(first[0] - first[1]))
+
+
+def rates_watched(y, p, **options):
+    monitor = DisparityMonitor("equal_opportunity", **options)
+    monitor.update(y, p, SEX)
+    return monitor.rates_
+
+
+def audited(y, p, **options):
+    return audit(y, p, sensitive_features=SEX, n_simulations=20, **options).to_dict()["rates"]
+
+
+GROUPS = {"sensitive_features": SEX}
+# Whatever reads labels without a model. f1_score takes 1 for positive, whatever the labels.
+READERS = {
+    "labels": partial(equal_opportunity_difference, **GROUPS),
+    "scores": lambda y, p, **o: intra_group_pairwise_gap(y, X[:, 0], **GROUPS, **o),
+    "losses": lambda y, p, **o: loss_parity_difference(y, X[:, 0], **GROUPS, **o),
+    "group metric": partial(make_group_metric(f1_score), **GROUPS),
+    "group report": partial(group_report, **GROUPS),
+    "own metric": partial(
+        group_report, metrics={"f1": f1_score}, rates=False, interval=None, **GROUPS
+    ),
+    "fairness report": partial(fairness_report, n_bootstrap=0, **GROUPS),
+    "test": partial(disparity_upper_bound, "equal_opportunity", **GROUPS),
+    "bounds": partial(
+        disparity_bounds, "equal_opportunity", accuracy=0.9, random_state=0, **GROUPS
+    ),
+    "audit": audited,
+    "display": lambda y, p, **o: GroupRatesDisplay.from_predictions(y, p, **GROUPS, **o).values,
+    "monitor": rates_watched,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_labels_say_which_class_is_positive_or_it_is_asked_for(name):
+    decided, read = (X[:, 0] > 0.4).astype(int), READERS[name]
+    with np.printoptions(precision=9):
+        wanted = repr(read(Y, decided))
+        for clear in ([-1, 1], [False, True], [0.0, 1.0]):
+            assert repr(read(np.array(clear)[Y], np.array(clear)[decided])) == wanted
+        for unclear in ([1, 2], [2, 1], [0, 2], ["no", "yes"], ["yes", "no"]):
+            y, p = np.array(unclear)[Y], np.array(unclear)[decided]
+            with pytest.raises(
+                ValueError, match=f"{unclear[0]!r}.* which do not say which class is"
+            ):
+                read(y, p)
+            assert repr(read(y, p, pos_label=unclear[1])) == wanted
+
+
+@pytest.mark.parametrize("pos_label", [None, 1, 2])
+def test_a_model_of_one_and_two_is_measured_as_it_was_limited(pos_label):
+    """German credit is coded like this."""
+    y, table = Y + 1, np.column_stack([X, SEX == "m"])
+    fair = FairDecisionClassifier(
+        LogisticRegression(), "equal_opportunity", 0.02, group_aware=True, pos_label=pos_label,
+        random_state=0, cv="prefit", sensitive=[4],
+    )  # fmt: skip
+    fair.set_params(estimator=LogisticRegression().fit(X, y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositiveClassWarning)
+        fair.fit(table, y)
+    plain, positive = LogisticRegression().fit(table, y), pos_label or 2
+    wanted = equal_opportunity_difference(
+        y == positive, fair.predict(table) == positive, sensitive_features=SEX
+    )
+    assert wanted == pytest.approx(fair.train_disparity_)
+    for model, named in (
+        (fair, {}),
+        (plain, {} if pos_label is None else {"pos_label": pos_label}),
+    ):
+        found = model.predict(table)
+        gap = equal_opportunity_difference(y == positive, found == positive, **GROUPS)
+        scorer = get_scorer("neg_equal_opportunity_difference", sensitive=[4], **named)
+        assert scorer(model, table, y) == -gap
+        f1 = make_fairness_scorer(f1_score, greater_is_better=True, sensitive=[4], **named)
+        assert f1(model, table, y) == f1_score(y, found, pos_label=positive)
+        rates = [np.mean(found[group == SEX] == positive) for group in ("f", "m")]
+        of_model = Audit.from_estimator(model, table, y, **GROUPS, n_simulations=20, **named)
+        assert of_model.value("equal_opportunity_difference") == pytest.approx(gap)
+        shown = of_model.rates.query("measure == 'selection_rate' and view != ''")
+        assert shown["value"].tolist() == pytest.approx(rates)
+        drawn = GroupRatesDisplay.from_estimator(
+            model, table, y, **GROUPS, rates="selection_rate", **named
+        )
+        assert drawn.values[0] == pytest.approx(rates)
+
+
+def test_targets_may_have_other_words_than_decisions():
+    decided = (X[:, 0] > 0.4).astype(int)
+    repaid, granted = np.array(["nein", "ja"])[Y], np.array(["abgelehnt", "genehmigt"])[decided]
+    words = {"pos_label": "genehmigt", "pos_label_true": "ja"}
+    assert audited(repaid, granted, **words) == audited(Y, decided)
+    assert audited(repaid, decided, pos_label_true="ja") == audited(Y, decided)
+    with pytest.raises(ValueError, match="none in common"):
+        audited(repaid, granted, pos_label="genehmigt")
+    with pytest.raises(ValueError, match="pos_label_true='Ja' is not one .* mean 'ja'"):
+        audited(repaid, granted, pos_label="genehmigt", pos_label_true="Ja")
+    with pytest.raises(ValueError, match="'ja' is a class of y_true, got None"):
+        audited(None, granted, **words)

@@ -151,7 +151,10 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
         (["--groups", "Alter heute"], "--bins 'Alter heute="),
         (["--groups", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
         (["--groups", "age", "--bins", "age=9,2"], "rising numbers"),
-        (["--groups", "sex", "--positive", "1"], "--positive LABEL"),
+        (
+            ["--groups", "sex", "--positive", "Yess"],
+            "--positive 'Yess' is not one",
+        ),
         (["--groups", "sex", "--out", "report.doc"], ".html, .md or .json"),
         (["--groups", "sex", "--fail-if", "parity"], "must look like"),
         (["--groups", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
@@ -690,6 +693,36 @@ def test_a_closed_pipe_ends_the_command_without_a_word(file):
     os.close(write)
     assert found.returncode == -signal.SIGPIPE
     assert found.stderr == ""
+
+
+def test_the_target_may_have_words_of_its_own(frame, tmp_path, capsys):
+    path, out = tmp_path / "akten.csv", tmp_path / "found.json"
+    zero_one = frame[["paid", "approved"]] == "yes"
+    words = {"zurueckgezahlt": ("nein", "ja"), "entscheid": ("abgelehnt", "genehmigt")}
+    for column, (name, pair) in zip(zero_one, words.items(), strict=True):
+        frame = frame.assign(**{name: np.where(zero_one[column], *pair[::-1])})
+    frame.assign(**zero_one.astype(int)).to_csv(path, index=False)
+    found = []
+    for columns in (
+        ["--target", "paid", "--prediction", "approved"],
+        ["--target", "zurueckgezahlt", "--prediction", "entscheid", "--positive", "genehmigt"],
+        ["--target", "zurueckgezahlt", "--prediction", "approved"],
+    ):
+        if columns[1] != "paid":
+            columns += ["--positive-target", "ja"]
+        given = ["audit", str(path), *columns, "--groups", "sex", "--out", str(out)]
+        assert main([*given, "--block-rows", "500"]) == 0
+        found.append(json.loads(out.read_text())["rates"])
+    assert found[0] == found[1] == found[2]
+    for extra, message in (
+        (["--positive", "genehmigt"], "Name both positive classes: --positive, --positive-target"),
+        (["--positive", "genehmigt", "--positive-target", "Ja"], "--positive-target 'Ja' is not"),
+        (["--positive", "Genehmigt", "--positive-target", "ja"], "Did you mean 'genehmigt'?"),
+        (["--positive-target", "ja"], "Pass one of them as --positive."),
+    ):
+        given = ["audit", str(path), "--target", "zurueckgezahlt", "--prediction", "entscheid"]
+        assert main([*given, "--groups", "sex", *extra]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_condition_may_ask_for_another_metric(file, frame):

@@ -334,6 +334,9 @@ def test_the_four_fifths_rule_is_written_as_people_say_it(model, wrap):
     assert np.array_equal(*decided)
     assert demographic_parity_ratio(y, decided[0], **given) >= 0.8 - 1e-9
     assert found[0].train_disparity_ <= 0.2 + 1e-9
+    [(name, disparity)] = found[0].train_disparities_.items()
+    assert name.startswith("DemographicParity (1 - ratio)")
+    assert disparity == pytest.approx(1 - demographic_parity_ratio(y, decided[0], **given))
 
 
 def test_a_ratio_that_cannot_be_is_named():

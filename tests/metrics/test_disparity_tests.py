@@ -880,6 +880,16 @@ def test_distances_to_the_overall_rate_heed_what_groups_weigh():
     assert n_shown <= 12  # of 100 at a level of 5 %, where the limit is the truth
 
 
+@pytest.mark.parametrize("metric", ["demographic_parity", "mean_score_difference"])
+@pytest.mark.parametrize("strata", [None, list("xxyy")])
+def test_with_nothing_to_compare_there_is_no_answer(metric, strata):
+    groups = list("aaaa") if strata is None else list("aabb")
+    given = {"sensitive_features": groups, "control_features": strata}
+    for ask in (partial(disparity_test, max_disparity=0.1), disparity_upper_bound):
+        with pytest.raises(ValueError, match="nothing to compare"):
+            ask(metric, None, [1, 0, 1, 0], **given)
+
+
 @pytest.mark.parametrize("wrong", ["abc", [[0.1, 0.2]], [0.1, np.nan]])
 def test_errors_about_scores_name_the_argument(wrong):
     for function in (disparity_upper_bound, partial(disparity_test, max_disparity=0.1)):

@@ -326,7 +326,7 @@ def test_bad_scores(metric, scores, options, message):
     [
         (None, {}, "y_true is None"),
         ([0, 1, 1], {}, "y_true has 3 rows but the other arguments have 2"),
-        ([0, 2], {}, "Pass pos_label"),
+        ([0, 2], {}, "Pass one of them as pos_label"),
         ([0.5, np.nan], {}, "y_true has 1 missing"),
         ([0.5, np.nan], {"task": "regression", "loss": "squared_error"}, "y_true has 1 value"),
         ([0], {"task": "regression", "loss": "squared_error"}, "y_true has 1 rows"),

@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, mean_absolute_error, mean_squared_error, roc_auc_score
+from sklearn.metrics import (
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    mean_squared_error,
+    roc_auc_score,
+)
 
-from skfair.metrics import group_report
+from skfair.metrics import group_report, make_group_metric
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -64,7 +70,7 @@ def test_numbers_and_several_classes_have_metrics_without_a_positive_class():
     price, guess = 10 * SCORE + 0.5, 10 * SCORE + RNG.normal(size=N)
     both = {"sex": SEX, "region": REGION}
     report = group_report(
-        price, guess, sensitive_features=both, intersectional=False, pos_label=None,
+        price, guess, sensitive_features=both, intersectional=False, rates=False,
         metrics={"mae": mean_absolute_error}, n_bootstrap=50, random_state=0,
     )  # fmt: skip
     assert list(report.columns) == ["n", "mae", "mae_low", "mae_high"]
@@ -76,12 +82,12 @@ def test_numbers_and_several_classes_have_metrics_without_a_positive_class():
     classes, found = np.array(list("abc"))[RNG.integers(0, 3, (2, N))]
     macro = {"f1": lambda y, p: f1_score(y, p, average="macro")}
     report = group_report(
-        classes, found, sensitive_features=SEX, pos_label=None, metrics=macro, n_bootstrap=20
+        classes, found, sensitive_features=SEX, rates=False, metrics=macro, n_bootstrap=20
     )
     own = SEX == "f"
     assert report.loc["f", "f1"] == f1_score(classes[own], found[own], average="macro")
     with pytest.raises(ValueError, match="Pass metrics= to have others"):
-        group_report(price, guess, sensitive_features=SEX, pos_label=None)
+        group_report(price, guess, sensitive_features=SEX, rates=False)
 
 
 def test_scores_text_and_numbers_by_mistake_are_told_apart():
@@ -89,12 +95,24 @@ def test_scores_text_and_numbers_by_mistake_are_told_apart():
     for pos_label in (1, 0):
         with pytest.raises(ValueError, match=r"y_pred has numbers such as 0\.\d+, not labels"):
             group_report(Y, SCORE, sensitive_features=SEX, pos_label=pos_label)
-    with pytest.raises(ValueError, match="y_true has numbers such as .* group_report takes pos_l"):
+    with pytest.raises(ValueError, match="numbers such as .* group_report takes rates=F"):
         group_report(3 * SCORE, PRED, sensitive_features=SEX)
     with pytest.raises(ValueError, match="y_pred has the labels 0, 1, .* none in common"):
         group_report(text[Y], PRED, sensitive_features=SEX, pos_label="yes")
-    with pytest.raises(ValueError, match="got the labels 'no', 'yes'. Pass pos_label="):
+    with pytest.raises(ValueError, match="has the labels 'no', 'yes', which do not"):
         group_report(text[Y], text[PRED], sensitive_features=SEX)
+
+
+def test_what_is_no_number_stands_in_its_cell():
+    report = group_report(
+        Y, PRED, sensitive_features=SEX, metrics={"cm": confusion_matrix}, reference="f"
+    )
+    for name, rows in {"f": SEX == "f", "m": SEX == "m", "overall": SEX != ""}.items():
+        assert np.array_equal(report.loc[name, "cm"], confusion_matrix(Y[rows], PRED[rows]))
+    assert not {"cm_low", "cm_difference"} & set(report)
+    assert len(str(report).splitlines()) == 4
+    with pytest.raises(TypeError, match="one number of each; confusion_matrix returns"):
+        make_group_metric(confusion_matrix)(Y, PRED, sensitive_features=SEX)
 
 
 def test_an_undefined_metric_is_nan():
@@ -160,7 +178,7 @@ def test_intervals_of_many_rows_are_as_wide_as_formulas_say():
         predicted,
         sensitive_features=sex,
         metrics={"mse": squared_error},
-        pos_label=None,
+        rates=False,
         n_bootstrap=400,
         random_state=0,
     )

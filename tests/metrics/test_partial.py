@@ -316,6 +316,16 @@ def test_bad_intervals(interval, message):
         )
 
 
+@pytest.mark.parametrize("metric", [partial_statistical_parity_gap, partial_ccdf_gap])
+def test_decisions_have_no_ranks(metric):
+    given = {"sensitive_features": list("abab"), "interval": (0, 0.5)}
+    for decisions in ([0, 1, 1, 0], [False, True, True, False], [-1, 1, 1, -1]):
+        with pytest.raises(ValueError, match="y_score has the two values .* look like decisions"):
+            metric(None, decisions, **given)
+    for scores in ([0.2, 0.9, 0.9, 0.2], [3, 1, 2, 2], [1, 1, 1, 1]):
+        assert 0 <= metric(None, scores, **given) <= 1
+
+
 def test_noise_floor_matches_the_theory():
     """For two samples of one law the expected Kolmogorov-Smirnov distance is known."""
     rng = np.random.default_rng(0)

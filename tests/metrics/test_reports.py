@@ -353,7 +353,7 @@ def test_string_labels():
 @pytest.mark.parametrize(
     ("function", "y", "p", "options", "message"),
     [
-        (group_report, None, [0, 1], {"pos_label": None}, "group_report needs y_true"),
+        (group_report, None, [0, 1], {"rates": False}, "group_report needs y_true"),
         (group_report, [0, 1], [0, 1], {"interval": "exact"}, "interval must be 'wilson'"),
         (group_report, [0, 1], [0, 1], {"confidence": 95}, "confidence must be between 0 and 1"),
         (fairness_report, [0, 1], None, {}, "needs y_pred, y_score or both"),

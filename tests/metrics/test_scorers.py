@@ -201,9 +201,9 @@ def test_of_several_classes_each_is_scored(numbers, label):
     scorer = get_scorer(GAP, pos_label=label)
     assert scorer(model, X, y, sensitive_features=groups) == -gap
     assert pickle.loads(pickle.dumps(scorer))(model, X, y, sensitive_features=groups) == -gap
-    with pytest.raises(ValueError, match="got the labels 0, 1, 2.*for 1.*y == 1"):
+    with pytest.raises(ValueError, match="has the labels 0, 1, 2, which do not say"):
         get_scorer(GAP)(model, X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="got the labels 0, 2"):
+    with pytest.raises(ValueError, match="pos_label=1 is not one of the labels of y_pred: 0, 2"):
         get_scorer(GAP, pos_label=1)(model.fit(X, 2 * (y > 0)), X, 2 * y, sensitive_features=groups)
 
 
@@ -349,10 +349,6 @@ def test_probabilities_and_decisions(numbers):
     assert get_scorer("neg_statistical_parity_gap")(svm, X, y, sensitive_features=groups) < 0
     with pytest.raises(AttributeError, match="LinearSVC has none of the methods predict_proba"):
         gap(svm, X, y, sensitive_features=groups)
-    strings = get_scorer("equalized_odds_ratio", pos_label="yes")
-    assert 0 <= strings(model, X, names, sensitive_features=groups) <= 1
-    with pytest.raises(ValueError, match="Pass pos_label"):
-        get_scorer("equalized_odds_ratio")(model, X, names, sensitive_features=groups)
 
 
 def test_predictions_are_shared_between_scorers(numbers):

@@ -234,6 +234,9 @@ def test_one_group_has_nothing_to_compare_with():
     text = " ".join(found.details())
     assert text.count("for one group only") == 3
     assert "apart" not in text
+    check = found.check("demographic_parity_difference > 0.1")
+    assert check.outcome == "inconclusive"
+    assert "no two groups with rows to compare" in check.sentence
 
 
 def test_numbers_without_true_ones_have_no_residuals():
