@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.blocks.training_data import People
 from skfair.estimators.chances import Split, chances_of, cross_fit, make_splits, mean_chances
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.training_data import People
 from skfair.utils.rounding import TINY
 
 # With more pairs of group and class than this, the group is estimated by itself.

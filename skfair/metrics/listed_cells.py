@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray, IntArray
-from skfair.metrics.compared_groups import ComparedGroups
+from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.table import GroupTable
 from skfair.metrics.resampling import difference_interval
 
 
@@ -26,6 +28,11 @@ class ListedCells:
         overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
         np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
+
+    def table(self, table: GroupTable) -> GroupTable:
+        """Return the sums of the cells, and of each stratum."""
+        parts = {name: getattr(table, name) for name in ("rows", "weights", "squares")}
+        return replace(table, **{name: self.with_overall(part) for name, part in parts.items()})
 
     def sums(self, values: FloatArray | None) -> FloatArray:
         """List the sums of a value of the rows."""

@@ -22,7 +22,6 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
 from skfair.estimators.chances import FOLDS
 from skfair.estimators.group_chances import GroupModels, fit_group_models
@@ -39,6 +38,7 @@ from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_fol
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_numbers, check_weights
