@@ -1,14 +1,16 @@
 """One mergeable table under every rate: sums over the rows of each cell, true and predicted class.
 
-A *cell* is a group in a stratum. The table holds the number of rows, the sum of their weights and
-that of the squared weights; it costs one pass over the rows, and tables of parts of the rows add
-up. A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a
+A *cell* is a group in a stratum. The table holds the sums of the weights, and where they are asked
+for those of the squared weights; it costs one pass over the rows, and tables of parts of the rows
+add up. A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a
 weighted rate is worth, comparisons of groups, and resamples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +82,14 @@ class GroupTable:
     """Sums over the rows of each cell, true class and predicted class; parts add up."""
 
     groups: ComparedGroups
-    # (n_cells, 2, 2) each: numbers of rows, sums of weights, and of squared weights
-    rows: FloatArray
-    weights: FloatArray
-    squares: FloatArray
+    weights: FloatArray  # (n_cells, 2, 2)
+    # Adds up the squared weights; None if each row counts once. No metric needs them.
+    add_squares: Callable[[], FloatArray] | None = None
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Sums of the squared weights, shape (n_cells, 2, 2)."""
+        return self.weights if self.add_squares is None else self.add_squares()
 
     @classmethod
     def of_labels(
@@ -150,22 +156,23 @@ class GroupTable:
             predictions=rows.y_pred,
             row_counts=rows.counts,
         )
-        cells, people, shape = groups.cells, groups.cells.people, (-1, 2, 2)
-        of_rows = people if rows.counts is None else rows.counts
-        counts = cells.cross_counts(outcomes, 4, of_rows).reshape(shape)
+        cells, people = groups.cells, groups.cells.people
         if weights is None or rows.weights_are_counts:
-            return cls(groups, counts, counts, counts)
-        squares = weights**2 if rows.squares is None else rows.squares
-        if people is not None:  # who is in a group with probability p counts as p people, not p^2
-            squares = squares / people
-        parts = (
-            cells.cross_counts(outcomes, 4, part).reshape(shape) for part in (weights, squares)
-        )
-        return cls(groups, counts, *parts)
+            of_rows = people if rows.counts is None else rows.counts
+            return cls(groups, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
+
+        def add_squares() -> FloatArray:
+            squares = weights**2 if rows.squares is None else rows.squares
+            # Who is in a group with probability p counts as p people, not as p^2.
+            squares = squares if people is None else squares / people
+            return cells.cross_counts(outcomes, 4, squares).reshape(-1, 2, 2)
+
+        sums = cells.cross_counts(outcomes, 4, weights)
+        return cls(groups, sums.reshape(-1, 2, 2), add_squares)
 
     def with_weights(self, weights: FloatArray) -> GroupTable:
         """Return a table of the same cells with other sums of weights, each row worth one."""
-        return replace(self, rows=weights, weights=weights, squares=weights)
+        return GroupTable(self.groups, weights)
 
     def rate(self, name: str) -> FloatArray:
         """Return a rate of each cell, shape (n_cells,); NaN where it is undefined."""
@@ -190,7 +197,7 @@ class GroupTable:
 
         By Kish's formula: the squared sum of the weights over the sum of their squares.
         """
-        if self.weights is self.squares:
+        if self.add_squares is None:
             return self.weights
         totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
         return self.weights * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,9 @@ class ListedCells:
 
     def table(self, table: GroupTable) -> GroupTable:
         """Return the sums of the cells, and of each stratum."""
-        parts = {name: getattr(table, name) for name in ("rows", "weights", "squares")}
-        return replace(table, **{name: self.with_overall(part) for name, part in parts.items()})
+        squares = None if table.add_squares is None else self.with_overall(table.squares)
+        add_squares = None if squares is None else lambda: squares
+        return GroupTable(table.groups, self.with_overall(table.weights), add_squares)
 
     def sums(self, values: FloatArray | None) -> FloatArray:
         """List the sums of a value of the rows."""
