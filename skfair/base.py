@@ -28,13 +28,12 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import Callback, ColumnLike, ColumnsLike, IntArray, MatrixLike
-from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
-from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import refuse_arrow_table
+from skfair.groups.kinds import read_training
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import (
     column_positions,
@@ -46,6 +45,7 @@ from skfair.groups.named_columns import (
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
 from skfair.groups.strata import read_strata
+from skfair.groups.training_data import TrainingData
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
 from skfair.utils.saved import SavedMixin

@@ -33,8 +33,8 @@ MAY_IMPORT = {
     "_kernels": {"_kernels.declaring"},
     "_kernels.declaring": {"utils"},  # it warns
     "utils": {"_version", "exceptions", "_typing"},
-    "groups": GROUND,
-    "blocks": GROUND | {"groups"},
+    "blocks": GROUND,
+    "groups": GROUND | {"blocks"},
     "losses": GROUND,
     "models": GROUND,
     "constraints": GROUND | {"groups", "losses"},

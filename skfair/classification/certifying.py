@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import indexable
 
 from skfair._typing import ColumnsLike, MatrixLike
-from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.certified.walk import row_rates
@@ -28,6 +27,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import Sensitive
+from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
 from skfair.utils.warn import unwanted
 

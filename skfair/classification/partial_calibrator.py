@@ -31,7 +31,6 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
-from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
@@ -51,6 +50,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.weighted_rows import LazyRows
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import did_you_mean
@@ -144,7 +144,7 @@ class PartialParityCalibrator(
 
     Dask collections are accepted if ``estimator`` is fitted already, as a ``FrozenEstimator``, or
     reads them itself with ``cv=None``. Many scores are put into bins there
-    (:mod:`skfair.blocks.weighted_rows`). Thresholds lie between bins, so rates of decisions are
+    (:mod:`skfair.groups.weighted_rows`). Thresholds lie between bins, so rates of decisions are
     exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
     by which the limit is made smaller for the bins and ``train_disparity_`` larger than what they
     show: it never understates the disparity of all rows.

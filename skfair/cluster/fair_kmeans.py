@@ -25,7 +25,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules, warn_of_crossing
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
@@ -38,6 +37,7 @@ from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import (

@@ -9,7 +9,7 @@ from scipy import sparse
 from skfair._typing import MatrixLike
 from skfair.base import ROW_CHECKS
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.training_data import TrainingData
+from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.in_blocks import PartitionedProblem
 from skfair.problems.clustering.points import RepresentationProblem

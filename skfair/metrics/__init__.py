@@ -6,7 +6,7 @@ nothing that enforces fairness, so a model is never measured by the code that co
 
 Dask collections are accepted by all of them but ``normalized_cut`` and those of rankings: blocks
 are read where they are, and only few weighted rows that stand for all others travel
-(:mod:`skfair.blocks.weighted_rows`).
+(:mod:`skfair.groups.weighted_rows`).
 """
 
 from typing import TYPE_CHECKING

@@ -27,9 +27,9 @@ from sklearn.utils._param_validation import (
 )
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
-from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.compared_groups import Agg
+from skfair.groups.weighted_rows import accepts_dask
 from skfair.utils.docs import documenter
 from skfair.utils.validation import check_clusters, check_weights
 

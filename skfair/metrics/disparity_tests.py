@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.metrics.compared_groups import Reference, is_group
+from skfair.groups.compared_groups import Reference, is_group
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
 from skfair.metrics.evidence_of_scores import evidence_of_scores

@@ -7,27 +7,26 @@ nothing is shared out over pairs, rates or attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import ComparedGroups, Reference, is_group
-from skfair.metrics.label_rates import RATES, LabelTable, label_table
+from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.encoding import encode_groups
+from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.table import RATES, GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.two_rates import (
     both_ways,
-    effective_size,
     largest_rate,
     pair_test,
     rest_of_block,
     smallest_limit,
 )
 from skfair.utils.rounding import TINY
-from skfair.utils.validation import check_rows, check_weights, one_dimensional
 
 # "auto" counts every table if both groups have at most about this many rows.
 _FEW_ROWS = 61
@@ -76,27 +75,18 @@ class Evidence(NamedTuple):
         return smallest_limit(self.p_value, 1 - confidence, most)
 
 
-class _Counts(NamedTuple):
-    """Rates of cells: their names, successes and effective numbers of rows."""
-
-    rate: str
-    names: Sequence[str]
-    sizes: FloatArray
-    rates: FloatArray
-    weights: FloatArray
-
-    @property
-    def successes(self) -> FloatArray:
-        return self.rates * self.sizes
-
-
 def evidence_of_labels(
     sample: Sample, name: str, spec: LabelSpec, comparison: str, method: str, reference: Reference
 ) -> Evidence:
     """Return the comparisons of a metric of labels."""
-    groups, counts = _counts(sample, spec, name)
+    table = _table(sample, spec, name)
+    groups = table.groups
+    # In an attribute with strata the cells of a stratum without weight are left out.
+    of_cells = groups.present if spec.kind == "largest" else groups.compared
+    for rate in spec.rates:
+        table.checked_rate(rate, of_cells)  # raises where it is undefined
     if spec.kind == "largest":
-        return _caps(groups, counts)
+        return _caps(table, *spec.rates)
     is_overall = not is_group(reference) and reference == "overall"
     if is_overall and comparison == "ratio":
         raise ValueError(
@@ -105,8 +95,8 @@ def evidence_of_labels(
         )
     pairs = None if is_overall else groups.pairs_with(reference)
     sides = [
-        _against_rest(groups, of_rate) if pairs is None else _between_groups(pairs, of_rate)
-        for of_rate in counts
+        _against_rest(table, rate) if pairs is None else _between_groups(table, rate, pairs)
+        for rate in spec.rates
     ]
     k1, n1, k0, n0, share = np.concatenate([side.numbers for side in sides], axis=1)
     if method == "auto":
@@ -143,19 +133,18 @@ def evidence_of_labels(
     return Evidence(columns, measured, p_values, method)
 
 
-def _caps(groups: ComparedGroups, counts: Sequence[_Counts]) -> Evidence:
+def _caps(table: GroupTable, rate: str) -> Evidence:
     """Return the evidence on the largest rate of a group."""
-    [of_rate] = counts
-    cells = groups.present
+    cells = table.groups.present
+    k, n = (numbers[cells] for numbers in table.effective_counts(rate))
     columns = {
-        "rate": [of_rate.rate] * cells.size,
-        "first": [of_rate.names[i] for i in cells.tolist()],
+        "rate": [rate] * cells.size,
+        "first": [table.groups.cells.names[i] for i in cells.tolist()],
         "second": ["limit"] * cells.size,
-        "n_first": of_rate.sizes[cells],
-        "rate_first": of_rate.rates[cells],
+        "n_first": n,
+        "rate_first": k / n,
     }
-    k, n = of_rate.successes[cells], of_rate.sizes[cells]
-    return Evidence(columns, of_rate.rates[cells], lambda limit: largest_rate(k, n, limit), "exact")
+    return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
 class _Sides(NamedTuple):
@@ -169,87 +158,40 @@ class _Sides(NamedTuple):
     numbers: FloatArray
 
 
-def _between_groups(pairs: tuple[IntArray, IntArray], counts: _Counts) -> _Sides:
+def _between_groups(table: GroupTable, rate: str, pairs: tuple[IntArray, IntArray]) -> _Sides:
     """Compare pairs of groups."""
     first, second = pairs
-    hits, sizes = counts.successes, counts.sizes
+    hits, sizes = table.effective_counts(rate)
     numbers = np.stack(
         [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
     )
-    names = [[counts.names[cell] for cell in cells.tolist()] for cells in (first, second)]
-    return _Sides(counts.rate, names[0], names[1], numbers)
+    of_cells = table.groups.cells.names
+    names = [[of_cells[cell] for cell in cells.tolist()] for cells in pairs]
+    return _Sides(rate, names[0], names[1], numbers)
 
 
-def _against_rest(groups: ComparedGroups, counts: _Counts) -> _Sides:
-    """Compare each group with the others of its block.
+def _against_rest(table: GroupTable, rate: str) -> _Sides:
+    """Compare each group with the others of its stratum.
 
     Its distance to the overall rate is a share of that to the others: the share of the sample.
     """
-    cells = groups.compared
-    hits, sizes = counts.successes, counts.sizes
-    rest = rest_of_block(counts.rates, sizes, counts.weights, groups.block_sums)
-    cells = cells[rest.size[cells] > 0]
+    groups = table.groups
+    hits, sizes = table.effective_counts(rate)
+    rates, weights = np.nan_to_num(table.rate(rate)), table.summed(RATES[rate].denominator)
+    rest = rest_of_block(rates, sizes, weights, groups.block_sums)
+    cells = groups.compared[rest.size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
-    names = [counts.names[cell] for cell in cells.tolist()]
-    return _Sides(counts.rate, names, ["rest"] * cells.size, numbers)
+    names = [groups.cells.names[cell] for cell in cells.tolist()]
+    return _Sides(rate, names, ["rest"] * cells.size, numbers)
 
 
-def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups, list[_Counts]]:
-    """Count the rows of each cell and rate; weighted rows by their effective number."""
+def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
+    """Count the rows that a metric reads."""
     if spec.uses_y_true and sample.y_true is None:
         raise ValueError(f"{name} needs y_true, got None.")
-    sample, weights, squared = _in_memory(sample, spec)
-
-    def table(of_rows: FloatArray | None) -> LabelTable:
-        rows = (sample.y_true, sample.y_pred, *sample.groups(of_rows))
-        return label_table(*rows, pos_label=sample.pos_label, rates=spec.rates, name=name)
-
-    mass = table(weights)
-    squares = mass if squared is weights else table(squared)
-    groups = mass.groups
-    # In an attribute with strata the cells of a stratum without weight are left out.
-    of_cells = groups.present if spec.kind == "largest" else groups.compared
-    counts = []
-    for rate in spec.rates:
-        rates = mass.rate(rate, "raise", of_cells)
-        above, below = RATES[rate][:2]
-        sums = [
-            (table.counts * entries).sum(axis=(-2, -1))
-            for entries in (below, above)
-            for table in (mass, squares)
-        ]
-        sizes = effective_size(*sums)
-        counts.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[0]))
-    return groups, counts
-
-
-def _in_memory(
-    sample: Sample, spec: LabelSpec
-) -> tuple[Sample, FloatArray | None, FloatArray | None]:
-    """Return rows in memory, and what stands behind each: weight and squared weight."""
-    arguments = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.sample_weight)
-    if is_lazy(*arguments, sample.control_features):
-        rows = LazyRows(
-            {"y_true": sample.y_true if spec.uses_y_true else None, "y_pred": sample.y_pred},
-            sensitive_features=sample.sensitive_features,
-            control_features=sample.control_features,
-            sample_weight=sample.sample_weight,
-            intersectional=sample.intersectional,
-        ).kinds()
-        few = sample._replace(
-            y_true=rows.columns.get("y_true"),
-            y_pred=rows.columns["y_pred"],
-            sensitive_features=rows.groups,
-            control_features=rows.control_features,
-        )
-        if sample.sample_weight is None:
-            counts = rows.counts.astype(np.float64)
-            return few, counts, counts
-        return few, rows.weights, rows.squares
-    if sample.sample_weight is None:
-        return sample, None, None
-    n = len(one_dimensional(sample.y_pred, "y_pred"))
-    check_rows(n, "y_pred", None)
-    weights = check_weights(sample.sample_weight, n)
-    assert weights is not None
-    return sample, weights, weights**2
+    if isinstance(sample.sensitive_features, GroupProbabilities):
+        encode_groups(sample.sensitive_features)  # raises: such rows are not independent
+    rows, groups = (sample.y_true, sample.y_pred), sample.groups(sample.sample_weight)
+    if spec.rates == ("accuracy",):
+        return GroupTable.of_correct(*rows, groups)
+    return GroupTable.of_labels(*rows, groups, sample.pos_label, ignores_true=not spec.uses_y_true)

@@ -12,8 +12,7 @@ from sklearn.utils import check_consistent_length
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.spread_rows import spread_rows
-from skfair.metrics.compared_groups import (
+from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
     Reference,
@@ -25,6 +24,7 @@ from skfair.metrics.compared_groups import (
     is_group,
     ratios,
 )
+from skfair.groups.spread_rows import spread_rows
 from skfair.metrics.docs import documented_gap
 from skfair.metrics.own_metrics import OwnRows, takes_scores, value_of, with_positive
 

@@ -12,15 +12,15 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.groups.attributes import take_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.kinds import distinct_rows
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
-from skfair.metrics.label_rates import RATES
+from skfair.groups.table import RATES
+from skfair.groups.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows

@@ -1,8 +1,8 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Every metric compares rates of one small table (:mod:`skfair.metrics.label_rates`), or takes the
-largest of them. The criteria are listed in ``_CRITERIA``, each with a difference and a ratio:
-adding one is adding an entry there and two names below.
+Each metric compares rates of one small table of sums (:mod:`skfair.groups.table`), or takes the
+largest of them. ``CRITERIA`` says which rates; adding a criterion is adding an entry there and its
+functions below.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
 and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark.
@@ -11,83 +11,24 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
-
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
-from skfair.blocks.weighted_rows import accepts_dask
-from skfair.metrics.compared_groups import (
-    Agg,
-    Reference,
-    ZeroDivision,
-    aggregate,
-    check_agg,
-    differences,
-    is_group,
-    ratios,
-)
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
+from skfair.groups.table import GroupTable
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
-from skfair.metrics.label_rates import LabelTable, label_table, rates_of
 from skfair.utils.docs import documenter
-from skfair.utils.validation import is_strict
 
 Kind = Literal["difference", "ratio", "total", "largest"]
-
-
-class LabelMetric(Protocol):
-    """The signature of every metric that compares rates of labels."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        y_true: ColumnLike | None,
-        y_pred: ColumnLike,
-        *,
-        sensitive_features: ColumnsLike,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        pos_label: ClassLabel = None,
-        reference: Reference = "pairwise",
-        agg: Agg = "worst",
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        """Compute the metric."""
-
-
-class LargestRate(Protocol):
-    """The signature of every metric that is the largest rate of a group."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        y_true: ColumnLike | None,
-        y_pred: ColumnLike,
-        *,
-        sensitive_features: ColumnsLike,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        pos_label: ClassLabel = None,
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        """Compute the metric."""
-
-
-_Metric = TypeVar("_Metric", bound=Callable[..., float])
+Metric = TypeVar("Metric", bound=Callable[..., Any])
 
 
 class LabelSpec(NamedTuple):
-    """How a metric of labels compares which rates."""
+    """Which rates a metric of labels compares, and how."""
 
     kind: Kind
     rates: tuple[str, ...]
-    what: str  # of what it is the difference or ratio
-    detail: str
-    example: str  # what the example prints
+    what: str  # what the rates are, in words
 
     @property
     def uses_y_true(self) -> bool:
@@ -99,305 +40,784 @@ class LabelSpec(NamedTuple):
         """Whether parity is the largest value instead of the smallest."""
         return self.kind == "ratio"
 
-
-_ODDS = ("true_positive_rate", "false_positive_rate")
-
-# Of each: the rates, what they are, how they are counted, and what the examples print.
-_CRITERIA = {
-    "demographic_parity": (
-        ("selection_rate",),
-        "selection rates",
-        "The selection rate of a group is the share of its rows that are predicted positive. The "
-        '"80 percent rule"\n    asks for a ratio of at least 0.8. ``y_true`` is not used and may '
-        "be None.",
-        ("0.25", "0.667"),
-    ),
-    "equal_opportunity": (
-        ("true_positive_rate",),
-        "true positive rates",
-        "The true positive rate of a group is the share of its positive rows that are predicted "
-        "positive.",
-        ("0.5", "0.5"),
-    ),
-    "false_positive_parity": (
-        ("false_positive_rate",),
-        "false positive rates",
-        "The false positive rate of a group is the share of its negative rows that are predicted "
-        "positive.",
-        ("0.0", "1.0"),
-    ),
-    "false_negative_parity": (
-        ("false_negative_rate",),
-        "false negative rates",
-        "The false negative rate of a group is the share of its positive rows that are predicted "
-        "negative.\n    Its differences are those of true positive rates, its ratios are not.",
-        ("0.5", "0.0"),
-    ),
-    "equalized_odds": (
-        _ODDS,
-        "true and false positive rates",
-        'The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all '
-        "pairs.",
-        ("0.5", "0.5"),
-    ),
-    "predictive_parity": (
-        ("positive_predictive_value",),
-        "positive predictive values",
-        "The positive predictive value of a group is the share of its rows predicted positive that "
-        "are positive.",
-        ("0.167", "0.75"),
-    ),
-    "treatment_equality": (
-        ("error_ratio",),
-        "numbers of false negatives per false positive",
-        "The two kinds of errors are set against each other. A group without a false positive has "
-        "no such number,\n    which is an error or NaN (``zero_division``), never infinity.",
-        ("1.0", "0.0"),
-    ),
-    "accuracy_parity": (
-        ("accuracy",),
-        "accuracies",
-        "Any number of classes; ``pos_label`` is not used.",
-        ("0.25", "0.667"),
-    ),
-}
-
-_SIBLINGS: tuple[Kind, Kind] = ("difference", "ratio")
-LABEL_METRICS = {
-    **{
-        f"{name}_{kind}": LabelSpec(kind, rates, what, detail, example)
-        for name, (rates, what, detail, examples) in _CRITERIA.items()
-        for kind, example in zip(_SIBLINGS, examples, strict=True)
-    },
-    "independence_gap": LabelSpec(
-        "total",
-        ("selection_rate",),
-        "independence: predictions against groups",
-        "The difference of selection rates. ``y_true`` is not used and may be None.",
-        "0.25",
-    ),
-    "separation_gap": LabelSpec(
-        "total",
-        _ODDS,
-        "separation: predictions against groups, given the true class",
-        "The sum of the differences of true and false positive rates of a pair of groups, so at "
-        "most 2.",
-        "0.5",
-    ),
-    "sufficiency_gap": LabelSpec(
-        "total",
-        ("positive_predictive_value", "false_omission_rate"),
-        "sufficiency: true classes against groups, given the prediction",
-        "The sum, over both predicted classes, of the differences of the share of positive rows, "
-        "so at most 2.",
-        "0.667",
-    ),
-}
-
-LARGEST_RATES = {
-    f"largest_{rate}": LabelSpec(
-        "largest",
-        (rate,),
-        what,
-        "What caps on the rates of groups limit. With control features the groups of "
-        "all strata\n    count, also where a stratum has a single one.",
-        example,
-    )
-    for rate, what, example in (
-        ("selection_rate", "selection rate", "0.75"),
-        ("false_positive_rate", "false positive rate", "0.5"),
-        ("false_negative_rate", "false negative rate", "0.5"),
-    )
-}
-
-
-_ALONE = "With a single group there is nothing to compare and the value is"
-# Of each kind of metric: its summary, and what it returns.
-_KINDS = {
-    "difference": (
-        "Difference of {} between groups; 0 is parity.",
-        "difference : float\n        At least 0, smaller is fairer; signed with a reference group. "
-        f"{_ALONE} 0.",
-    ),
-    "ratio": (
-        "Ratio of {} between groups, smaller over larger; 1 is parity.",
-        "ratio : float\n        Between 0 and 1, larger is fairer; of any size with "
-        f"a reference group. {_ALONE} 1.",
-    ),
-    "total": (
-        "Gap of {}; 0 is parity.",
-        f"gap : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
-    ),
-    "largest": (
-        "Largest {} of a group.",
-        "rate : float\n        Between 0 and 1.",
-    ),
-}
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "agg": AGG_OF_COMPARISONS,
-        "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
-    What to do when a rate is undefined because a group has no row to compute it from (or a ratio
-    because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.""",
-    }
-)
-_DOC = """{summary}
-
-    {detail}
-
-    Returns
-    -------
-    {returns}
-
-    Notes
-    -----
-    One pass over the rows, O(n). Dask collections are accepted.
-
-    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for standard errors.
-
-    Examples
-    --------
-    >>> from skfair.metrics import {name}
-    >>> y_true = [1, 1, 0, 0, 1, 1, 0, 0]
-    >>> y_pred = [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round({name}(y_true, y_pred, sensitive_features=sex), 3)
-    {example}
-    """
-
-
-def compare(
-    table: LabelTable,
-    name: str,
-    *,
-    agg: Agg = "worst",
-    reference: Reference = "pairwise",
-    zero_division: ZeroDivision = "raise",
-) -> float:
-    """Compute a metric of ``LABEL_METRICS`` from a table of counts."""
-    check_agg(agg)
-    spec = LABEL_METRICS[name]
-    cells = table.groups.compared_by(reference)
-    values = []
-    for rate in spec.rates:
-        overall = rates_of(table.groups.block_sums(table.counts), rate)
-        defined = table.rate(rate, zero_division, cells)
-        first, second = table.groups.sides(defined, overall, reference)
-        values.append(
-            _ratios(first, second, rate, reference, zero_division)
-            if spec.greater_is_better
-            else differences(first, second, reference)
-        )
-    if spec.greater_is_better:
-        return aggregate(np.concatenate(values), agg, empty=1.0, worst_is_smallest=True)
-    combined = np.sum(np.abs(values), axis=0) if spec.kind == "total" else np.concatenate(values)
-    return aggregate(combined, agg)
-
-
-def _ratios(
-    first: FloatArray,
-    second: FloatArray,
-    rate: str,
-    reference: Reference,
-    zero_division: ZeroDivision,
-) -> FloatArray:
-    """Divide rates; what is divided by 0 is undefined."""
-    is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
-    if is_strict(zero_division) and np.any(is_zero):
-        where = "the reference group" if is_group(reference) else "both groups of a pair"
-        raise ValueError(
-            f"The {rate.replace('_', ' ')} is 0 in {where}, so their ratio is "
-            "undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."
-        )
-    return ratios(first, second, reference)
-
-
-def _label_metric(name: str) -> LabelMetric:
-    """Build the public function of one entry of ``LABEL_METRICS``."""
-    spec = LABEL_METRICS[name]
-
-    def metric(
-        y_true: ColumnLike | None,
-        y_pred: ColumnLike,
-        *,
-        sensitive_features: ColumnsLike,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        pos_label: ClassLabel = None,
+    def value(
+        self,
+        table: GroupTable,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = label_table(
-            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
-        )
-        return compare(table, name, reference=reference, agg=agg, zero_division=zero_division)
-
-    return _published(metric, name, spec)
+        """Compute the metric, which compares groups, from a table."""
+        compare = {"difference": table.difference, "ratio": table.ratio, "total": table.total}
+        return compare[self.kind](self.rates, reference, agg, zero_division)
 
 
-def _largest_rate(name: str) -> LargestRate:
-    """Build the public function of one entry of ``LARGEST_RATES``."""
-    spec = LARGEST_RATES[name]
+CRITERIA: dict[str, tuple[str, ...]] = {
+    "demographic_parity": ("selection_rate",),
+    "equal_opportunity": ("true_positive_rate",),
+    "false_positive_parity": ("false_positive_rate",),
+    "false_negative_parity": ("false_negative_rate",),
+    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
+    "predictive_parity": ("positive_predictive_value",),
+    "treatment_equality": ("error_ratio",),
+    "accuracy_parity": ("accuracy",),
+    "independence": ("selection_rate",),
+    "separation": ("true_positive_rate", "false_positive_rate"),
+    "sufficiency": ("positive_predictive_value", "false_omission_rate"),
+}
+_WORDS = {
+    "demographic_parity": "selection rates",
+    "equal_opportunity": "true positive rates",
+    "false_positive_parity": "false positive rates",
+    "false_negative_parity": "false negative rates",
+    "equalized_odds": "true and false positive rates",
+    "predictive_parity": "positive predictive values",
+    "treatment_equality": "numbers of false negatives per false positive",
+    "accuracy_parity": "accuracies",
+}
+LABEL_METRICS = {
+    **{
+        f"{name}_{kind}": LabelSpec(kind, CRITERIA[name], words)
+        for name, words in _WORDS.items()
+        for kind in ("difference", "ratio")
+    },
+    "independence_gap": LabelSpec(
+        "total", CRITERIA["independence"], "independence: predictions against groups"
+    ),
+    "separation_gap": LabelSpec(
+        "total",
+        CRITERIA["separation"],
+        "separation: predictions against groups, given the true class",
+    ),
+    "sufficiency_gap": LabelSpec(
+        "total",
+        CRITERIA["sufficiency"],
+        "sufficiency: true classes against groups, given the prediction",
+    ),
+}
+LARGEST_RATES = {
+    f"largest_{rate}": LabelSpec("largest", (rate,), rate.replace("_", " "))
+    for rate in ("selection_rate", "false_positive_rate", "false_negative_rate")
+}
 
-    def metric(
-        y_true: ColumnLike | None,
-        y_pred: ColumnLike,
-        *,
-        sensitive_features: ColumnsLike,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        pos_label: ClassLabel = None,
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = label_table(
-            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
-        )
-        cells = table.groups.present
-        return float(table.rate(spec.rates[0], zero_division, cells)[cells].max())
-
-    return _published(metric, name, spec)
+_PARAGRAPHS = PARAGRAPHS | {
+    "agg": AGG_OF_COMPARISONS,
+    "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
+    What to do when a rate is undefined because a group has no row to compute it from (or a ratio
+    because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.""",
+}
 
 
-def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:
-    """Give a metric its name and its docstring, and let it read Dask collections."""
-    function.__name__ = function.__qualname__ = name
-    summary, returns = _KINDS[spec.kind]
-    function.__doc__ = _DOC.format(
-        name=name,
-        summary=summary.format(spec.what),
-        detail=spec.detail,
-        returns=returns,
-        example=spec.example,
+def _returning(text: str) -> Callable[[Metric], Metric]:
+    """Return a decorator that describes the parameters, and what is returned."""
+    return documenter(
+        _PARAGRAPHS
+        | {
+            "Returns": f"""{text}
+    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+    error. One pass over the rows, O(n), also of Dask collections."""
+        }
     )
-    used = ("y_true", "y_pred") if spec.uses_y_true else ("y_pred",)
-    return accepts_dask(*used)(_documented(function))
 
 
-demographic_parity_difference = _label_metric("demographic_parity_difference")
-demographic_parity_ratio = _label_metric("demographic_parity_ratio")
-equal_opportunity_difference = _label_metric("equal_opportunity_difference")
-equal_opportunity_ratio = _label_metric("equal_opportunity_ratio")
-false_positive_parity_difference = _label_metric("false_positive_parity_difference")
-false_positive_parity_ratio = _label_metric("false_positive_parity_ratio")
-false_negative_parity_difference = _label_metric("false_negative_parity_difference")
-false_negative_parity_ratio = _label_metric("false_negative_parity_ratio")
-equalized_odds_difference = _label_metric("equalized_odds_difference")
-equalized_odds_ratio = _label_metric("equalized_odds_ratio")
-predictive_parity_difference = _label_metric("predictive_parity_difference")
-predictive_parity_ratio = _label_metric("predictive_parity_ratio")
-treatment_equality_difference = _label_metric("treatment_equality_difference")
-treatment_equality_ratio = _label_metric("treatment_equality_ratio")
-accuracy_parity_difference = _label_metric("accuracy_parity_difference")
-accuracy_parity_ratio = _label_metric("accuracy_parity_ratio")
-independence_gap = _label_metric("independence_gap")
-separation_gap = _label_metric("separation_gap")
-sufficiency_gap = _label_metric("sufficiency_gap")
-largest_selection_rate = _largest_rate("largest_selection_rate")
-largest_false_positive_rate = _largest_rate("largest_false_positive_rate")
-largest_false_negative_rate = _largest_rate("largest_false_negative_rate")
+_difference = _returning("""difference : float
+    At least 0, smaller is fairer; signed with a reference group. With a single group there is
+    nothing to compare and the value is 0.""")
+_ratio = _returning("""ratio : float
+    Between 0 and 1, larger is fairer; of any size with a reference group. With a single group
+    there is nothing to compare and the value is 1.""")
+_total = _returning("""gap : float
+    At least 0, smaller is fairer. With a single group there is nothing to compare and the value
+    is 0.""")
+_largest = _returning("""rate : float
+    Between 0 and 1.""")
+
+
+@_difference
+def demographic_parity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of selection rates between groups; 0 is parity.
+
+    The selection rate of a group is the share of its rows that are predicted positive. The "80
+    percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
+
+    Examples
+    --------
+    >>> from skfair.metrics import demographic_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(demographic_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.25
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    return table.difference(CRITERIA["demographic_parity"], reference, agg, zero_division)
+
+
+@_ratio
+def demographic_parity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of selection rates between groups, smaller over larger; 1 is parity.
+
+    The selection rate of a group is the share of its rows that are predicted positive. The "80
+    percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
+
+    Examples
+    --------
+    >>> from skfair.metrics import demographic_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(demographic_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.667
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    return table.ratio(CRITERIA["demographic_parity"], reference, agg, zero_division)
+
+
+@_difference
+def equal_opportunity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of true positive rates between groups; 0 is parity.
+
+    The true positive rate of a group is the share of its positive rows that are predicted positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import equal_opportunity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(equal_opportunity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["equal_opportunity"], reference, agg, zero_division)
+
+
+@_ratio
+def equal_opportunity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of true positive rates between groups, smaller over larger; 1 is parity.
+
+    The true positive rate of a group is the share of its positive rows that are predicted positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import equal_opportunity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(equal_opportunity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["equal_opportunity"], reference, agg, zero_division)
+
+
+@_difference
+def false_positive_parity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of false positive rates between groups; 0 is parity.
+
+    The false positive rate of a group is the share of its negative rows that are predicted
+    positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_positive_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_positive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.0
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["false_positive_parity"], reference, agg, zero_division)
+
+
+@_ratio
+def false_positive_parity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of false positive rates between groups, smaller over larger; 1 is parity.
+
+    The false positive rate of a group is the share of its negative rows that are predicted
+    positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_positive_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_positive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    1.0
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["false_positive_parity"], reference, agg, zero_division)
+
+
+@_difference
+def false_negative_parity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of false negative rates between groups; 0 is parity.
+
+    The false negative rate of a group is the share of its positive rows that are predicted
+    negative. Its differences are those of true positive rates, its ratios are not.
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_negative_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_negative_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["false_negative_parity"], reference, agg, zero_division)
+
+
+@_ratio
+def false_negative_parity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of false negative rates between groups, smaller over larger; 1 is parity.
+
+    The false negative rate of a group is the share of its positive rows that are predicted
+    negative. Its differences are those of true positive rates, its ratios are not.
+
+    Examples
+    --------
+    >>> from skfair.metrics import false_negative_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(false_negative_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.0
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["false_negative_parity"], reference, agg, zero_division)
+
+
+@_difference
+def equalized_odds_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of true and false positive rates between groups; 0 is parity.
+
+    The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
+
+    Examples
+    --------
+    >>> from skfair.metrics import equalized_odds_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(equalized_odds_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["equalized_odds"], reference, agg, zero_division)
+
+
+@_ratio
+def equalized_odds_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of true and false positive rates between groups, smaller over larger; 1 is parity.
+
+    The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.
+
+    Examples
+    --------
+    >>> from skfair.metrics import equalized_odds_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(equalized_odds_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["equalized_odds"], reference, agg, zero_division)
+
+
+@_difference
+def predictive_parity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of positive predictive values between groups; 0 is parity.
+
+    The positive predictive value of a group is the share of its rows predicted positive that are
+    positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import predictive_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(predictive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.167
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["predictive_parity"], reference, agg, zero_division)
+
+
+@_ratio
+def predictive_parity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of positive predictive values between groups, smaller over larger; 1 is parity.
+
+    The positive predictive value of a group is the share of its rows predicted positive that are
+    positive.
+
+    Examples
+    --------
+    >>> from skfair.metrics import predictive_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.75
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["predictive_parity"], reference, agg, zero_division)
+
+
+@_difference
+def treatment_equality_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of false negatives per false positive between groups; 0 is parity.
+
+    The two kinds of errors are set against each other. A group without a false positive has no such
+    number, which is an error or NaN (``zero_division``), never infinity.
+
+    Examples
+    --------
+    >>> from skfair.metrics import treatment_equality_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(treatment_equality_difference(y_true, y_pred, sensitive_features=sex), 3)
+    1.0
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.difference(CRITERIA["treatment_equality"], reference, agg, zero_division)
+
+
+@_ratio
+def treatment_equality_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of false negatives per false positive between groups; 1 is parity.
+
+    The two kinds of errors are set against each other. A group without a false positive has no such
+    number, which is an error or NaN (``zero_division``), never infinity.
+
+    Examples
+    --------
+    >>> from skfair.metrics import treatment_equality_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(treatment_equality_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.0
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.ratio(CRITERIA["treatment_equality"], reference, agg, zero_division)
+
+
+@_difference
+def accuracy_parity_difference(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Difference of accuracies between groups; 0 is parity.
+
+    Any number of classes; ``pos_label`` is not used.
+
+    Examples
+    --------
+    >>> from skfair.metrics import accuracy_parity_difference
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(accuracy_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
+    0.25
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_correct(y_true, y_pred, groups)
+    return table.difference(CRITERIA["accuracy_parity"], reference, agg, zero_division)
+
+
+@_ratio
+def accuracy_parity_ratio(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Ratio of accuracies between groups, smaller over larger; 1 is parity.
+
+    Any number of classes; ``pos_label`` is not used.
+
+    Examples
+    --------
+    >>> from skfair.metrics import accuracy_parity_ratio
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(accuracy_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
+    0.667
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_correct(y_true, y_pred, groups)
+    return table.ratio(CRITERIA["accuracy_parity"], reference, agg, zero_division)
+
+
+@_total
+def independence_gap(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Gap of independence: predictions against groups; 0 is parity.
+
+    The difference of selection rates. ``y_true`` is not used and may be None.
+
+    Examples
+    --------
+    >>> from skfair.metrics import independence_gap
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(independence_gap(y_true, y_pred, sensitive_features=sex), 3)
+    0.25
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    return table.total(CRITERIA["independence"], reference, agg, zero_division)
+
+
+@_total
+def separation_gap(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Gap of separation: predictions against groups, given the true class; 0 is parity.
+
+    The sum of the differences of true and false positive rates of a pair of groups, so at most 2.
+
+    Examples
+    --------
+    >>> from skfair.metrics import separation_gap
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(separation_gap(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.total(CRITERIA["separation"], reference, agg, zero_division)
+
+
+@_total
+def sufficiency_gap(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    reference: Reference = "pairwise",
+    agg: Agg = "worst",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Gap of sufficiency: true classes against groups, given the prediction; 0 is parity.
+
+    The sum, over both predicted classes, of the differences of the share of positive rows, so at
+    most 2.
+
+    Examples
+    --------
+    >>> from skfair.metrics import sufficiency_gap
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(sufficiency_gap(y_true, y_pred, sensitive_features=sex), 3)
+    0.667
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.total(CRITERIA["sufficiency"], reference, agg, zero_division)
+
+
+@_largest
+def largest_selection_rate(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Largest selection rate of a group.
+
+    What caps on the rates of groups limit. With control features the groups of all strata count,
+    also where a stratum has a single one.
+
+    Examples
+    --------
+    >>> from skfair.metrics import largest_selection_rate
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(largest_selection_rate(y_true, y_pred, sensitive_features=sex), 3)
+    0.75
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    return table.largest("selection_rate", zero_division)
+
+
+@_largest
+def largest_false_positive_rate(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Largest false positive rate of a group.
+
+    What caps on the rates of groups limit. With control features the groups of all strata count,
+    also where a stratum has a single one.
+
+    Examples
+    --------
+    >>> from skfair.metrics import largest_false_positive_rate
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(largest_false_positive_rate(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.largest("false_positive_rate", zero_division)
+
+
+@_largest
+def largest_false_negative_rate(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = None,
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Largest false negative rate of a group.
+
+    What caps on the rates of groups limit. With control features the groups of all strata count,
+    also where a stratum has a single one.
+
+    Examples
+    --------
+    >>> from skfair.metrics import largest_false_negative_rate
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> round(largest_false_negative_rate(y_true, y_pred, sensitive_features=sex), 3)
+    0.5
+    """
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
+    return table.largest("false_negative_rate", zero_division)

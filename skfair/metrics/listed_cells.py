@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray, IntArray
-from skfair.metrics.compared_groups import ComparedGroups
+from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.table import GroupTable
 from skfair.metrics.resampling import difference_interval
 
 
@@ -26,6 +27,12 @@ class ListedCells:
         overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
         np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
+
+    def table(self, table: GroupTable) -> GroupTable:
+        """Return the sums of the cells, and of each stratum."""
+        squares = None if table.add_squares is None else self.with_overall(table.squares)
+        add_squares = None if squares is None else lambda: squares
+        return GroupTable(table.groups, self.with_overall(table.weights), add_squares)
 
     def sums(self, values: FloatArray | None) -> FloatArray:
         """List the sums of a value of the rows."""

@@ -17,9 +17,7 @@ import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.spread_rows import spread_rows
-from skfair.blocks.weighted_rows import LazyRows, accepts_dask
-from skfair.metrics.compared_groups import (
+from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
     Reference,
@@ -28,6 +26,8 @@ from skfair.metrics.compared_groups import (
     checked_rows,
     differences,
 )
+from skfair.groups.spread_rows import spread_rows
+from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
 from skfair.metrics.row_losses import CLASSES, Loss, LossRequest, RowLoss, RowSubset, Task
 from skfair.metrics.scores import ScoredRows, scored_rows

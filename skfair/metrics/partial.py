@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.compared_groups import Agg
 from skfair.groups.intervals import Intervals
-from skfair.metrics.compared_groups import Agg
+from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap_of_scores
 from skfair.metrics.scores import Ties, auc_gaps, ranked_rows
 from skfair.metrics.sorted_scores import SortedScores

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
 from skfair.groups.intervals import Intervals
-from skfair.metrics.compared_groups import Agg, ZeroDivision, aggregate
+from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import ScoredRows, ranked_rows

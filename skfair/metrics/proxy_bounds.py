@@ -32,7 +32,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
-from skfair.metrics.label_rates import RATES, rates_of
+from skfair.groups.table import RATES, rates_of
 from skfair.metrics.metric_request import MeasuredRule, requested_metric
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY

@@ -6,7 +6,7 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -16,12 +16,11 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
-from skfair.blocks.spread_rows import spread_rows, squared_weights
-from skfair.blocks.weighted_rows import LazyRows
-from skfair.groups.encoding import GroupEncoding
-from skfair.metrics.compared_groups import Agg, Reference, checked_rows
-from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
-from skfair.metrics.labels import LABEL_METRICS, compare
+from skfair.groups.compared_groups import Agg, Reference, checked_rows
+from skfair.groups.spread_rows import spread_rows
+from skfair.groups.table import RATES, GroupTable, LabelRows, rates_of, resampled
+from skfair.groups.weighted_rows import LazyRows
+from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.listed_cells import ListedCells, with_differences
 from skfair.metrics.own_metrics import (
     OwnIntervals,
@@ -34,9 +33,7 @@ from skfair.metrics.own_metrics import (
 from skfair.metrics.report_table import Report
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.metrics.resampling import (
-    effective_tables,
     quantiles,
-    resampled_tables,
     spread,
     wilson,
 )
@@ -158,19 +155,18 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
-        table = correct_table(rows.y_true, rows.y_pred, *rows.groups, are_numbers=True)
+        table = GroupTable.of_correct(rows.y_true, rows.y_pred, rows.groups, are_numbers=True)
     else:
-        table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
+        table = GroupTable.of_rows(rows.labels, pos_label, ignores_true=y_true is None)
     listed = ListedCells(table.groups)
-    counts = listed.with_overall(table.counts)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
-    effective = _effective(counts, rows, weights, table.groups.cells, listed.sums)
-    is_drawn = interval == "bootstrap"
-    draws = resampled_tables(effective, n_bootstrap, random_state) if is_drawn else None
+    table = listed.table(table)
+    effective = table.effective()
+    draws = resampled(effective, n_bootstrap, random_state) if interval == "bootstrap" else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
-        columns[rate] = rates_of(counts, rate)
+        columns[rate] = table.rate(rate)
         if interval is not None:
             ends = _ends_of(rate, columns[rate], effective, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
@@ -330,26 +326,17 @@ class _ReportOptions(NamedTuple):
 
 def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
     """Compute the metrics of labels; only their small table is resampled."""
-    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=options.pos_label)
-    cells = table.groups.cells
-    weights = check_weights(rows.groups[2], cells.n_samples)
-    effective = _effective(table.counts, rows, weights, cells, cells.sums)
-    tables = [
-        table._replace(counts=draw)
-        for draw in resampled_tables(effective, options.n_bootstrap, options.rng)
-    ]
+    table = GroupTable.of_rows(rows.labels, options.pos_label, ignores_true=rows.y_true is None)
+    draws = resampled(table.effective(), options.n_bootstrap, options.rng)
+    tables = [table, *map(table.with_weights, draws)]
+    choice = (options.reference, options.agg, np.nan)
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
-            values = [
-                compare(
-                    rates, name, agg=options.agg, reference=options.reference, zero_division=np.nan
-                )
-                for rates in [table, *tables]
-            ]
-            drawn = np.array(values[1:])
+            value, *drawn = (spec.value(part, *choice) for part in tables)
+            of_draws = np.array(drawn)
             measured[name] = _Measured(
-                values[0], np.full_like(drawn, np.nan) if np.isnan(values[0]) else drawn
+                value, np.full_like(of_draws, np.nan) if np.isnan(value) else of_draws
             )
     return measured
 
@@ -394,19 +381,10 @@ class _ReportRows(NamedTuple):
     squares: FloatArray | None = None  # sums of squared weights
     counts: IntArray | None = None
 
-
-def _effective(
-    counts: FloatArray,
-    rows: _ReportRows,
-    weights: FloatArray | None,
-    cells: GroupEncoding,
-    sums: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """Return tables of effective numbers of rows, given those of weights."""
-    if weights is None:
-        return counts
-    squares = squared_weights(weights, cells) if rows.squares is None else rows.squares
-    return effective_tables(counts, sums(weights), sums(squares))
+    @property
+    def labels(self) -> LabelRows:
+        """The rows without the scores."""
+        return LabelRows(self.y_true, self.y_pred, self.groups, self.counts, self.squares)
 
 
 def _report_rows(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.metrics.compared_groups import Agg, aggregate
+from skfair.groups.compared_groups import Agg, aggregate
 from skfair.metrics.resampling import resampled_counts
 from skfair.metrics.scores import (
     ScoredRows,

@@ -1,38 +1,11 @@
-"""How uncertain the numbers of a report are: resampled tables, Wilson's formula, percentiles."""
+"""How uncertain the numbers of a report are: resampled rows, Wilson's formula, percentiles."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import stats
-from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray, IntArray, Seed
-
-
-def effective_tables(counts: FloatArray, totals: FloatArray, squares: FloatArray) -> FloatArray:
-    """Scale weighted counts so that each table adds up to its effective number of rows.
-
-    ``totals`` are the sums of the weights behind each table, ``squares`` those of their squares.
-    """
-    return counts * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]
-
-
-def resampled_tables(counts: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
-    """Draw tables as if the rows of each group had been resampled: (n_bootstrap, ..., 2, 2).
-
-    Each true class that a group has counts half a row more of both predictions: what was not seen
-    among few rows may happen, while resamples of the rows alone would never show it.
-    """
-    rng = check_random_state(random_state)
-    draws = np.zeros((n_bootstrap, *counts.shape))
-    seen = counts + 0.5 * (counts.sum(axis=-1, keepdims=True) > 0)
-    for g, (cells, rows) in enumerate(zip(seen.reshape(-1, 4), counts.reshape(-1, 4), strict=True)):
-        size = rows.sum()
-        if size > 0:
-            shares = cells / cells.sum()
-            drawn = rng.multinomial(max(1, round(size)), shares, size=n_bootstrap)
-            draws[:, g] = drawn.reshape(n_bootstrap, 2, 2)
-    return draws
+from skfair._typing import FloatArray, IntArray
 
 
 def resampled_counts(

@@ -28,9 +28,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
+from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics.against_rest import WorstClass
-from skfair.metrics.compared_groups import refuse_signed
 from skfair.metrics.own_metrics import takes_pos_label
 from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
 from skfair.utils.response import (

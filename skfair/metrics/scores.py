@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.blocks.weighted_rows import accepts_dask
-from skfair.metrics.compared_groups import (
+from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
     ZeroDivision,
     aggregate,
     checked_rows,
 )
+from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.validation import check_positive, check_scores, one_dimensional

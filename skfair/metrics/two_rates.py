@@ -299,31 +299,6 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
     return np.where(inside, p, 1.0)
 
 
-def effective_size(
-    # Sum of the weights of the rows that count, and of the squares of these
-    weight: FloatArray,
-    squares: FloatArray,
-    # The same sums over the rows that are selected
-    selected: FloatArray,
-    squares_selected: FloatArray,
-) -> FloatArray:
-    """Return the number of rows that weighted ones are worth in a rate.
-
-    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
-    on the outcome: r (1 - r) over the linearised variance.
-    """
-    safe = np.where(weight > 0, weight, 1.0)
-    kish = weight**2 / np.where(squares > 0, squares, 1.0)
-    rate = selected / safe
-    variance = (
-        squares_selected * (1 - rate) ** 2 + (squares - squares_selected) * rate**2
-    ) / safe**2
-    spread = rate * (1 - rate)
-    is_spread = (spread > ROUNDING) & (variance > 0)
-    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    return np.asarray(np.minimum(kish, linear))
-
-
 class Rest(NamedTuple):
     """The other groups of a block, as one group."""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
-from skfair.metrics.label_rates import RATES
+from skfair.groups.table import RATES
 from skfair.metrics.labels import LabelSpec
 from skfair.monitoring.batches import reference_keys
 from skfair.monitoring.windows import Windows

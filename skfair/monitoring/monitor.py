@@ -12,7 +12,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.metrics.label_rates import LabelTable, label_table
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import (
     Batch,
@@ -239,12 +239,9 @@ class DisparityMonitor(LateLabels):
         if is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             counts = np.zeros((len(self._names), 2, 2))
         else:
-            table = label_table(
-                y_true if self._spec.uses_y_true else None,
-                y_pred,
-                sensitive_features,
-                intersectional=not isinstance(self._limit, Mapping),
-                pos_label=self.pos_label,
+            groups = (sensitive_features, None, None, not isinstance(self._limit, Mapping))
+            table = GroupTable.of_labels(
+                y_true, y_pred, groups, self.pos_label, ignores_true=not self._spec.uses_y_true
             )
             counts = self._placed(table, number)
         self._last_id = number
@@ -302,7 +299,7 @@ class DisparityMonitor(LateLabels):
             made._look(made._last_id)
         return made
 
-    def _placed(self, table: LabelTable, number: Any) -> FloatArray:
+    def _placed(self, table: GroupTable, number: Any) -> FloatArray:
         """Return the counts of a batch in the order of the monitor's groups."""
         cells = table.groups.cells
         names, attributes = list(cells.names), [""] * len(cells.names)
@@ -315,7 +312,7 @@ class DisparityMonitor(LateLabels):
             self._meet(newcomers, number)
         place = {key: k for k, key in enumerate(self._keys)}
         counts = np.zeros((len(place), 2, 2))
-        counts[[place[key] for key in keys]] = table.counts
+        counts[[place[key] for key in keys]] = table.weights
         return counts
 
     def _newcomers(self, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:

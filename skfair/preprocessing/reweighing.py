@@ -17,11 +17,11 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.training_data import TrainingData
 from skfair.estimators.classes import check_one_type, check_several
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to

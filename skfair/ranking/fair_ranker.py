@@ -27,11 +27,11 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.training_data import TrainingData
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, fit_method
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.folds import MOST_ROWS
@@ -35,6 +34,7 @@ from skfair.estimators.erm.problem import (
 )
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.models.choice import ModelChoice, read_model
 from skfair.problems.erm.in_memory import LinearConstrainedERM

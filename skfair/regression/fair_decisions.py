@@ -27,7 +27,6 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
 from skfair.estimators.chances import FOLDS, Split, held_out
 from skfair.estimators.group_chances import GroupModels
@@ -48,6 +47,7 @@ from skfair.estimators.inner_scores import (
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.threads import one_thread_if_few

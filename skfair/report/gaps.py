@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import FloatArray, IntArray
-from skfair.metrics.compared_groups import ComparedGroups
+from skfair.groups.compared_groups import ComparedGroups
 from skfair.metrics.resampling import wilson
 from skfair.report.moments import Moments
 from skfair.utils.rounding import ROUNDING

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.metrics.label_rates import rates_of
+from skfair.groups.table import rates_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.rounding import ROUNDING
 

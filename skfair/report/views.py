@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from skfair.groups.compared_groups import ComparedGroups, checked_rows
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.compared_groups import ComparedGroups, checked_rows
 from skfair.report.calibration import ScoreTables
 from skfair.report.gaps import Gap, measure_gaps
 from skfair.report.options import Options

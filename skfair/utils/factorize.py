@@ -99,19 +99,29 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
     if not values.size or not width or n_words > _MAX_WORDS:
         codes, uniques = pd.factorize(values.astype(object))
         return _sorted_levels(codes, list(uniques))
-    padded = np.ascontiguousarray(values)
-    if width % 8:
-        per_word = 8 if values.dtype.kind == "S" else 2  # a character takes one byte or four
-        padded = padded.astype(f"{values.dtype.kind}{n_words * per_word}")
-    words = padded.view(np.uint64).reshape(values.size, -1)
+    words = _words(np.ascontiguousarray(values))
     codes = np.zeros(values.size, np.int64)
     for j in range(words.shape[1]):
         word = np.ascontiguousarray(words[:, j])
         if word[0] == word[-1] and not np.any(word != word[0]):
             continue  # the padding of short strings, most often
         word_codes, word_levels = pd.factorize(word)
-        codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
+        # Before the first word the codes are all 0.
+        if codes.any():
+            word_codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
+        codes = word_codes
     return _sorted_levels(codes, values[first_rows(codes)].tolist())
+
+
+def _words(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return fixed-width strings as rows of 64-bit words, a byte for each character if that will do."""
+    characters = values.view(np.uint32 if values.dtype.kind == "U" else np.uint8)
+    characters = characters.reshape(values.size, -1)
+    kind = np.uint8 if characters.max() < 256 else np.uint32
+    n_per_word = 8 // np.dtype(kind).itemsize
+    padded = np.zeros((values.size, -(-characters.shape[1] // n_per_word) * n_per_word), kind)
+    padded[:, : characters.shape[1]] = characters
+    return padded.view(np.uint64)
 
 
 def first_rows(codes: IntArray) -> IntArray:

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skfair import Sensitive
-from skfair.blocks import score_bins
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.exceptions import MissingGroupsWarning
+from skfair.groups import score_bins
 from skfair.metrics import (
     partial_ccdf_gap,
     partial_demographic_parity_gap,

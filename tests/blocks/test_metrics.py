@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skfair.metrics as metrics
-from skfair.blocks import score_bins, weighted_rows
-from skfair.blocks.weighted_rows import LazyRows
+from skfair.groups import score_bins, weighted_rows
 from skfair.groups.encoding import encode_groups
+from skfair.groups.weighted_rows import LazyRows
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.monitoring import DisparityMonitor
 from skfair.utils.history import bytes_exchanged

@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from skfair import Sensitive
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
-from skfair.blocks.kinds import RowBlock
 from skfair.blocks.partitions import Partitions, align, is_lazy
 from skfair.blocks.running import Sealed, even_runs, run_blocks
 from skfair.groups.encoding import encode_groups
+from skfair.groups.kinds import RowBlock
 from skfair.utils.history import bytes_exchanged
 
 da = pytest.importorskip("dask.array")

@@ -10,11 +10,11 @@ from scipy.optimize import minimize_scalar
 
 from skfair import metrics
 from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.groups.table import effective_size
 from skfair.metrics import disparity_test, disparity_upper_bound, sample_size
 from skfair.metrics.two_rates import (
     both_ways,
     edge_rates,
-    effective_size,
     exact,
     exact_statistic,
     largest_rate,

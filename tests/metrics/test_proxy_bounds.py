@@ -7,8 +7,8 @@ from scipy.optimize import linprog
 
 from skfair import GroupProbabilities
 from skfair.constraints import DemographicParity
+from skfair.groups.table import RATES
 from skfair.metrics import demographic_parity_difference, disparity_bounds
-from skfair.metrics.label_rates import RATES
 
 PARITY = "demographic_parity"
 FEW = {"n_bootstrap": 20, "random_state": 0}

@@ -21,8 +21,9 @@ from scipy import sparse, special
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
+from skfair.groups.table import effective_size
 from skfair.metrics.disparity_tests import needed_rows
-from skfair.metrics.two_rates import effective_size, melded, rest_of_block, score_statistic
+from skfair.metrics.two_rates import melded, rest_of_block, score_statistic
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair._typing import FloatArray, IntervalLike
-from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import (
     PARTIAL_RULES,
     IntervalConstraint,
@@ -28,6 +27,7 @@ from skfair.constraints.partial import (
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
+from skfair.groups.weighted_rows import WeightedRows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user

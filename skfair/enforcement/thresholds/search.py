@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.kinds import RowBlock
 from skfair.enforcement.thresholds.scan import RateTable, Threshold, threshold_at
+from skfair.groups.kinds import RowBlock
 from skfair.problems.erm.in_blocks import (
     LinearScores,
     PartitionedERM,

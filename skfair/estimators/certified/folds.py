@@ -22,11 +22,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
-from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver, penalty_of
+from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
 from skfair.problems.erm.in_memory import LinearConstrainedERM

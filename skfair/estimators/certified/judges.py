@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
@@ -30,9 +29,10 @@ from skfair.estimators.certified.split import (
 from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.partial.prediction import PartialPrediction
+from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
-from skfair.metrics.compared_groups import checked_rows
+from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
 from skfair.metrics.evidence import Sample
 from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores

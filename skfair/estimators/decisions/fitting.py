@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
@@ -51,6 +50,7 @@ from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
+from skfair.groups.training_data import TrainingData
 
 
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):

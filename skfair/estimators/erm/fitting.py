@@ -19,7 +19,6 @@ from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.judge import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
@@ -36,6 +35,7 @@ from skfair.estimators.erm.problem import (
 )
 from skfair.estimators.erm.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, Rows
-from skfair.blocks.kinds import Training
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.limits import (
@@ -25,7 +23,9 @@ from skfair.estimators.limits import (
     rates_before,
     unique_names,
 )
+from skfair.groups.kinds import Training
 from skfair.groups.limits import Limit
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.models.base import ScoreModel

@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray
 from skfair.base import SensitiveFeaturesMixin
-from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.partial.strict import (
@@ -29,6 +28,7 @@ from skfair.enforcement.partial.strict import (
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.estimators.erm.problem import NEWTON_FEATURES
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
+from skfair.groups.training_data import TrainingData
 from skfair.losses import LOSSES
 from skfair.models.choice import read_model
 from skfair.models.grouped import GroupedLinearScore

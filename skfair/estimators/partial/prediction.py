@@ -15,7 +15,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import IntervalConstraint, read_constraint
 from skfair.enforcement.partial.promise import (
     Promise,
@@ -33,6 +32,7 @@ from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
+from skfair.groups.weighted_rows import WeightedRows
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_probability, check_weights
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.kinds import RowBlock, Training, sample_rows
 from skfair.blocks.partitions import KEPT_BYTES
 from skfair.blocks.running import add
+from skfair.groups.kinds import RowBlock, Training, sample_rows
 from skfair.problems.clustering.cost_table import Moves
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest

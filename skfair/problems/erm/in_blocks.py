@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.kinds import RowBlock, Training
 from skfair.blocks.partitions import Partitions
 from skfair.blocks.running import add
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.kinds import RowBlock, Training
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums, product

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm.problem import (
     ModelOptions,
     TargetScale,
@@ -13,6 +12,7 @@ from skfair.estimators.erm.problem import (
     choose_solver,
 )
 from skfair.groups.encoding import encode_groups
+from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
 from skfair.models.choice import ChosenModel
 from skfair.solvers import ALM, ALNewton

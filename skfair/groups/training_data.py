@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.kinds import Training
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.kinds import Training
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
 from skfair.utils.validation import weight_range

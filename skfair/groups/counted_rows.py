@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import IntArray
-from skfair.groups.encoding import encode_groups
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.utils.threads import over_blocks
 
 # Fewer rows are read in milliseconds, and need no kernel.
@@ -32,15 +32,17 @@ class _Counts(NamedTuple):
     table: IntArray
 
 
-def counted(arguments: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the arguments of a metric for few weighted rows; None if its own are not of this kind.
+def counted(
+    labels: Mapping[str, Any], groups: tuple[Any, Any, Any, bool]
+) -> tuple[dict[str, Any], GroupEncoding, IntArray] | None:
+    """Return the distinct rows: labels, groups, and how many there are of each.
 
-    ``labels`` are the arguments whose distinct values count, besides groups.
+    ``groups`` are sensitive and control features, weights, and whether attributes are crossed. None
+    if the rows are not all integers in long arrays, or have strata or weights.
     """
-    names = [*labels, "sensitive_features"]
-    columns = [arguments[name] for name in names]
-    others = (arguments.get("sample_weight"), arguments.get("control_features"))
-    if any(column is not None for column in others) or not all(map(is_long, columns)):
+    sensitive_features, control_features, sample_weight, _ = groups
+    columns = [*labels.values(), sensitive_features]
+    if control_features is not None or sample_weight is not None or not all(map(is_long, columns)):
         return None
     if len({column.size for column in columns}) > 1:
         return None
@@ -49,16 +51,13 @@ def counted(arguments: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, 
         return None
     places = np.nonzero(counted_table.table)
     counts = counted_table.table[places]
-    few = {
-        name: np.array([i + lowest for i in place.tolist()], dtype=column.dtype)
-        for name, place, lowest, column in zip(
-            names, places, counted_table.lowest, columns, strict=True
-        )
-    }
-    groups = encode_groups(few["sensitive_features"])
-    sizes = np.bincount(groups.codes[0], counts, groups.n_groups).astype(np.int64)
-    weights = counts.astype(np.float64)
-    return {**few, "sensitive_features": replace(groups, counts=sizes), "sample_weight": weights}
+    few = [
+        np.array([i + lowest for i in place.tolist()], dtype=column.dtype)
+        for place, lowest, column in zip(places, counted_table.lowest, columns, strict=True)
+    ]
+    encoding = encode_groups(few.pop())
+    sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
+    return dict(zip(labels, few, strict=True)), replace(encoding, counts=sizes), counts
 
 
 def is_long(column: Any) -> bool:

@@ -5,7 +5,7 @@ its distinct labels and groups, the *kinds*, with summed weights; these tables, 
 other, are rows that the same metric reads as it reads any others.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
-Otherwise they are put into about so many *bins* (:mod:`skfair.blocks.score_bins`), whose ends are
+Otherwise they are put into about so many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
 quantiles of the scores, taken so that all kinds count alike; the scores of a bin become one, their
 mean. Shares of a group above the ends of bins, and above a threshold that a metric is asked about,
 are exact. Hence every rate in between, and what is a difference of such rates, is exact up to the
@@ -29,11 +29,14 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.blocks import score_bins
-from skfair.blocks.counted_rows import MANY, counted
-from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
-from skfair.blocks.score_bins import (
+from skfair.groups import score_bins
+from skfair.groups.attributes import read_columns
+from skfair.groups.counted_rows import MANY, counted
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.kinds import Kinds, distinct_rows, encode_kinds, join_columns
+from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.score_bins import (
     Bins,
     Cells,
     Sketch,
@@ -43,10 +46,7 @@ from skfair.blocks.score_bins import (
     joined_sketches,
     sketch_of,
 )
-from skfair.blocks.spread_rows import spread_rows
-from skfair.groups.attributes import read_columns
-from skfair.groups.encoding import GroupEncoding
-from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.spread_rows import spread_rows
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
 from skfair.utils.validation import check_labels, check_scores, check_weights, one_dimensional
@@ -116,7 +116,7 @@ class LazyRows:
     Examples
     --------
     >>> import dask.array as da
-    >>> from skfair.blocks.weighted_rows import LazyRows
+    >>> from skfair.groups.weighted_rows import LazyRows
     >>> y_pred = da.from_array([0, 1, 1, 1], chunks=2)
     >>> sex = da.from_array(["f", "m", "m", "m"], chunks=2)
     >>> rows = LazyRows({"y_pred": y_pred}, sensitive_features=sex).kinds()
@@ -268,7 +268,13 @@ def accepts_dask(
             call.apply_defaults()
             arguments = call.arguments
             if is_in_memory:
-                arguments |= counted(arguments, labels) or {}
+                own = {name: arguments[name] for name in labels}
+                names = ("sensitive_features", "control_features", "sample_weight")
+                few = counted(own, (*map(arguments.get, names), True))
+                if few is not None:
+                    columns, encoding, counts = few
+                    arguments |= columns | {"sensitive_features": encoding}
+                    arguments["sample_weight"] = counts.astype(np.float64)
                 return function(*call.args, **call.kwargs)
             rows = LazyRows(
                 {name: arguments[name] for name in labels},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair import metrics
-from skfair.blocks import counted_rows
+from skfair.groups import counted_rows
 
 LABEL_METRICS = [
     metrics.demographic_parity_difference,
@@ -19,6 +19,10 @@ LABEL_METRICS = [
 
 def columns(n, dtype, rng, low=0):
     return (rng.integers(2, size=n) + low).astype(dtype)
+
+
+def counted(groups, weights=None, **labels):
+    return counted_rows.counted(labels, (groups, None, weights, True))
 
 
 @pytest.fixture
@@ -36,11 +40,9 @@ def test_counted_rows_give_the_same_number(metric, dtype, monkeypatch):
     groups = (rng.integers(4, size=n) - 2).astype(np.int8)
     expected = metric(y, predicted, sensitive_features=groups)
     monkeypatch.setattr(counted_rows, "MANY", 50)
-    given = {"y_true": y, "y_pred": predicted, "sensitive_features": groups}
-    found = counted_rows.counted(given, ("y_true", "y_pred"))
-    assert found is not None
-    assert found["sample_weight"].sum() == n
-    assert found["sensitive_features"].counts.tolist() == np.bincount(groups + 2).tolist()
+    _, encoding, counts = counted(groups, y_true=y, y_pred=predicted)
+    assert counts.sum() == n
+    assert encoding.counts.tolist() == np.bincount(groups + 2).tolist()
     assert metric(y, predicted, sensitive_features=groups) == expected
 
 
@@ -56,10 +58,9 @@ def test_the_ends_of_a_type_are_counted(dtype, short):
     ends = np.iinfo(dtype)
     for low in (ends.min, ends.max - 1):
         column = np.array([low, low + 1] * 100, dtype)
-        given = {"y_pred": column, "sensitive_features": column[::-1]}
-        found = counted_rows.counted(given, ("y_pred",))
-        assert found["y_pred"].tolist() == [low, low + 1]
-        assert found["sample_weight"].tolist() == [100, 100]
+        labels, _, counts = counted(column[::-1], y_pred=column)
+        assert labels["y_pred"].tolist() == [low, low + 1]
+        assert counts.tolist() == [100, 100]
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.uint64])
@@ -70,25 +71,18 @@ def test_numbers_that_come_late_are_counted(dtype, short):
     groups = (np.arange(3000) % 3).astype(dtype)
     for given in (column, np.asfortranarray(np.stack([column, groups]))[0]):
         given.flags.writeable = False
-        found = counted_rows.counted({"y_pred": given, "sensitive_features": groups}, ("y_pred",))
-        for value, group, count in zip(
-            found["y_pred"],
-            np.asarray(found["sensitive_features"].codes[0]),
-            found["sample_weight"],
-            strict=True,
-        ):
+        labels, encoding, counts = counted(groups, y_pred=given)
+        for value, group, count in zip(labels["y_pred"], encoding.codes[0], counts, strict=True):
             assert count == np.sum((column == value) & (groups == group))
-        assert found["sample_weight"].sum() == 3000
+        assert counts.sum() == 3000
 
 
 def test_what_is_no_small_integer_is_left_to_others(short):
     few = np.zeros(200, np.int64)
     wide = np.where(np.arange(200) == 150, 10**6, 0)  # seen late
     for other in (wide, few[:100], few.astype(float), few.astype(str), few.tolist(), None):
-        given = {"y_pred": other, "sensitive_features": few}
-        assert counted_rows.counted(given, ("y_pred",)) is None
-    given = {"y_pred": few, "sensitive_features": few, "sample_weight": np.ones(200)}
-    assert counted_rows.counted(given, ("y_pred",)) is None
+        assert counted(few, y_pred=other) is None
+    assert counted(few, np.ones(200), y_pred=few) is None
 
 
 def test_errors_are_those_of_rows(short):

@@ -8,7 +8,6 @@ from typing import Any
 from skfair._typing import FloatArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_alignment, take_rows
-from skfair.groups.encoding import GroupEncoding
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.utils.validation import check_weights
 
@@ -47,12 +46,3 @@ def spread_rows(
 
     spread = (rows.groups, taken(control), weights, intersectional)
     return [taken(column) for column in columns], spread
-
-
-def squared_weights(weights: FloatArray, groups: GroupEncoding) -> FloatArray:
-    """Return the squared weight of each row.
-
-    A person who is in a group with probability p counts as p people there, not as p^2: groups then
-    are worth as many rows as people are expected in them, and all groups as many as there are.
-    """
-    return weights**2 if groups.people is None else weights**2 / groups.people

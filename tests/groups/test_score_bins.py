@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.blocks.score_bins import Bins, cells_of, joined_cells, joined_sketches, sketch_of
+from skfair.groups.score_bins import Bins, cells_of, joined_cells, joined_sketches, sketch_of
 
 each_seed = pytest.mark.parametrize("seed", range(4))
 

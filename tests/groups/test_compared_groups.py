@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 import skfair.metrics
+from skfair.groups.compared_groups import checked_rows
 from skfair.metrics import get_scorer_names
-from skfair.metrics.compared_groups import checked_rows
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 
 METRICS = {

@@ -1,0 +1,365 @@
+"""One mergeable table under every rate: sums over the rows of each cell, true and predicted class.
+
+A *cell* is a group in a stratum. The table holds the sums of the weights, and where they are asked
+for those of the squared weights; it costs one pass over the rows, and tables of parts of the rows
+add up. A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a
+weighted rate is worth, comparisons of groups, and resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, Seed
+from skfair.blocks.partitions import is_lazy
+from skfair.groups.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    check_agg,
+    checked_rows,
+    differences,
+    is_group,
+    ratios,
+)
+from skfair.groups.counted_rows import counted, is_long
+from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.spread_rows import GroupArguments, spread_rows
+from skfair.groups.weighted_rows import LazyRows
+from skfair.utils.rounding import ROUNDING
+from skfair.utils.validation import (
+    check_common,
+    check_labels,
+    is_strict,
+    positive_codes,
+)
+
+# The entries by true class, then by predicted class: negatives and positives, true and false.
+_ENTRIES = (("tn", "fp"), ("fn", "tp"))
+
+
+def entries(names: str) -> IntArray:
+    """Return how often the entries of the table, [true class][predicted class], are named."""
+    return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
+
+
+class Rate(NamedTuple):
+    """Which entries of the table a rate divides by which."""
+
+    numerator: IntArray
+    denominator: IntArray
+    lacking: str  # what a group has none of when the denominator is empty
+
+    @classmethod
+    def of(cls, numerator: str, denominator: str, lacking: str) -> Rate:
+        """Make a rate of the names of entries."""
+        return cls(entries(numerator), entries(denominator), lacking)
+
+
+RATES: dict[str, Rate] = {
+    "base_rate": Rate.of("fn tp", "tn fp fn tp", "row"),
+    "selection_rate": Rate.of("fp tp", "tn fp fn tp", "row"),
+    "true_positive_rate": Rate.of("tp", "fn tp", "row of the positive class"),
+    "false_positive_rate": Rate.of("fp", "tn fp", "row of the negative class"),
+    "false_negative_rate": Rate.of("fn", "fn tp", "row of the positive class"),
+    "positive_predictive_value": Rate.of("tp", "fp tp", "row predicted positive"),
+    "false_omission_rate": Rate.of("fn", "tn fn", "row predicted negative"),
+    "error_ratio": Rate.of("fn", "fp", "row that is a false positive"),
+    "accuracy": Rate.of("tn tp", "tn fp fn tp", "row"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """Sums over the rows of each cell, true class and predicted class; parts add up."""
+
+    groups: ComparedGroups
+    weights: FloatArray  # (n_cells, 2, 2)
+    # Adds up the squared weights; None if each row counts once. No metric needs them.
+    add_squares: Callable[[], FloatArray] | None = None
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Sums of the squared weights, shape (n_cells, 2, 2)."""
+        return self.weights if self.add_squares is None else self.add_squares()
+
+    @classmethod
+    def of_labels(
+        cls,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        groups: GroupArguments,
+        pos_label: ClassLabel = None,
+        *,
+        ignores_true: bool = False,
+    ) -> GroupTable:
+        """Count rows in memory, in partitions of Dask, or with probabilities of groups.
+
+        If true labels are ignored, all rows count as those of the negative class.
+        """
+        if y_true is None and not ignores_true:
+            raise ValueError("The metric needs y_true, got None. Pass one value per row.")
+        rows = LabelRows.read(y_true, y_pred, groups, uses_true=not ignores_true)
+        return cls.of_rows(rows, pos_label, ignores_true=ignores_true)
+
+    @classmethod
+    def of_rows(
+        cls, rows: LabelRows, pos_label: ClassLabel, *, ignores_true: bool = False
+    ) -> GroupTable:
+        """Count rows that have been read."""
+        predicted = check_labels(rows.y_pred, "y_pred")
+        if ignores_true:
+            return cls._counted(positive_codes(predicted, "y_pred", pos_label), rows)
+        true = check_labels(rows.y_true, "y_true", predicted.codes.size)
+        outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+        outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
+        return cls._counted(outcomes, rows)
+
+    @classmethod
+    def of_correct(
+        cls,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        groups: GroupArguments,
+        *,
+        are_numbers: bool = False,  # which may all differ
+    ) -> GroupTable:
+        """Count right and wrong predictions, for any number of classes.
+
+        A right prediction counts as a true positive, a wrong one as a false negative, so that the
+        accuracy of the table is the accuracy of the predictions.
+        """
+        rows = LabelRows.read(y_true, y_pred, groups)
+        true = check_labels(rows.y_true, "y_true")
+        predicted = check_labels(rows.y_pred, "y_pred", true.codes.size)
+        if not are_numbers:
+            check_common("y_pred", predicted.levels, true.levels)
+        number = {level: i for i, level in enumerate(true.levels)}
+        same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
+        return cls._counted(2 + (true.codes == same_code[predicted.codes]), rows)
+
+    @classmethod
+    def _counted(cls, outcomes: IntArray, rows: LabelRows) -> GroupTable:
+        """Count rows by cell and by twice the true plus the predicted class."""
+        groups, weights = checked_rows(
+            *rows.groups,
+            n_samples=outcomes.size,
+            like=rows.y_true if hasattr(rows.y_true, "index") else rows.y_pred,
+            predictions=rows.y_pred,
+            row_counts=rows.counts,
+        )
+        cells, people = groups.cells, groups.cells.people
+        if weights is None or rows.weights_are_counts:
+            of_rows = people if rows.counts is None else rows.counts
+            return cls(groups, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
+
+        def add_squares() -> FloatArray:
+            squares = weights**2 if rows.squares is None else rows.squares
+            # Who is in a group with probability p counts as p people, not as p^2.
+            squares = squares if people is None else squares / people
+            return cells.cross_counts(outcomes, 4, squares).reshape(-1, 2, 2)
+
+        sums = cells.cross_counts(outcomes, 4, weights)
+        return cls(groups, sums.reshape(-1, 2, 2), add_squares)
+
+    def with_weights(self, weights: FloatArray) -> GroupTable:
+        """Return a table of the same cells with other sums of weights, each row worth one."""
+        return GroupTable(self.groups, weights)
+
+    def rate(self, name: str) -> FloatArray:
+        """Return a rate of each cell, shape (n_cells,); NaN where it is undefined."""
+        return rates_of(self.weights, name)
+
+    def checked_rate(
+        self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
+    ) -> FloatArray:
+        """Return a rate of each cell; if it is undefined for one of some cells, raise."""
+        values = self.rate(name)
+        cell = self.groups.undefined(values, of_cells, zero_division)
+        if cell is not None:
+            raise ValueError(
+                f"Group {cell!r} has no {RATES[name].lacking}, so its {name.replace('_', ' ')} is "
+                "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to "
+                "get NaN."
+            )
+        return values
+
+    def effective(self) -> FloatArray:
+        """Return the weights, scaled so that those of a cell add up to the rows it is worth.
+
+        By Kish's formula: the squared sum of the weights over the sum of their squares.
+        """
+        if self.add_squares is None:
+            return self.weights
+        totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
+        return self.weights * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]
+
+    def effective_counts(self, rate: str) -> tuple[FloatArray, FloatArray]:
+        """Return the numbers of hits and of rows that a rate of each cell is worth."""
+        above, below = RATES[rate][:2]
+        sums = [
+            (part * at).sum(axis=(1, 2))
+            for at in (below, above)
+            for part in (self.weights, self.squares)
+        ]
+        n_rows = effective_size(*sums)
+        return np.nan_to_num(self.rate(rate)) * n_rows, n_rows
+
+    def summed(self, at: IntArray) -> FloatArray:
+        """Return the weight of some entries in each cell, shape (n_cells,)."""
+        return np.asarray((self.weights * at).sum(axis=(1, 2)))
+
+    def compared(
+        self, rate: str, reference: Reference, zero_division: ZeroDivision
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a rate on both sides of every comparison."""
+        values = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
+        overall = rates_of(self.groups.block_sums(self.weights), rate)
+        return self.groups.sides(values, overall, reference)
+
+    def difference(
+        self,
+        rates: tuple[str, ...],
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Return the worst difference of rates between groups, or the mean one."""
+        check_agg(agg)
+        sides = [self.compared(rate, reference, zero_division) for rate in rates]
+        return aggregate(np.concatenate([differences(*of, reference) for of in sides]), agg)
+
+    def total(
+        self,
+        rates: tuple[str, ...],
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Return the worst pair's sum of the differences of several rates, or the mean one."""
+        check_agg(agg)
+        sides = [self.compared(rate, reference, zero_division) for rate in rates]
+        return aggregate(sum(np.abs(first - second) for first, second in sides), agg)
+
+    def ratio(
+        self,
+        rates: tuple[str, ...],
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Return the worst ratio of rates between groups, or the mean one."""
+        check_agg(agg)
+        values = []
+        for rate in rates:
+            first, second = self.compared(rate, reference, zero_division)
+            is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
+            if is_strict(zero_division) and np.any(is_zero):
+                where = "the reference group" if is_group(reference) else "both groups of a pair"
+                raise ValueError(
+                    f"The {rate.replace('_', ' ')} is 0 in {where}, so their ratio is undefined. "
+                    "Use the difference, or pass zero_division=numpy.nan to get NaN."
+                )
+            values.append(ratios(first, second, reference))
+        return aggregate(np.concatenate(values), agg, empty=1.0, worst_is_smallest=True)
+
+    def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
+        """Return the largest rate of a group."""
+        cells = self.groups.present
+        return float(self.checked_rate(rate, cells, zero_division)[cells].max())
+
+
+def rates_of(weights: FloatArray, rate: str) -> FloatArray:
+    """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
+    above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(below > 0, above / below, np.nan))
+
+
+def resampled(weights: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
+    """Draw tables as if the rows of each cell had been resampled: (n_bootstrap, n_cells, 2, 2).
+
+    Each true class that a cell has counts half a row more of both predictions: what was not seen
+    among few rows may happen, while resamples of the rows alone would never show it.
+    """
+    rng = check_random_state(random_state)
+    draws = np.zeros((n_bootstrap, *weights.shape))
+    seen = weights + 0.5 * (weights.sum(axis=-1, keepdims=True) > 0)
+    for cell, (shares, size) in enumerate(
+        zip(seen.reshape(-1, 4), weights.sum(axis=(1, 2)), strict=True)
+    ):
+        if size > 0:
+            drawn = rng.multinomial(max(1, round(size)), shares / shares.sum(), size=n_bootstrap)
+            draws[:, cell] = drawn.reshape(n_bootstrap, 2, 2)
+    return draws
+
+
+def effective_size(
+    # Sum of the weights of the rows that count, and of the squares of these
+    weight: FloatArray,
+    squares: FloatArray,
+    # The same sums over the rows that are selected
+    selected: FloatArray,
+    squares_selected: FloatArray,
+) -> FloatArray:
+    """Return the number of rows that weighted ones are worth in a rate.
+
+    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
+    on the outcome: r (1 - r) over the linearised variance.
+    """
+    safe = np.where(weight > 0, weight, 1.0)
+    kish = weight**2 / np.where(squares > 0, squares, 1.0)
+    rate = selected / safe
+    variance = (
+        squares_selected * (1 - rate) ** 2 + (squares - squares_selected) * rate**2
+    ) / safe**2
+    spread = rate * (1 - rate)
+    is_spread = (spread > ROUNDING) & (variance > 0)
+    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
+    return np.asarray(np.minimum(kish, linear))
+
+
+class LabelRows(NamedTuple):
+    """Rows, or the few weighted ones that stand for them."""
+
+    y_true: Any
+    y_pred: Any
+    groups: GroupArguments
+    # Of few rows: how many stand behind each, and the sums of their squared weights
+    counts: IntArray | None = None
+    squares: FloatArray | None = None
+    weights_are_counts: bool = False
+
+    @classmethod
+    def read(
+        cls, y_true: Any, y_pred: Any, groups: GroupArguments, *, uses_true: bool = True
+    ) -> LabelRows:
+        """Return rows in memory as they are, or those that stand for many."""
+        sensitive_features, control_features, sample_weight, intersectional = groups
+        labels = {"y_true": y_true, "y_pred": y_pred} if uses_true else {"y_pred": y_pred}
+        if is_lazy(*labels.values(), *groups):
+            kinds = LazyRows(
+                labels,
+                sensitive_features=sensitive_features,
+                control_features=control_features,
+                sample_weight=sample_weight,
+                intersectional=intersectional,
+            ).kinds()
+            few = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
+            columns = (kinds.columns.get("y_true"), kinds.columns["y_pred"])
+            return cls(*columns, few, kinds.counts, kinds.squares, sample_weight is None)
+        if is_long(y_pred) and (combinations := counted(labels, groups)) is not None:
+            columns, encoding, counts = combinations
+            few = (encoding, None, None, True)
+            return cls(columns.get("y_true"), columns["y_pred"], few, counts)
+        if isinstance(sensitive_features, GroupProbabilities):
+            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
+        return cls(y_true, y_pred, groups)
