@@ -11,9 +11,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skfair._typing import ColumnLike
-from skfair.groups.training_data import TrainingData
 from skfair.estimators.chances import Split
 from skfair.estimators.group_chances import GroupFits
+from skfair.groups.training_data import TrainingData
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user

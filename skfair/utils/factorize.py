@@ -114,7 +114,7 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
 
 
 def _words(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return fixed-width strings as rows of 64-bit words, a byte for each character if that will do."""
+    """Return fixed-width strings as rows of 64-bit words, of a byte a character if that will do."""
     characters = values.view(np.uint32 if values.dtype.kind == "U" else np.uint8)
     characters = characters.reshape(values.size, -1)
     kind = np.uint8 if characters.max() < 256 else np.uint32
