@@ -21,7 +21,7 @@ from skfair.metrics.evidence_of_scores import evidence_of_scores
 from skfair.metrics.metric_request import MeasuredRule, MetricRequest, requested_metric
 from skfair.metrics.two_rates import edge_rates
 from skfair.utils.docs import documenter
-from skfair.utils.text import listed
+from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_number, check_probability
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ class DisparityTest(NamedTuple):
 
     def __repr__(self) -> str:
         verdict = "within" if self.is_within else "not shown to be within"
+        compared = plural(len(self.pairs), "comparison")
         return (
             f"DisparityTest(disparity {self.statistic:.4f} {verdict} {self.max_disparity:g} at "
-            f"{100 * self.confidence:g}%, p = {self.p_value:.4f}, {len(self.pairs)} comparisons)"
+            f"{100 * self.confidence:g}%, p = {self.p_value:.4f}, {compared})"
         )
 
 
