@@ -89,7 +89,11 @@ def find_gaps(
             groups = _groups_of(cells, view, is_conditional=is_conditional)
             for model, prefix in (("now", ""), ("before", BEFORE)):
                 of_view = _gaps_of(cells, gaps, groups, prefix, options)
-                where = {"view": view.name, "model": model, "is_conditional": is_conditional}
+                where: dict[str, Any] = {
+                    "view": view.name,
+                    "model": model,
+                    "is_conditional": is_conditional,
+                }
                 places += [where] * len(of_view)
                 compared += of_view
     records: list[dict[str, Any]] = []
