@@ -19,7 +19,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 import pandas as pd
-from pandas.io.common import get_handle
+from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.utils.text import listed, plural
@@ -142,7 +142,7 @@ class Table(NamedTuple):
         length = 0
         with (
             self._explained(),
-            get_handle(self.path, "rb", is_text=False, compression=compression) as handles,  # type: ignore[call-overload]
+            get_handle(self.path, "rb", is_text=False, compression=compression) as handles,
         ):
             while block := handles.handle.read(_BLOCK_BYTES):
                 last = max(block.rfind(b"\n"), block.rfind(b"\r"))

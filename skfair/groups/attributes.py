@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Number
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
@@ -113,7 +113,7 @@ def _table_columns(table: Any, argument: str) -> Columns:
         if any(getattr(values, "ndim", 1) != 1 for _, values in columns):
             raise ValueError(f"{argument} has two columns of the same name. Rename one.")
     elif hasattr(table, "name") and hasattr(table, "dtype"):  # Series
-        name = None if table.name is None else str(table.name)
+        name = None if table.name is None else str(table.name) or None  # polars calls it ""
         columns = [(name, _one_column(table, argument))]
     else:
         columns = [(None, values) for values in _array_columns(table, argument)]
@@ -148,8 +148,12 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     if isinstance(values, list | tuple):
         # numpy would turn ["f", 1] into strings and lose the type of the levels.
         array = np.asarray(values, dtype=object)
-    elif hasattr(values, "dtype") and not isinstance(values.dtype, np.dtype):
+    elif hasattr(values, "_from_sequence"):
         return [values]  # a pandas extension array
+    elif not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
+        array = np.from_dlpack(
+            cast(Any, values)
+        )  # of the array API, which numpy may not read otherwise
     else:
         array = np.asarray(values)
     if array.ndim == 1:
@@ -171,7 +175,7 @@ def check_missing(factorized: Factorized, name: str, role: Role = SENSITIVE) -> 
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
             f"{factorized.codes.size} rows. Drop these rows, impute them, or make 'unknown' a "
-            "group of its own with .fillna('unknown')."
+            f"{role.level} of its own: pandas.Series(column, dtype=object).fillna('unknown')."
         )
 
 
@@ -226,10 +230,12 @@ def take_rows(table: Any, rows: IntArray) -> Any:
 
 
 def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None:
-    """Raise if both objects have a pandas index with equal labels in different order.
+    """Raise if both objects have a pandas index with labels in different order, or of other rows.
 
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
-    can only be a mistake, and a silent one: every row would get somebody else's value.
+    can only be a mistake, and a silent one: every row would get somebody else's value. So are
+    labels of which none is the same, such as those of the other part of a split, unless one index
+    just counts the rows.
     """
     if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
         return
@@ -237,12 +243,22 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
         check_alignment(column, like, role)
     refuse_lazy_frame(table, role.argument)
     refuse_lazy_frame(like, "The data beside it")
+    import pandas as pd
+
     index, other = getattr(table, "index", None), getattr(like, "index", None)
     if index is None or other is None or callable(index) or callable(other):
         return
     if len(index) != len(other) or index.equals(other) or index.dtype != other.dtype:
         return
-    if index.is_unique and other.is_unique and index.isin(other).all():
+    is_shared = index.isin(other)
+    counted = pd.RangeIndex(len(index))
+    if not (is_shared.any() or index.equals(counted) or other.equals(counted)):
+        raise ValueError(
+            f"{role.argument} and the data have index labels of which none is the same, as if they "
+            f"were of other rows. Pass {role.argument}.loc[X.index], or drop the index with "
+            ".to_numpy() if rows are matched by position."
+        )
+    if index.is_unique and other.is_unique and is_shared.all():
         raise ValueError(
             f"{role.argument} and the data have the same index labels in a different order. "
             f"Rows are matched by position, so every row would get the {role.level} of another "

@@ -238,6 +238,7 @@ def encode_groups(
     # The X or y that the rows belong to. The same pandas index in another order is an error
     like: object = None,
     role: Role = SENSITIVE,  # what errors call the attributes
+    missing: str | None = None,  # the level of missing values, which are an error otherwise
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
 
@@ -257,7 +258,7 @@ def encode_groups(
     names = tuple(
         number if name is None else name for number, (name, _) in zip(unnamed, columns, strict=True)
     )
-    factorized = [factorize(values) for _, values in columns]
+    factorized = [_named_missing(factorize(values), missing) for _, values in columns]
     for name, (_, values), attribute in zip(names, columns, factorized, strict=True):
         check_levels(attribute, name, values, role)
     if len(factorized) > 1 and intersectional:
@@ -281,6 +282,15 @@ def encode_groups(
     ).astype(np.int64)
     known = GroupLevels(names, levels, None, group_names, offsets, role.argument)
     return GroupEncoding(codes, known, counts)
+
+
+def _named_missing(attribute: Factorized, level: str | None) -> Factorized:
+    """Make missing values a level, if it has a name."""
+    is_missing = attribute.codes < 0
+    if level is None or not is_missing.any():
+        return attribute
+    levels = list(dict.fromkeys([*attribute.levels, level]))
+    return Factorized(np.where(is_missing, levels.index(level), attribute.codes), levels)
 
 
 def one_group(n_samples: int) -> GroupEncoding:

@@ -18,7 +18,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
-from skfair.report.options import Options, read_options
+from skfair.report.options import MISSING, Options, read_options
 from skfair.report.paths import (
     FittedFront,
     FittedPath,
@@ -37,7 +37,7 @@ from skfair.report.reading import (
 )
 from skfair.report.shown import ShownAudit
 from skfair.report.signed import signed_table
-from skfair.report.subgroups import search_subgroups
+from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
 from skfair.report.views import apart_column, find_gaps, rates_table, score_report, views_of
@@ -68,6 +68,8 @@ class Audit(ShownAudit):
         Names of the sensitive attributes, and of those within which groups were compared as well.
     confidence : float
         Coverage of all intervals.
+    n_simulations : int
+        Number of simulated samples behind p-values: none is below 1 divided by this number plus 1.
     rates : DataFrame
         Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
         ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
@@ -76,12 +78,13 @@ class Audit(ShownAudit):
         One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval and
         the two groups that are furthest apart, groups left out for want of rows, and what chance
         alone shows: ``noise_mean``, ``noise_upper`` (between these two groups). ``p_value`` is
-        that of the clearest pair and covers all pairs; ``is_beyond_chance`` is the verdict;
-        ``clear_first`` and ``clear_second`` are the groups it speaks of. A ratio has the verdict
-        of the difference of the same rates. ``is_conditional`` marks comparisons within levels of
-        ``conditional_on``.
+        that of the clearest pair and covers all comparisons of the audit;
+        ``is_beyond_chance`` is the verdict; ``clear_first`` and ``clear_second`` are the groups it
+        speaks of. A ratio has the verdict of the difference of the same rates. ``is_conditional``
+        marks comparisons within levels of ``conditional_on``.
     subgroups : DataFrame
-        The most extreme subgroups by measure, with p-values that cover the whole search.
+        The most extreme subgroups by measure, with p-values that cover the whole search and all
+        gaps.
     n_subgroups, n_beyond_chance : int
         How many subgroups were searched, and how many comparisons chance does not explain.
     calibration, densities : DataFrame
@@ -97,8 +100,8 @@ class Audit(ShownAudit):
         :func:`skfair.metrics.selection_tests`; empty without a preset.
     signed : DataFrame
         With a reference group, each measure of each other group minus that of the reference group:
-        ``difference`` with its interval; below 0 the group is lower. ``p_value`` covers all pairs
-        of groups. Empty without one.
+        ``difference`` with its interval; below 0 the group is lower. ``p_value`` covers what that
+        of ``gaps`` covers. Empty without one.
 
     See Also
     --------
@@ -318,14 +321,14 @@ def audit(
     threshold : float, default=None
         With scores and no predictions: rows with larger scores are decided positively.
     confidence : float, default=0.95
-        Coverage of the intervals, and of what counts as beyond chance.
+        Coverage of the intervals, and share of audits that find nothing if there is no disparity.
     depth : int, default=3
         How many attributes a searched subgroup may fix.
     min_size : int, default=30
         Smallest subgroup that is searched.
     n_simulations : int, default=500
         Number of simulated samples behind intervals, noise and p-values. More make smaller
-        p-values possible; the smallest is the number of measures divided by this number plus 1.
+        p-values possible; the smallest is 1 divided by this number plus 1.
     preset : {"ll144", "ugesp", "ecoa"}, default=None
         Adds the table of a rule of law, as ``impact``: impact ratios (New York City Local Law 144),
         adverse impact by the four-fifths rule with z and Fisher's exact test (Uniform Guidelines on
@@ -337,6 +340,7 @@ def audit(
         ``{"sex": "male", "race": "White"}``. Adds the signed differences from it.
     unknown : level or list of levels, default=None
         Levels that stand for an attribute that is not known. They are listed and not compared.
+        With ``numpy.nan`` or None among them, rows without a value are the group "missing".
     min_group_size : int, default=1
         Smaller groups are listed with their numbers, and left out of gaps and verdicts.
     title : str, default="Fairness audit"
@@ -356,7 +360,8 @@ def audit(
     Notes
     -----
     O(n) in the rows for each measure. Intervals are for one number each; with many groups some of
-    them miss. The p-values of subgroups cover the whole search.
+    them miss. P-values cover all groups, attributes, metrics and subgroups, so that few of the
+    audits without a disparity find one.
 
     Examples
     --------
@@ -396,6 +401,7 @@ def audit(
         conditional_on,
         range_of_scores(rows.score, rows.weights),
         like=like,
+        missing=MISSING if MISSING in options.unknown else None,
     )
     return audit_tally(tally, read_task, options, title)
 
@@ -406,8 +412,10 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     scores = score_report(tally, views, task, options.confidence)
     parts = [rates_table(tally, views, options.confidence), scores.rates]
     rates = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    gaps = find_gaps(tally, views, task, options)
-    search = search_subgroups(tally, task.searched(set(tally.moments)), options)
+    parts_of_search = search_subgroups(tally, task.searched(set(tally.moments)), options)
+    searched = [part.simulated for part in parts_of_search]
+    gaps = find_gaps(tally, views, task, options, searched)
+    search = judge_subgroups(parts_of_search, gaps.rarest, options)
     return Audit(
         title=str(title),
         task=task.kind,
@@ -415,6 +423,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         attributes=list(tally.sensitive),
         conditional_on=list(tally.control),
         confidence=options.confidence,
+        n_simulations=options.n_simulations,
         rates=rates.assign(apart=apart_column(rates, tally, views, options)),
         gaps=gaps.table,
         subgroups=search.table,

@@ -4,9 +4,12 @@ The worst of many differences is never 0, even when all groups are treated alike
 two things. The *interval* covers the worst difference in the population: every pair of groups gets
 an interval, all of them wide enough to hold together, and the worst difference lies between the
 largest of their lower and the largest of their upper ends. The *p-value* is how often chance alone
-would set some pair as far apart, if all groups had the same mean. Pairs are compared in standard
-deviations, so that a group of three people does not hide what the large groups show. Where the two
-disagree about equal means, the p-value decides, and the end of the interval is moved.
+would show something as extreme anywhere in the audit, in a gap or in a subgroup, if all groups had
+the same means: of 100 audits without a disparity, five find one at the level of 5%. Pairs are
+compared in standard deviations, so that a group of three people does not hide what the large groups
+show, and gaps by how rare their most extreme pair is, so that a crossing with a thousand pairs does
+not hide what one attribute shows. Where interval and p-value disagree about equal means, the end of
+the interval is moved.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
@@ -28,6 +31,10 @@ _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
 # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
 # selected are often barely beyond it; a verdict then speaks of a pair of large groups instead.
 _CLEARLY = 5
+# The most extreme pair of a gap is as rare as that of so many independent ones which are as extreme
+# in these shares of the simulations: the largest number, for a long tail must not outweigh others.
+_SHARES = np.array([0.9, 0.95, 0.99])
+_MOST_DEVIATIONS = 37.0  # the normal distribution is 0 in double precision above it
 # Turns means of both sides of each pair, shape (n_measures, n_draws, n_pairs), into how far they
 # are apart, shape (n_draws, n_pairs or more).
 Comparison = Callable[[FloatArray, FloatArray], FloatArray]
@@ -67,6 +74,11 @@ class Gap(NamedTuple):
         """Whether it is the difference of one measure."""
         return self.comparison is differences and len(self.measures) == 1
 
+    @property
+    def tested(self) -> Gap:
+        """The difference of the same means, whose verdict a ratio has."""
+        return self._replace(comparison=differences) if self.is_ratio else self
+
     def worst(self, means: list[FloatArray], pairs: tuple[IntArray, IntArray]) -> FloatArray:
         """Return the worst pair of each draw; pairs with an undefined mean are left out."""
         values = self.of_pairs(means, pairs)
@@ -93,23 +105,86 @@ class MeasuredGap(NamedTuple):
     second_group: str
     left_out: str  # groups without rows to compute their mean from
     is_beyond_chance: bool  # of a ratio that of the difference of the same means
-    p_value: float  # of the clearest pair, covering all pairs
+    p_value: float  # of the clearest pair, covering all pairs of all gaps of the audit
     clear_first: str  # of the pairs that are clearly beyond chance the one furthest apart
     clear_second: str
-    # Of each pair: the p-value, covering all pairs, and above which difference it is beyond chance
+    # Of each pair: the p-value, and above which difference it is beyond chance
     of_pairs: dict[frozenset[str], tuple[float, float]]
 
 
 class _Chance(NamedTuple):
     """What chance alone would show, with one entry per comparison of a pair by a measure."""
 
-    p_values: FloatArray  # covering all comparisons
+    p_values: FloatArray  # covering all comparisons of the audit
     noise: FloatArray  # comparisons above it are beyond chance
+    level: float  # how often a gap by itself may be beyond chance, so that any is as wanted
 
     @property
     def smallest(self) -> float:
         """The p-value of all comparisons together."""
         return float(np.nanmin(self.p_values, initial=1.0))
+
+
+class Simulated(NamedTuple):
+    """Differences by one metric, and how large they are if all groups have the same means."""
+
+    deviations: FloatArray  # (n_comparisons,): the differences in standard deviations; may be NaN
+    spread: FloatArray | float  # (n_comparisons,): the standard deviations by chance
+    largest: FloatArray  # (n_draws,): the most extreme deviation of each simulation
+    n_independent: float  # comparisons, of which the largest would be as extreme
+    most: float  # which no difference exceeds
+
+    @classmethod
+    def of(cls, values: FloatArray, simulated: FloatArray, most: float) -> Simulated:
+        """Return what simulations (n_draws, n_comparisons) say about differences.
+
+        What is scaled by them is one of them, or the others would be less extreme than it by
+        chance: with 59 simulations 12% of samples of equal groups were beyond that of 5%.
+        """
+        every = np.vstack([simulated, np.nan_to_num(values)])
+        spread = np.sqrt((every**2).mean(axis=0))
+        unit = np.where(spread > 0, spread, 1.0)
+        largest = (every / unit).max(axis=1, initial=0.0)
+        by_chance = np.sqrt((simulated**2).mean(axis=0))
+        return cls.scaled(values / unit, largest[:-1], by_chance, most)
+
+    @classmethod
+    def scaled(
+        cls,
+        deviations: FloatArray,
+        largest: FloatArray,
+        spread: FloatArray | float = 1.0,
+        most: float = np.inf,
+    ) -> Simulated:
+        """Return what the most extreme deviations of simulations say about others."""
+        every = np.append(largest, np.nan_to_num(deviations).max(initial=0.0))
+        rare = -np.log(_SHARES) / _rarity(np.quantile(every, _SHARES))
+        return cls(deviations, spread, largest, float(rare.max(initial=1.0)), most)
+
+    @property
+    def rarities(self) -> FloatArray:
+        """How rare each simulation is, about its p-value; (n_draws,)."""
+        return self.n_independent * _rarity(self.largest)
+
+    def chance(self, rarest: FloatArray, level: float) -> _Chance:
+        """Compare each difference with the rarest one of each simulation, in order."""
+        # Shares of few rows are often exactly as far apart as those that chance shows.
+        rarities = self.n_independent * _rarity(self.deviations - ROUNDING)
+        n_draws = rarest.size
+        n_beaten = np.searchsorted(rarest, rarities, side="right")
+        p_values = np.where(np.isnan(self.deviations), np.nan, (1 + n_beaten) / (1 + n_draws))
+        n_allowed = int(level * (n_draws + 1) + ROUNDING)  # simulations that may be as extreme
+        rarity = rarest[max(n_allowed, 1) - 1]
+        deviation = -special.ndtri(-np.expm1(-rarity / self.n_independent) / 2)
+        noise = np.minimum(deviation * self.spread, self.most)
+        return _Chance(p_values, noise, -float(np.expm1(-rarity)))
+
+
+def _rarity(deviations: FloatArray) -> FloatArray:
+    """Return minus the logarithm of how often a normal variable deviates less; 0 is rarest."""
+    outside = 2 * special.ndtr(-np.clip(deviations, 0.0, _MOST_DEVIATIONS))
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log1p(-outside))
 
 
 class _Drawn(NamedTuple):
@@ -120,7 +195,20 @@ class _Drawn(NamedTuple):
     around_overall: FloatArray  # (n_draws, n_cells), as if all groups had the same mean
 
 
-def measure_gaps(
+class Compared(NamedTuple):
+    """A gap without its verdict, for which all gaps of an audit are needed."""
+
+    gap: Gap
+    means: list[FloatArray]  # of each measure, of shape (1, n_cells)
+    pairs: tuple[IntArray, IntArray]
+    names: list[str]
+    left_out: str
+    interval: tuple[float, float]
+    by_chance: FloatArray  # the worst pair of each simulation
+    simulated: Simulated
+
+
+def compare_gaps(
     gaps: list[Gap],
     moments: Mapping[str, Moments],
     groups: ComparedGroups,
@@ -129,8 +217,8 @@ def measure_gaps(
     confidence: float,
     n_draws: int,
     rng: np.random.RandomState,
-) -> dict[str, MeasuredGap]:
-    """Measure every gap between the cells that may be compared."""
+) -> list[Compared]:
+    """Measure and simulate every gap between the cells that may be compared."""
     names_of_measures = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
     drawn = {
         name: _drawn(moments[name], groups, n_draws, rng)
@@ -139,39 +227,30 @@ def measure_gaps(
     }
     if _MISSES in names_of_measures and _HITS in names_of_measures:
         drawn[_MISSES] = _Drawn(*(1 - shares for shares in drawn[_HITS]))
-    measured = {}
+    compared = []
     for gap in gaps:
-        means = [moments[name].means[None] for name in gap.measures]
+        of_gap = [moments[name] for name in gap.measures]
+        means = [measure.means[None] for measure in of_gap]
         own = [drawn[name] for name in gap.measures]
-        # Both say whether the same means differ, so a ratio has the verdict of the difference.
-        tested = gap._replace(comparison=differences) if gap.is_ratio else gap
-        chance = _by_chance(tested, means, own, groups.pairs, 1 - confidence)
-        measured[gap.name] = _measured(gap, moments, own, groups, names, confidence, chance)
-    return measured
-
-
-def _by_chance(
-    gap: Gap,
-    means: list[FloatArray],
-    drawn: list[_Drawn],
-    pairs: tuple[IntArray, IntArray],
-    level: float,
-) -> _Chance:
-    """Compare each pair with the most extreme pair of simulations of equal means."""
-    values = gap.of_pairs(means, pairs)[0]
-    simulated = np.nan_to_num(
-        gap.of_pairs([moments_drawn.around_overall for moments_drawn in drawn], pairs)
-    )
-    n_draws = len(simulated)
-    spread = np.sqrt((simulated**2).mean(axis=0))
-    unit = np.where(spread > 0, spread, 1.0)
-    largest = np.sort((simulated / unit).max(axis=1, initial=0.0))
-    # Shares of few rows are often exactly as far apart as those that chance shows.
-    n_beaten = n_draws - np.searchsorted(largest, values / unit - ROUNDING)
-    p_values = np.where(np.isfinite(values), (1 + n_beaten) / (1 + n_draws), np.nan)
-    n_allowed = int(level * (n_draws + 1) + ROUNDING)  # simulations that may be as extreme
-    noise = largest[n_draws - max(n_allowed, 1)] * spread
-    return _Chance(p_values, np.asarray(noise))
+        value = float(gap.worst(means, groups.pairs)[0])
+        low, high = _interval(gap, value, of_gap, own, groups.pairs, confidence)
+        most = np.inf
+        if all(measure.is_share for measure in of_gap):
+            unlike = np.ones((len(means), 1, 1))
+            most = max(1.0, float(gap.comparison(unlike, 0 * unlike).max()))
+        undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
+        left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
+        alike = [means_drawn.around_overall for means_drawn in own]
+        worst = gap.worst(alike, groups.pairs)
+        tested = gap.tested
+        simulated = Simulated.of(
+            tested.of_pairs(means, groups.pairs)[0],
+            np.nan_to_num(tested.of_pairs(alike, groups.pairs)),
+            most,
+        )
+        ends = low, min(high, most)
+        compared.append(Compared(gap, means, groups.pairs, names, left_out, ends, worst, simulated))
+    return compared
 
 
 def _drawn(
@@ -191,43 +270,31 @@ def _drawn(
     )
 
 
-def _measured(
-    gap: Gap,
-    moments: Mapping[str, Moments],
-    own: list[_Drawn],
-    groups: ComparedGroups,
-    names: list[str],
-    confidence: float,
-    chance: _Chance,
-) -> MeasuredGap:
-    """Reduce measured and simulated means to one gap."""
-    pairs = groups.pairs
-    means = [moments[name].means[None] for name in gap.measures]
+def judge_gap(compared: Compared, rarest: FloatArray, level: float) -> MeasuredGap:
+    """Reduce a gap to its worst and its clearest pair; say whether chance explains the latter.
+
+    ``rarest`` has the rarity of the most extreme comparison of each simulation, in order.
+    """
+    chance = compared.simulated.chance(rarest, level)
+    gap, means, pairs, names = compared[:4]
     value = float(gap.worst(means, pairs)[0])
-    of_gap = [moments[name] for name in gap.measures]
-    low, high = _interval(gap, value, of_gap, own, pairs, confidence)
-    if all(measure.is_share for measure in of_gap):
-        unlike = np.ones((len(means), 1, 1))
-        high = min(high, max(1.0, float(gap.comparison(unlike, 0 * unlike).max())))
-    level = 1 - confidence
-    low, high = _agreeing(gap, value, (low, high), np.stack(means)[:, 0], pairs, chance, level)
-    simulated = gap.worst([moments_drawn.around_overall for moments_drawn in own], pairs)
-    simulated = simulated[np.isfinite(simulated)]
+    low, high = _agreeing(
+        gap, value, compared.interval, np.stack(means)[:, 0], pairs, chance, level
+    )
+    simulated = compared.by_chance[np.isfinite(compared.by_chance)]
     mean = simulated.mean() if simulated.size else np.nan
     values = gap.of_pairs(means, pairs)[0]
     worst = _worst_place(values, is_ratio=gap.is_ratio)
     if worst is None:
         upper = np.nan
     elif gap.is_ratio:  # the smallest ratio that chance would show
-        upper = np.quantile(simulated, level) if simulated.size else np.nan
+        upper = np.quantile(simulated, chance.level) if simulated.size else np.nan
     else:
         upper = chance.noise[worst]
     places = [worst, _clear_place(values, chance, level, is_ratio=gap.is_ratio)]
     (first, second), (clear_first, clear_second) = (
         _named_pair(place, means, pairs, names) for place in places
     )
-    undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
-    left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
     tested = zip(chance.p_values.tolist(), chance.noise.tolist(), strict=True)
     return MeasuredGap(
         value=value,
@@ -237,7 +304,7 @@ def _measured(
         noise_upper=float(upper),
         first_group=first,
         second_group=second,
-        left_out=left_out,
+        left_out=compared.left_out,
         is_beyond_chance=chance.smallest <= level + ROUNDING,
         p_value=chance.smallest,
         clear_first=clear_first,
@@ -270,8 +337,7 @@ def _agreeing(
         return (low, 1.0) if gap.is_ratio else (0.0, high)
     if (high < 1.0) if gap.is_ratio else (low > 0.0):
         return low, high
-    tested = gap._replace(comparison=differences) if gap.is_ratio else gap
-    values = tested.of_pairs([measure_means[None] for measure_means in means], pairs)[0]
+    values = gap.tested.of_pairs([measure_means[None] for measure_means in means], pairs)[0]
     surplus = np.where(chance.p_values <= level + ROUNDING, values - chance.noise, -np.inf)
     if not gap.is_ratio:
         return min(float(np.nanmax(surplus)), value), high

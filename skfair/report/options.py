@@ -6,12 +6,15 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import Seed
 from skfair.report.rules import RULES
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_probability
+
+MISSING = "missing"  # the level of rows without a value, if these count as unknown
 
 
 class Options(NamedTuple):
@@ -69,4 +72,5 @@ def _levels(unknown: Any) -> list[str]:
     if unknown is None:
         return []
     is_single = isinstance(unknown, str) or not hasattr(unknown, "__iter__")
-    return [str(unknown)] if is_single else [str(level) for level in unknown]
+    levels = [unknown] if is_single else unknown
+    return [MISSING if pd.isna(level) else str(level) for level in levels]

@@ -16,7 +16,7 @@ from skfair.report.escaping import as_markdown
 from skfair.report.pictures import calibration_picture, density_picture
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
-from skfair.report.sentences import findings_of, number
+from skfair.report.sentences import findings_of, number, p_text
 from skfair.report.tasks import BEFORE
 from skfair.report.verdicts import HEADLINES, measure_of, verdicts_of
 from skfair.report.words import LIMITS, measure_words, metric_words
@@ -94,6 +94,7 @@ def _environment(template: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["p_text"] = lambda *parts: p_text(*parts).removeprefix("= ")
     environment.filters["counted"] = plural
     environment.filters["title_of"] = lambda name: measure_words(name).name
     environment.filters["metric_title"] = lambda name: metric_words(name).name

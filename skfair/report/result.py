@@ -14,7 +14,7 @@ import pandas as pd
 from skfair.report.checks import Check, check_condition, read_condition
 
 # Raised when a key is renamed or removed; new keys raise the second number.
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,7 @@ class AuditTables:
     attributes: list[str]
     conditional_on: list[str]
     confidence: float
+    n_simulations: int
     rates: pd.DataFrame
     gaps: pd.DataFrame
     subgroups: pd.DataFrame

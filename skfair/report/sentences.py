@@ -40,6 +40,14 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.2g}" if 0 < size < 0.5 * 10**-digits else text
 
 
+def p_text(p_value: float, n_simulations: int) -> str:
+    """Write a p-value; the least that simulations can show is a bound, which is rounded up."""
+    if not p_value < 1.5 / (n_simulations + 1):  # or undefined
+        return f"= {p_value:.2g}"
+    unit = 10.0 ** (np.floor(np.log10(p_value)) - 1)
+    return f"<= {np.ceil(p_value / unit - ROUNDING) * unit:.2g}"
+
+
 def gap_sentence(gap: Any, confidence: float) -> str:
     """Say what a gap is, between whom, how certain, and what chance alone would show."""
     words, (plain, _, label) = metric_words(gap.metric), gap.metric.partition("[")
@@ -96,8 +104,7 @@ def findings_of(tables: AuditTables) -> list[str]:
         sentences.append(
             f"{plural(n_searched, 'subgroup')} {'was' if n_searched == 1 else 'were'} compared "
             f"with the rest by each measure; {plural(n_beyond, 'comparison')} "
-            f"{'is' if n_beyond == 1 else 'are'} beyond what the most extreme subgroup shows by "
-            "chance."
+            f"{'is' if n_beyond == 1 else 'are'} beyond what chance shows anywhere in the audit."
         )
     return sentences
 

@@ -3,9 +3,8 @@
 Whoever looks at thousands of subgroups finds some that look bad by chance. So a subgroup is
 compared with what the *most extreme* of all searched subgroups shows when nobody is treated
 differently: the same people are simulated again, with the outcome of each drawn at the overall
-rate. The p-value is the share of simulations whose most extreme subgroup is at least as extreme,
-times the number of measures that are searched. It covers the whole search, however many subgroups
-were looked at.
+rate. The p-value is the share of simulations in which anything that the audit compares, a subgroup
+or a pair of groups, is at least as extreme, however many there are.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray
 from skfair.groups.levels import intersection_name, number_tuples
+from skfair.report.gaps import Simulated
 from skfair.report.moments import Moments
 from skfair.report.options import Options
 from skfair.report.tally import Tally
@@ -36,6 +36,14 @@ class Candidates(NamedTuple):
     names: list[str]
     depths: list[int]
     cells: sparse.csr_array  # (n_subgroups, n_cells)
+
+
+class Part(NamedTuple):
+    """What a search found by one measure."""
+
+    table: pd.DataFrame  # all subgroups, without p-values
+    simulated: Simulated
+    n_subgroups: int  # that were searched, also those with too few rows of the measure
 
 
 class Search(NamedTuple):
@@ -77,20 +85,29 @@ def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:
     return Candidates(names, depths, sparse.vstack(parts, "csr"))
 
 
-def search_subgroups(tally: Tally, measures: list[str], options: Options) -> Search:
+def search_subgroups(tally: Tally, measures: list[str], options: Options) -> list[Part]:
     """Compare every subgroup with everybody else, by each measure."""
     candidates = list_candidates(tally, options.depth, options.min_size)
     n_rows = np.asarray(candidates.cells @ tally.n_rows)
-    tables, n_beyond = [], 0
+    parts = []
     for measure in measures:
-        moments = tally.moments[measure]
-        table = _searched(candidates, n_rows, moments, options)
+        table, largest = _searched(candidates, n_rows, tally.moments[measure], options)
         table.insert(0, "measure", measure)
-        table = worst_first(table, len(measures), options.confidence)
-        n_beyond += int(table["is_beyond_chance"].sum())
-        tables.append(table.iloc[:_N_SHOWN])
-    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    return Search(frame, len(candidates.names), n_beyond)
+        extreme = table["standard_errors"].to_numpy()
+        parts.append(Part(table, Simulated.scaled(extreme, largest), len(n_rows)))
+    return parts
+
+
+def judge_subgroups(parts: list[Part], rarest: FloatArray, options: Options) -> Search:
+    """Say which subgroups are beyond what chance shows anywhere in the audit."""
+    tables = []
+    for table, simulated, _ in parts:
+        chance = simulated.chance(rarest, 1 - options.confidence)
+        tables.append(worst_first(table.assign(p_value=chance.p_values), 1, options.confidence))
+    n_beyond = sum(int(table["is_beyond_chance"].sum()) for table in tables)
+    shown = [table.iloc[:_N_SHOWN] for table in tables]
+    frame = pd.concat(shown, ignore_index=True) if tables else pd.DataFrame()
+    return Search(frame, parts[0].n_subgroups if parts else 0, n_beyond)
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
@@ -110,8 +127,8 @@ def _searched(
     n_rows: FloatArray,
     moments: Moments,
     options: Options,
-) -> pd.DataFrame:
-    """Measure each subgroup and everybody else, and how extreme the difference is."""
+) -> tuple[pd.DataFrame, FloatArray]:
+    """Measure each subgroup and everybody else, and simulate the most extreme difference."""
     whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
     inside = moments.with_sums(candidates.cells @ sums for sums in moments[:4])
     outside = moments.with_sums(
@@ -124,13 +141,10 @@ def _searched(
         scale = np.sqrt(1 / inside.n_effective[kept] + 1 / outside.n_effective[kept])
     difference = (inside.means - outside.means)[kept]
     extreme = np.abs(difference) / scale
-    largest = np.sort(
-        _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, options.rng)
-    )
+    largest = _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, options.rng)
     spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
     extreme = extreme / spread if spread > 0 else np.zeros_like(extreme)
-    n_beaten = n_simulations - np.searchsorted(largest, extreme - ROUNDING)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "subgroup": [candidates.names[i] for i in kept],
             "depth": [candidates.depths[i] for i in kept],
@@ -139,9 +153,9 @@ def _searched(
             "rest": outside.means[kept],
             "difference": difference,
             "standard_errors": extreme,
-            "p_value": (1 + n_beaten) / (1 + n_simulations),
         }
     )
+    return table, largest
 
 
 def _largest_by_chance(

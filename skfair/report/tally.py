@@ -82,10 +82,11 @@ def tally_rows(
     score_range: tuple[float, float],
     *,
     like: object = None,
+    missing: str | None = None,
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(values) for values in rows if values is not None)
-    sensitive, levels, codes = _attributes(sensitive_features, n_samples, like)
+    sensitive, levels, codes = _attributes(sensitive_features, n_samples, like, missing=missing)
     control: list[str] = []
     if conditional_on is not None:
         control, own_levels, own_codes = _attributes(conditional_on, n_samples, like, CONTROL)
@@ -112,11 +113,20 @@ def tally_rows(
 
 
 def _attributes(
-    features: ColumnsLike | None, n_samples: int, like: object, role: Role = SENSITIVE
+    features: ColumnsLike | None,
+    n_samples: int,
+    like: object,
+    role: Role = SENSITIVE,
+    missing: str | None = None,
 ) -> tuple[list[str], list[list[Any]], list[IntArray]]:
     """Return the names of attributes, the levels of each, and the level of each row in each."""
     groups = encode_groups(
-        features, n_samples=n_samples, intersectional=False, like=like, role=role
+        features,
+        n_samples=n_samples,
+        intersectional=False,
+        like=like,
+        role=role,
+        missing=missing,
     )
     codes = list(groups.codes - groups.offsets[:-1, None])
     return list(groups.levels.attributes), list(groups.levels.levels), codes

@@ -16,7 +16,7 @@ import pandas as pd
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.result import AuditTables
 from skfair.report.rules import RULES
-from skfair.report.sentences import change_sentences, levelled_down, number
+from skfair.report.sentences import change_sentences, levelled_down, number, p_text
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed_in, plural
 
@@ -131,7 +131,9 @@ def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict
     who, whom = (group_words(gap.view, name) for name in (pair.group, pair.other))
     of_many = f" (of {len(rates)} groups)" if len(rates) > 2 else ""
     text = f"{gap.view}: {who} {head}{texts[0]}{tail}, {whom} {before} {texts[1]}{of_many}: "
-    text += f"{texts[2]}, {_chance(pair)}"
+    negation = "" if pair.is_beyond_chance else "not "
+    p = p_text(pair.p_value, tables.n_simulations)
+    text += f"{texts[2]}, {negation}more than chance explains (p {p})"
     if measure == "selection_rate":
         text += _ratio(tables, gap.view, rates, {pair.group, pair.other})
     return Verdict(gap.view, gap.metric, f"{text}.", pair.p_value, pair.is_beyond_chance)
@@ -181,14 +183,6 @@ def _numbers(first: float, second: float) -> tuple[str, str, str]:
     way = "lower" if first < second else "higher"
     texts = number(first, digits), number(second, digits), number(apart, digits)
     return texts[0], texts[1], f"{texts[2]} {way}"
-
-
-def _chance(pair: Pair) -> str:
-    """Say whether chance explains a difference."""
-    p = "p < 0.001" if pair.p_value < 0.001 else f"p = {pair.p_value:.2g}"
-    if pair.is_beyond_chance:
-        return f"more than chance explains ({p})"
-    return f"not more than chance explains ({p})"
 
 
 def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) -> str:

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from skfair._typing import FloatArray
 from skfair.groups.compared_groups import ComparedGroups, checked_rows
 from skfair.groups.encoding import encode_groups
 from skfair.report.calibration import ScoreTables
-from skfair.report.gaps import Gap, measure_gaps
+from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps, judge_gap
 from skfair.report.options import Options
 from skfair.report.roles import View, set_apart
 from skfair.report.tally import Tally
@@ -63,17 +64,22 @@ def apart_column(rates: pd.DataFrame, tally: Tally, views: list[View], options: 
 class Gaps(NamedTuple):
     """What is said about differences."""
 
+    rarest: FloatArray  # how rare the most extreme comparison of each simulation is, in order
     table: pd.DataFrame
     # The p-value, and above which difference it is beyond chance, by view, measure and pair
     chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]]
 
 
-def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> Gaps:
-    """Return every gap of every view: of both models, and within strata as well."""
+def find_gaps(
+    tally: Tally, views: list[View], task: Task, options: Options, others: list[Simulated]
+) -> Gaps:
+    """Return every gap of every view: of both models, and within strata as well.
+
+    Their p-values cover each other, and other comparisons of the audit.
+    """
     gaps = task.gaps(options.metrics, set(tally.moments))
-    records: list[dict[str, Any]] = []
-    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
-    measure_of = {gap.name: gap.measures[0] for gap in gaps if gap.is_single}
+    places: list[dict[str, Any]] = []
+    compared: list[Compared] = []
     for view in views:
         is_kept = np.array(set_apart(tally, view, options)) == ""
         if not is_kept.all() and is_kept.sum() < 2:
@@ -82,15 +88,34 @@ def find_gaps(tally: Tally, views: list[View], task: Task, options: Options) -> 
         for is_conditional in [False, True] if tally.control else [False]:
             groups = _groups_of(cells, view, is_conditional=is_conditional)
             for model, prefix in (("now", ""), ("before", BEFORE)):
-                read_records = _gaps_of(cells, gaps, groups, prefix, options)
-                where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                for record in read_records:
-                    of_pairs = record.pop("of_pairs")
-                    records.append({**where, **record})
-                    if model == "now" and not is_conditional and record["metric"] in measure_of:
-                        name = measure_of[record["metric"]]
-                        chance |= {(view.name, name, pair): own for pair, own in of_pairs.items()}
-    return Gaps(pd.DataFrame(records), chance)
+                of_view = _gaps_of(cells, gaps, groups, prefix, options)
+                where: dict[str, Any] = {
+                    "view": view.name,
+                    "model": model,
+                    "is_conditional": is_conditional,
+                }
+                places += [where] * len(of_view)
+                compared += of_view
+    records: list[dict[str, Any]] = []
+    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
+    rarest = _rarest([*(of_gap.simulated for of_gap in compared), *others])
+    # The subgroups of one attribute are its groups once more.
+    own = rarest if len(tally.sensitive) > 1 else _rarest([of_gap.simulated for of_gap in compared])
+    for where, of_model in zip(places, compared, strict=True):
+        gap, record = of_model.gap, judge_gap(of_model, own, 1 - options.confidence)._asdict()
+        of_pairs = record.pop("of_pairs")
+        records.append({**where, "metric": gap.name, "is_ratio": gap.is_ratio, **record})
+        if where["model"] == "now" and not where["is_conditional"] and gap.is_single:
+            name = gap.measures[0]
+            chance |= {(where["view"], name, pair): own_p for pair, own_p in of_pairs.items()}
+    return Gaps(rarest, pd.DataFrame(records), chance)
+
+
+def _rarest(simulated: list[Simulated]) -> FloatArray:
+    """Return how rare the most extreme comparison of each simulation is, in order."""
+    return (
+        np.sort(np.min([each.rarities for each in simulated], axis=0)) if simulated else np.empty(0)
+    )
 
 
 def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:
@@ -106,14 +131,14 @@ def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGro
 
 def _gaps_of(
     tally: Tally, gaps: list[Gap], groups: ComparedGroups, prefix: str, options: Options
-) -> list[dict[str, Any]]:
-    """Measure the gaps of one model between some groups."""
+) -> list[Compared]:
+    """Compare some groups by the gaps of one model."""
     computable = {name for gap in gaps for name in gap.measures if prefix + name in tally.moments}
     codes, n_cells = groups.cells.codes[0], groups.cells.n_groups
     moments = {
         name: tally.moments[prefix + name].merged(codes, n_cells) for name in sorted(computable)
     }
-    measured = measure_gaps(
+    return compare_gaps(
         [gap for gap in gaps if set(gap.measures) <= computable],
         moments,
         groups,
@@ -122,11 +147,6 @@ def _gaps_of(
         n_draws=options.n_simulations,
         rng=options.rng,
     )
-    return [
-        {"metric": gap.name, "is_ratio": gap.is_ratio, **measured[gap.name]._asdict()}
-        for gap in gaps
-        if gap.name in measured
-    ]
 
 
 class ScoreReport(NamedTuple):

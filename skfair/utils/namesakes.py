@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from skfair.utils.warn import warn_user
 
-_NAMESAKES = ("scikit-fair", "skfair")
+_NAMESAKES = ("scikit-fair", "scikit-fairness", "skfair")
 _FOLDERS = ("site-packages", "dist-packages")
 
 

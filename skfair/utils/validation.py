@@ -14,6 +14,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import did_you_mean, listed, plural
+from skfair.utils.warn import warn_user
 
 # Weights that are all smaller have sums of which 1 / sum may overflow.
 _SMALLEST = 1e-290
@@ -221,6 +222,11 @@ def check_probability(value: object, name: str) -> None:
     """Raise unless an option is a number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
+    if name == "confidence" and float(value) < 0.5:
+        warn_user(
+            f"confidence={value:g} is how sure a statement is, not how often it may be wrong. Did "
+            f"you mean {1 - float(value):g}?"
+        )
 
 
 def is_strict(zero_division: object) -> bool:

@@ -89,6 +89,23 @@ def test_what_a_model_is_audited_on_in_another_order():
             Audit.from_estimator(model, X, y, sensitive_features=sex)
 
 
+@pytest.mark.parametrize("start", [0, N])
+def test_labels_of_other_rows(start):
+    """Of a split: a fit satisfied its limit for other people. Counted rows say nothing."""
+    sex = SEX.set_axis(np.arange(start, start + N))
+    there, Y2 = X.set_axis(np.arange(2 * N, 3 * N)), Y.set_axis(np.arange(2 * N, 3 * N))
+    for use in (
+        lambda: ConstrainedERMClassifier().fit(there, Y2, sensitive_features=sex),
+        lambda: demographic_parity_difference(Y2, Y2, sensitive_features=sex),
+        lambda: audit(Y2, Y2, sensitive_features=sex, n_simulations=5),
+    ):
+        if not start:
+            use()
+            continue
+        with pytest.raises(ValueError, match="index labels of which none is the same.*to_numpy"):
+            use()
+
+
 def test_a_list_hides_nothing():
     """Lists have a method ``index``."""
     with pytest.raises(ValueError, match=OTHER_ORDER):

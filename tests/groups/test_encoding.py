@@ -296,12 +296,48 @@ def test_rows_out_of_order_are_noticed():
     assert encode_groups(sex, like=X).n_groups == 2
     with pytest.raises(ValueError, match=r"different order.*loc\[X.index\]"):
         encode_groups(sex.sort_index(ascending=False), like=X)
-    # Different labels, duplicates or another kind of index say nothing about the order.
+    with pytest.raises(ValueError, match=r"none is the same.*loc\[X.index\].*to_numpy"):
+        encode_groups(sex.set_axis(list("vwxyz")), like=X)
+    # Other labels, duplicates or another kind of index say nothing about the order.
     assert encode_groups(sex.reset_index(drop=True), like=X).n_groups == 2
     assert encode_groups(sex.set_axis(list("aabcd")), like=X).n_groups == 2
-    assert encode_groups(sex.set_axis(list("vwxyz")), like=X).n_groups == 2
     assert encode_groups(sex.iloc[:3], like=X).n_groups == 2
     assert encode_groups(SEX, like=X).n_groups == 2
+
+
+@pytest.mark.parametrize("kind", ["list", "category", "string", "Int64", "polars", "categories"])
+def test_the_advice_on_missing_groups_works_for_what_was_passed(kind):
+    """The method fillna fails for categories, and polars has none."""
+    column = ["f", None, "m", "f"]
+    if kind in ("polars", "categories"):
+        polars = pytest.importorskip("polars")
+        column = polars.Series(column, dtype=polars.Categorical if kind != "polars" else None)
+    elif kind != "list":
+        column = pd.Series([1, None, 2, 1] if kind == "Int64" else column, dtype=kind)
+    with pytest.raises(ValueError, match="'sensitive_feature' has 1 missing value") as told:
+        encode_groups(column)
+    advice = str(told.value).split(": ")[-1].removesuffix(".")
+    groups = encode_groups(eval(advice, {"pandas": pd, "column": column}))
+    assert groups.counts.tolist() == [2, 1, 1]
+    assert "unknown" in groups.names
+
+
+def test_groups_in_an_array_of_the_array_api():
+    """That of its strict reference has no length, and numpy reads it by DLPack only."""
+
+    class Array:
+        dtype = "its own"
+
+        def __iter__(self):
+            raise TypeError("no rows")
+
+        def __dlpack__(self, **options):
+            return np.array([1, 0, 1]).__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return np.zeros(1).__dlpack_device__()
+
+    assert encode_groups(Array()).counts.tolist() == [1, 2]
 
 
 def test_empty_cells_are_named():

@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 from scipy.optimize import minimize_scalar
 
-from skfair import metrics
+from skfair import Certificate, metrics
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.groups.table import effective_size
 from skfair.metrics import disparity_test, disparity_upper_bound, sample_size
@@ -756,6 +756,19 @@ def test_a_bound_on_scores_is_the_smallest_limit_in_any_unit(scale, confidence):
             "mean_score_difference", None, scores, max_disparity=factor * bound, **asked
         )
         assert found.is_within == is_within
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_level_passed_as_confidence_is_noticed(n_groups):
+    y, pred, groups = np.tile([0, 1], 30), np.tile([0, 1, 1], 20), np.repeat(list("abc"), 20)
+    groups = np.where(groups == "c", "b", groups) if n_groups == 2 else groups
+    asked = {"sensitive_features": groups, "max_disparity": 0.5}
+    with pytest.warns(UserWarning, match=r"confidence=0.05 is how sure.*Did you mean 0.95\?"):
+        found = disparity_test("demographic_parity", y, pred, confidence=0.05, **asked)
+    counted = "1 comparison)" if n_groups == 2 else "3 comparisons)"
+    assert repr(found).endswith(counted)
+    with pytest.warns(UserWarning, match="confidence=0.1 is how sure"):
+        Certificate(0.1)
 
 
 @pytest.mark.parametrize(

