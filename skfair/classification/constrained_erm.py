@@ -135,7 +135,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     train_disparity_ : float
         Strict disparity on the training data, the largest of all constraints.
     train_disparities_ : dict of str to float
-        Strict disparity of each constraint.
+        Strict disparity of each constraint; the name says where it is 1 minus a ratio.
     disparity_by_group_ : dict of str to float
         How far each group's rate (or loss) is from the overall one on the training data.
     multipliers_ : ndarray of shape (n_constraints,)

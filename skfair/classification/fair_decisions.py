@@ -138,7 +138,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     train_disparity_ : float
         Disparity of these, the largest of all constraints.
     train_disparities_ : dict of str to float
-        Disparity of each constraint.
+        Disparity of each constraint; the name says where it is 1 minus a ratio.
     train_objective_ : float
         The objective of these; minus the mean cost for a cost matrix.
     price_of_fairness_ : float

@@ -313,7 +313,7 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     }
     every = [level for column in factorized.values() for level in column.levels]
     positives = (
-        next((level for level in every if _is_same(level, text)), text)
+        text if text is None else next((level for level in every if _is_same(level, text)), text)
         for text in (arguments.positive, arguments.positive_target)
     )
     try:
@@ -325,10 +325,10 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
         raise ValueError(text) from error
 
 
-def _is_same(level: object, text: str | None) -> bool:
+def _is_same(level: object, text: str) -> bool:
     """Whether a label of a file is the one that was written on the command line."""
-    if text is None or str(level) == text:
-        return text is not None
+    if str(level) == text:
+        return True
     try:
         return float(text) == level
     except ValueError:

@@ -20,7 +20,7 @@ from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
-from skfair.utils.validation import check_weights, says_positive
+from skfair.utils.validation import CLEAR_LABELS, check_weights
 from skfair.utils.warn import warn_user
 
 
@@ -97,7 +97,8 @@ class PositiveClass:
             self.pos_label_ = read_positive(self.pos_label, labels)
             return
         self.pos_label_ = labels[-1]
-        warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
+        if set(labels) not in CLEAR_LABELS:
+            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
 
     def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
         """Return the constraints, and the names of other limits, that need a positive class."""
@@ -138,7 +139,7 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
     ``choice`` is what the user passes to say it, with ``{!r}`` in the place of the class.
     """
     labels = classes.tolist()
-    if not reasons or says_positive(labels):
+    if not reasons or set(labels) in CLEAR_LABELS:
         return
     verb = "depends" if len(reasons) == 1 else "depend"
     warn_user(

@@ -13,7 +13,6 @@ of Gaffke (2005), which allows for skewed scores; the larger p-value counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -117,8 +116,8 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
             lambda limit: np.array([curve.p_value(limit) for curve in curves]),
             "melded",
         )
-    if name in _AREAS:
-        areas = [_AREAS[name](members[i], members[j]) for i, j in pairs]
+    if name in _SINGLE | _OF_CLASSES:
+        areas = [_areas(name, members[i], members[j]) for i, j in pairs]
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
     sums = {cell: _sums(*members[cell]) for cell in {cell for pair in pairs for cell in pair}}
     return _of_means(columns, [_means(sums[i], sums[j]) for i, j in pairs])
@@ -191,17 +190,12 @@ def _area(winners: FloatArray, losers: FloatArray) -> _Area:
     return _Area(value, min(value * (1 - value) / variance, most) if variance > 0 else most)
 
 
-def _group_auc(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
-    area = _area(first[0], second[0])
-    return area, area
-
-
-def _across(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
-    return _area(first[1], second[0]), _area(second[1], first[0])
-
-
-def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
-    return _area(first[1], first[0]), _area(second[1], second[0])
+def _areas(name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]) -> tuple[_Area, _Area]:
+    """Return the two areas that a metric compares."""
+    if name in _SINGLE:
+        return (_area(a[0], b[0]),) * 2
+    losers = (a[0], b[0]) if name.startswith("intra") else (b[0], a[0])
+    return _area(a[1], losers[0]), _area(b[1], losers[1])
 
 
 def _sums(scores: FloatArray) -> _Sums:
@@ -265,16 +259,11 @@ def _above(limit: float, drawn: FloatArray) -> FloatArray:
     return np.where(error > 0, chance, 0.0)
 
 
-_AREAS: dict[str, Callable[..., tuple[_Area, ...]]] = {
-    "group_auc_gap": _group_auc,
-    "inter_group_pairwise_gap": _across,
-    "intra_group_pairwise_gap": _within,
-}
 _SINGLE = {"group_auc_gap"}  # one area, compared with a half
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
 _DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
 _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
-SCORE_METRICS = (*_DISTRIBUTIONS, *_AREAS, "mean_score_difference")
+SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
 
 
 class _Curves(NamedTuple):

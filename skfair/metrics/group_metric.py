@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import (
     Agg,
@@ -140,25 +140,19 @@ def _values(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the metric of each cell, and of all rows that it is compared with."""
     of_cells = groups.rows_of_cells()
-    values = np.array([_number(metric, rows, cell) for cell in of_cells])
+    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in of_cells]
+    if not all(isinstance(number, float) for number in numbers):
+        raise TypeError(
+            f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} "
+            "returns more. List it by group with group_report(metrics=), or return a number."
+        )
+    values = np.array(numbers)
     overall = np.full(values.size, np.nan)
     if not is_group(reference) and reference == "overall":
         for start, stop in pairwise(groups.blocks.tolist()):
             every = np.unique(np.concatenate(of_cells[start:stop]))
-            overall[start:stop] = _number(metric, rows, every)
+            overall[start:stop] = value_of(metric, rows, rows.y_pred, every)
     return values, overall
-
-
-def _number(metric: Callable[..., float], rows: OwnRows, cell: IntArray) -> float:
-    """Return the metric of some rows; raise if it is no number."""
-    value = value_of(metric, rows, rows.y_pred, cell)
-    if isinstance(value, float):
-        return value
-    raise TypeError(
-        f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} returns "
-        f"{f'an array of shape {np.shape(value)}' if np.ndim(value) else repr(value)}. List it by "
-        "group with group_report(metrics=), or return a number."
-    )
 
 
 def make_group_metric(

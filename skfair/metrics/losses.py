@@ -335,13 +335,9 @@ def mean_residual_difference(
         intersectional=intersectional,
         reference=reference,
         agg=agg,
-        loss=_residual,
+        loss=lambda targets, scores: scores - targets,
         task="regression",
     )
-
-
-def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
-    return scores - targets
 
 
 class _Means(NamedTuple):

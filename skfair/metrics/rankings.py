@@ -344,7 +344,8 @@ def _attention_by_group(rows: RankedRows, k: int | None) -> tuple[FloatArray, Fl
 
 def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArray:
     """Return the attention of each document; tied ones get the mean of their places. O(n log n)."""
-    _check_k(k)
+    if k is not None:
+        check_number(k, "k", low=1, kind=Integral)
     queries = rows.query_of_position()
     ranked = rows.order[np.lexsort((-scores[rows.order], queries))]
     place = np.arange(queries.size) - rows.starts[queries]
@@ -362,11 +363,6 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
 
 def _query_sums(rows: RankedRows, values: FloatArray) -> FloatArray:
     return np.asarray(np.add.reduceat(values[rows.order], rows.starts[:-1]))
-
-
-def _check_k(k: int | None) -> None:
-    if k is not None:
-        check_number(k, "k", low=1, kind=Integral)
 
 
 def _aggregated(

@@ -364,7 +364,9 @@ def _read_candidates(
             for values_of_model in params
         ]
         models = [
-            clone(candidates.estimator).set_params(**_cloned(values_of_model))
+            clone(candidates.estimator).set_params(
+                **{name: clone(value, safe=False) for name, value in values_of_model.items()}
+            )
             for values_of_model in params
         ]
         return names, [model.fit(**training) for model in models]
@@ -381,11 +383,6 @@ def _read_candidates(
         "candidates must be a FairnessPath, a fitted search, or a list or dict of fitted models, "
         f"got {candidates!r}."
     )
-
-
-def _cloned(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with copies of the estimators among them."""
-    return {name: clone(value, safe=False) for name, value in params.items()}
 
 
 def _positive(model: object, pos_label: ClassLabel) -> Any:

@@ -5,7 +5,7 @@ Each returns a plain numpy array, or raises an error that names the argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +16,9 @@ from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.warn import warn_user
 
+# Labels that say themselves which class is positive: 1, which True equals. This is the rule of all
+# metrics, estimators, audits and monitors: others, such as 1 and 2 or text, need a pos_label.
+CLEAR_LABELS = ({0, 1}, {-1, 1})
 # Weights that are all smaller have sums of which 1 / sum may overflow.
 _SMALLEST = 1e-290
 
@@ -73,16 +76,6 @@ def check_clusters(
     return np.array(levels, dtype=np.int64)[codes], n_clusters
 
 
-def says_positive(labels: Iterable[Any]) -> bool:
-    """Whether labels say themselves which class is positive: 0 and 1, -1 and 1, and booleans do.
-
-    Every label of every metric, estimator, audit and monitor is read by this rule. What does not
-    say it, such as 1 and 2 or text, needs a ``pos_label``.
-    """
-    levels = list(labels)
-    return any(all(level in clear for level in levels) for clear in ((0, 1), (-1, 1)))
-
-
 def check_positive(
     values: Any, name: str, pos_label: ClassLabel, n_samples: int | None = None
 ) -> IntArray:
@@ -100,29 +93,41 @@ def positive_codes(
     constant sample may lack it.
     """
     codes, levels = factorized
-    if pos_label not in levels:
-        _check_no_scores(name, levels)
-        check_common(name, levels, other_levels)
-    if pos_label is None:
-        if not says_positive(levels):
-            raise ValueError(
-                f"{name} has the labels {listed(levels)}, which do not say which class is the "
-                "positive one; 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, "
-                "or compare them yourself: y == label."
-            )
-        pos_label = 1
-    else:
-        known = [*levels, *other_levels]
-        is_constant = len(set(known)) == 1 and type(known[0]) is type(pos_label)
-        if pos_label not in known and not is_constant and not says_positive([*known, pos_label]):
-            raise ValueError(
-                f"pos_label={pos_label!r} is not one of the labels of {name}: {listed(levels)}. "
-                f"Pass one of them.{did_you_mean(pos_label, levels)}"
-            )
+    known = set(levels) if pos_label is None else {*levels, *other_levels, pos_label}
+    is_clear = known <= CLEAR_LABELS[0] or known <= CLEAR_LABELS[1]
+    if not is_clear and (pos_label is None or pos_label not in levels):
+        _check_known(name, levels, pos_label, other_levels)
+    pos_label = 1 if pos_label is None else pos_label
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:
         return codes
     return is_positive[codes]
+
+
+def _check_known(
+    name: str, levels: Sequence[Any], pos_label: ClassLabel, other_levels: Sequence[Any]
+) -> None:
+    """Raise for labels without a positive class, and for a positive class that is no label."""
+    between = [level for level in levels if isinstance(level, float) and level % 1]
+    if len(levels) > 2 and between:
+        raise ValueError(
+            f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
+            "threshold, y_score > 0.5; for predicted numbers, group_report takes rates=False."
+        )
+    check_common(name, levels, other_levels)
+    if pos_label is None:
+        raise ValueError(
+            f"{name} has the labels {listed(levels)}, which do not say which class is the "
+            "positive one; 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, "
+            "or compare them yourself: y == label."
+        )
+    known = {*levels, *other_levels}
+    is_constant = len(known) == 1 and isinstance(pos_label, str) == isinstance(levels[0], str)
+    if pos_label not in known and not is_constant:
+        raise ValueError(
+            f"pos_label={pos_label!r} is not one of the labels of {name}: {listed(levels)}. "
+            f"Pass one of them.{did_you_mean(pos_label, levels)}"
+        )
 
 
 def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
@@ -133,16 +138,6 @@ def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) 
         raise ValueError(
             f"{name} has the labels {listed(levels)}, and what it is compared with has "
             f"{listed(other_levels)}: none in common. Give both the same labels."
-        )
-
-
-def _check_no_scores(name: str, levels: Sequence[Any]) -> None:
-    """Raise for numbers that are no labels."""
-    between = [level for level in levels if isinstance(level, float) and level % 1]
-    if len(levels) > 2 and between:
-        raise ValueError(
-            f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
-            "threshold, y_score > 0.5; for predicted numbers, group_report takes rates=False."
         )
 
 

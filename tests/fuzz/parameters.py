@@ -131,6 +131,8 @@ ARGUMENTS = {
     "classes": ([None, [0, 1]], [[0], [0, 0], [[0, 1]], ["a", "b"], [2, 3], [0, float("nan")]]),
     # metrics
     "intersectional": BOOLEAN,
+    "pos_label_true": ([None], [0, 1, "w1"]),
+    "group_report.rates": ([True], [False, "zz"]),
     "pos_label": ([1], [0, 2, "w1", None, True, 1.0, np.int8(1)]),
     "reference": options("pairwise", "overall"),
     "agg": options("worst", "mean"),
