@@ -178,7 +178,11 @@ class FairnessPathDisplay(Display):
             (x_low, x_high), (y_low, y_high) = (
                 (v.mean(axis=0) - v.std(axis=0), v.mean(axis=0) + v.std(axis=0)) for v in (x, y)
             )
-            options = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
+            options: dict[str, Any] = {
+                "color": self.train_line_.get_color(),
+                "alpha": 0.15,
+                "lw": 0,
+            }
             self.bands_ = [
                 ax.fill_between(x.mean(axis=0), y_low, y_high, **options),
                 ax.fill_betweenx(y.mean(axis=0), x_low, x_high, **options),
