@@ -57,7 +57,6 @@ _INCOME_BIAS, _HOUSING_BIAS, _DECISION_BIAS = 0.1, 0.5, 0.8
         "bias": [Interval(Real, 0, None, closed="left")],
         "group_shares": [Mapping, None],
         "missing_rate": [Interval(Real, 0, 1, closed="left")],
-        "as_frame": ["boolean"],
         "random_state": ["random_state"],
     },
 )
@@ -67,7 +66,6 @@ def make_loans(
     bias: float = 1.0,
     group_shares: Mapping[str, Mapping[str, float]] | None = None,
     missing_rate: float = 0.05,
-    as_frame: bool = True,
     random_state: int | np.random.RandomState | None = None,
 ) -> Sample:
     """Draw loan applications, with a known bias against some groups.
@@ -89,8 +87,6 @@ def make_loans(
         Share of missing cells, at least 0 and below 1, in each of the columns income,
         employment_years, credit_history and housing, at random rows. The sensitive columns and
         the target are complete.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
     random_state : int, RandomState instance or None, default=None
         Seed. The same integer gives the same applicants, also under another bias.
 
@@ -145,8 +141,6 @@ def make_loans(
         blank = rng.permutation(n_samples)[: round(missing_rate * n_samples)]
         data.loc[blank, column] = np.nan
     data = pd.concat([data, sensitive], axis=1)
-    if not as_frame:
-        return Sample(data.to_numpy(), target.to_numpy(), sensitive.to_numpy(dtype=object))
     return Sample(data, target, sensitive)
 
 

@@ -175,13 +175,12 @@ class FairnessPathDisplay(Display):
         self.bands_: list[Any] = []
         if self.split_disparities is not None and self.split_scores is not None:
             x, y = np.asarray(self.split_disparities), np.asarray(self.split_scores)
-            (x_low, x_high), (y_low, y_high) = (
-                (v.mean(axis=0) - v.std(axis=0), v.mean(axis=0) + v.std(axis=0)) for v in (x, y)
-            )
-            options = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
+            shade: dict[str, Any] = {"alpha": 0.15, "lw": 0}
+            shade["color"] = self.train_line_.get_color()
+            (x, x_sd), (y, y_sd) = ((v.mean(axis=0), v.std(axis=0)) for v in (x, y))
             self.bands_ = [
-                ax.fill_between(x.mean(axis=0), y_low, y_high, **options),
-                ax.fill_betweenx(y.mean(axis=0), x_low, x_high, **options),
+                ax.fill_between(x, y - y_sd, y + y_sd, **shade),
+                ax.fill_betweenx(y, x - x_sd, x + x_sd, **shade),
             ]
         self.bounds_: LineCollection | None = None
         if show_bounds and self.max_disparities is not None:

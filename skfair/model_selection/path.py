@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -288,38 +289,9 @@ def fairness_path(
         limits=limits,
     )
     if n_splits is not None:
-        splitter = StratifiedSensitiveShuffleSplit(
-            n_splits,
-            test_size=TEST_SHARE,
-            random_state=random_state,
-            sensitive=sensitive_of(estimator).columns if sensitive_features is None else None,
-        )
-        of_splits = [
-            fairness_path(
-                estimator,
-                _safe_indexing(X, train),
-                _safe_indexing(y, train),
-                max_disparities=bounds,
-                X_test=_safe_indexing(X, test),
-                y_test=_safe_indexing(y, test),
-                sensitive_features_test=None
-                if not groups
-                else _safe_indexing(*groups.values(), test),
-                metric=metric,
-                scoring=scoring,
-                **{name: _safe_indexing(x, train) for name, x in {**groups, **weights}.items()},
-            )
-            for train, test in splitter.split(X, y, sensitive_features=sensitive_features)
-        ]
-        disparities = np.array([one.test_disparities for one in of_splits])
-        scores = np.array([one.test_scores for one in of_splits])
-        return replace(
-            path,
-            test_disparities=disparities.mean(axis=0),
-            test_scores=scores.mean(axis=0),
-            split_disparities=disparities,
-            split_scores=scores,
-        )
+        options = {"max_disparities": bounds, "metric": metric, "scoring": scoring}
+        splitter = partial(StratifiedSensitiveShuffleSplit, n_splits, random_state=random_state)
+        return _over_splits(path, estimator, splitter, X, y, groups, weights, options)
     if disparity is None:
         return path
     if limits is not None:
@@ -329,6 +301,37 @@ def fairness_path(
         path,
         test_disparities=np.array(gaps, dtype=float),
         test_scores=_scores(scorer, models, X_test, y_test, groups_test),
+    )
+
+
+def _over_splits(
+    path: FairnessPath,
+    estimator: Estimator,
+    make_splitter: Callable[..., StratifiedSensitiveShuffleSplit],
+    X: MatrixLike,
+    y: ColumnLike,
+    groups: dict[str, Any],
+    weights: dict[str, Any],
+    options: dict[str, Any],
+) -> FairnessPath:
+    """Return a path with what the same limits give on the test part of each split."""
+    by_row, measured = {**groups, **weights}, []
+    columns = None if groups else sensitive_of(estimator).columns
+    splitter = make_splitter(test_size=TEST_SHARE, sensitive=columns)
+    for train, test in splitter.split(X, y, **groups):
+        of_test = {f"{name}_test": _safe_indexing(values, test) for name, values in groups.items()}
+        of_train = {name: _safe_indexing(values, train) for name, values in by_row.items()}
+        of_test |= {"X_test": _safe_indexing(X, test), "y_test": _safe_indexing(y, test)}
+        rows = _safe_indexing(X, train), _safe_indexing(y, train)
+        part = fairness_path(estimator, *rows, **of_train, **of_test, **options)
+        measured.append((part.test_disparities, part.test_scores))
+    disparities, scores = np.array(measured).swapaxes(0, 1)
+    return replace(
+        path,
+        test_disparities=disparities.mean(axis=0),
+        test_scores=scores.mean(axis=0),
+        split_disparities=disparities,
+        split_scores=scores,
     )
 
 

@@ -411,20 +411,20 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             self.status_ = "converged"
             if solution.share_within < self.query_share:
                 self.status_ = "infeasible"
-                found = (
+                message = (
                     f"{solution.share_within:.1%} of the training queries have a disparity of at "
                     f"most {self.max_disparity}, and query_share={self.query_share:g} were asked "
                     f"for; the largest disparity is {self.train_disparity_:.4g}. Raise "
                     "max_disparity, lower query_share, or give the model more features."
                 )
                 if not has_queries:
-                    found = (
+                    message = (
                         "All rows were taken as one query, because neither query_id nor "
                         f"query_column was given. Its disparity is {self.train_disparity_:.4g}, "
                         f"above max_disparity={self.max_disparity}. Pass query_id if there are "
                         "several queries; else raise max_disparity."
                     )
-                warn_user(found, ConvergenceWarning)
+                warn_user(message, ConvergenceWarning)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
@@ -245,8 +246,7 @@ class _Scope:
 
     def __init__(self, of: str | None) -> None:
         self._allowed, self._helpers = _allowed.get(), _helpers.get()
-        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._n_threads = 0
+        self._pool: ThreadPoolExecutor | None = None
         self._others: list[tuple[Any, int]] = []
         if of is None:
             libraries = _controller().lib_controllers
@@ -270,24 +270,17 @@ class _Scope:
         _BLAS.release(self)
         for library, number in self._others:
             library.set_num_threads(number)
-        for _ in range(self._n_threads):
-            self._tasks.put(None)
-        self._n_threads = 0
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
         _helpers.set(self._helpers)
         _allowed.set(self._allowed)
 
     def ask(self, tasks: list[Callable[[], None]]) -> None:
         """Give each task to a thread; nobody waits for one that does not begin in time."""
-        for _ in range(len(tasks) - self._n_threads):
-            self._n_threads += 1  # before it starts: an interrupt may come while it does
-            threading.Thread(target=self._work, daemon=True).start()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_allowed.get())  # it starts them when they are needed
         for task in tasks:
-            self._tasks.put(task)
-
-    def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            task()
-            del task  # with what it holds, before the wait for the next one
+            self._pool.submit(task)
 
 
 def _made_by_threads(

@@ -60,19 +60,6 @@ def test_levels_of_the_words():
     assert not (data["employment_years"] > data["age"] - 18).any()
 
 
-def test_tables_and_arrays():
-    X, y, groups = make_loans(50, random_state=0)
-    assert isinstance(X, pd.DataFrame)
-    assert isinstance(y, pd.Series)
-    assert isinstance(groups, pd.DataFrame)
-    arrays = make_loans(50, as_frame=False, random_state=0)
-    assert isinstance(arrays.data, np.ndarray)
-    assert arrays.data.shape == (50, 9)
-    np.testing.assert_array_equal(arrays.target, y.to_numpy())
-    np.testing.assert_array_equal(arrays.sensitive_features, groups.to_numpy(dtype=object))
-    assert [len(part) for part in arrays] == [50] * 3
-
-
 def test_seeds():
     first, again, other = (make_loans(200, random_state=seed) for seed in (0, 0, 1))
     for part, same in zip(first, again, strict=True):
