@@ -322,8 +322,8 @@ def _over_splits(
         of_test = {f"{name}_test": _safe_indexing(values, test) for name, values in groups.items()}
         of_train = {name: _safe_indexing(values, train) for name, values in by_row.items()}
         of_test |= {"X_test": _safe_indexing(X, test), "y_test": _safe_indexing(y, test)}
-        rows = _safe_indexing(X, train), _safe_indexing(y, train)
-        part = fairness_path(estimator, *rows, **of_train, **of_test, **options)
+        X_part, y_part = _safe_indexing(X, train), _safe_indexing(y, train)
+        part = fairness_path(estimator, X_part, y_part, **of_train, **of_test, **options)
         measured.append((part.test_disparities, part.test_scores))
     disparities, scores = np.array(measured).swapaxes(0, 1)
     return replace(

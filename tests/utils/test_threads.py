@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -90,19 +89,6 @@ def test_fits_in_threads_leave_the_limits_as_they_were(two_threads):
         assert found == [i if i % 7 == 0 else -1 for i in range(first, first + 5)]
         assert (threads(), threads("openmp")) == limits
     assert not module._BLAS._holders
-
-
-def test_eight_fits_in_eight_threads_leave_the_limits_as_they_were(two_threads):
-    rng = np.random.default_rng(0)
-    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
-    with ThreadPoolExecutor(8) as pool:
-        list(
-            pool.map(
-                lambda seed: FairKMeans(2, random_state=seed).fit(X, sensitive_features=sex),
-                range(8),
-            )
-        )
-    assert threads() == {2}
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
@@ -371,24 +357,6 @@ def test_the_passes_of_a_fit_share_threads_and_leave_none(three_threads):
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.001)
     assert threading.active_count() <= before
-
-
-def test_a_thread_that_waits_holds_nothing_of_the_last_pass(three_threads):
-    class Rows:
-        pass
-
-    def fit():
-        rows = Rows()
-        there = weakref.ref(rows)
-        over_blocks(lambda start, stop, rows=rows: meet_once(), 3, 1)
-        del rows
-        deadline = time.monotonic() + 30
-        while there() is not None and time.monotonic() < deadline:
-            time.sleep(0.001)
-        return there()
-
-    meet_once = threading.Barrier(3, timeout=30).wait
-    assert one_blas_thread(fit)() is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
