@@ -6,7 +6,6 @@ prices, store them. A row is decided for the class with the largest probability 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -26,10 +25,8 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.decisions.fitting import DecisionFitting
-from skfair.estimators.decisions.search import Before
 from skfair.estimators.decisions.steps import (
     clash,
     class_rules,
@@ -272,16 +269,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
-        refuse_misspelt(self, self._inner(), fit_params)
+        if fit_params:
+            refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight, groups)
         check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        others: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "control_features": control_features,
-        }
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
+        others = {"sensitive_features": sensitive_features, "control_features": control_features}
+        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)  # type: ignore[arg-type]
         rules = active_rules(self.constraint, "classification", data)
         rows = self._labelled(data, rules)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
@@ -301,21 +296,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             self.train_predictions_ = self._ordered_classes[predicted]
             return self
         chances, splits = self._cross_fit(data, rows, params, folds)
-        before = Before.of(goal, chances, rows.codes, rows.weights)
-        limits = self._other_limits(rules, rows, goal, before.predicted)
-        judge = Judge([*fair, *limits], rows.codes, rows.weights, before.worth)
-        joint = self._joint_chances(data, rows, chances, judge, before.predicted, splits)
+        judge_of, before = self._judge_of(rules, rows, goal, chances)
+        joint = self._joint_chances(data, rows, chances, judge_of(fair), before.predicted, splits)
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
             goal = self._goal(rules, rows)
             fair = class_rules(rules, rows, limit)
-            before = Before.of(goal, chances, rows.codes, rows.weights)
-            limits = self._other_limits(rules, rows, goal, before.predicted)
-
-        def judge_of(rules: Sequence[ClassRule]) -> Judge:
-            return Judge([*rules, *limits], rows.codes, rows.weights, before.worth)
-
+            judge_of, before = self._judge_of(rules, rows, goal, chances)
         judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
         search = self._searching(rows, data.X, chances, joint, goal, before)
         if goal.at_least is None:
@@ -325,12 +313,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
                 lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
             )
         chosen = candidate.chosen
-        prices = chosen.prices.reshape(places.size, -1)[places]
-        self._store_prices(prices, candidate.worth)
-        self.tie_weight_, self._mixture = chosen.tie_weight, chosen.mixture
+        self._store_prices(chosen.prices.reshape(places.size, -1)[places], candidate.worth)
         reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
-        predicted = np.empty_like(order)
-        predicted[order] = chosen.predicted
-        self.train_predictions_ = self._ordered_classes[predicted[data.first_rows]]
+        self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
         return self

@@ -81,17 +81,10 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     n_groups = of_pairs.shape[1] // n_classes
     # Products with 0 and 1 are many times faster here than sums over short axes.
     spread = np.tile(np.eye(n_classes), n_groups)
-    of_classes = of_pairs @ spread.T
-    # A class that the models of pairs find less likely says nothing of the group.
-    is_known = of_classes > TINY
-    joint = np.divide(chances, of_classes, out=np.zeros(chances.shape), where=is_known) @ spread
-    joint *= of_pairs
-    if not is_known.all():
-        rows, classes = np.nonzero(~is_known)
-        of_groups = of_pairs[rows].reshape(-1, n_groups, n_classes).sum(axis=2)
-        parts = of_groups * chances[rows, classes][:, None]
-        joint.reshape(-1, n_groups, n_classes)[rows, :, classes] = parts
-    return np.asarray(joint)
+    # A class that the models of pairs find impossible says nothing of the group.
+    of_groups = of_pairs @ np.kron(np.eye(n_groups), np.ones((n_classes, n_classes)))
+    of_pairs = of_pairs + TINY * of_groups
+    return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
 
 
 class GroupFits(NamedTuple):

@@ -72,19 +72,19 @@ def fit_neutral(
     return make_pipeline(*steps, model.fit(X, target, **weights))
 
 
-def _parts(model: Any) -> tuple[list[Any], Any]:
+def _parts(estimator: Any) -> tuple[list[Any], Any]:
     """Return the transformers before the last step of a fitted model, and this step."""
-    if isinstance(model, Pipeline):
-        steps, last = _parts(model.steps[-1][1])
+    if isinstance(estimator, Pipeline):
+        steps, last = _parts(estimator.steps[-1][1])
         # Samplers are steps, too, but they only change what is fitted.
-        return [s for _, s in model.steps[:-1] if hasattr(s, "transform")] + steps, last
-    names = [name for name in _INSIDE if hasattr(model, name)]
-    inside = getattr(model, names[0] if names else "estimator", None)
+        return [s for _, s in estimator.steps[:-1] if hasattr(s, "transform")] + steps, last
+    names = [name for name in _INSIDE if hasattr(estimator, name)]
+    inside = getattr(estimator, names[0] if names else "estimator", None)
     inside = inside[0].estimator if isinstance(inside, list) else inside
     try:
         check_is_fitted(inside)
     except (TypeError, NotFittedError):  # forests and others keep what their parts are copied from
-        return [], model
+        return [], estimator
     return _parts(inside)
 
 

@@ -211,13 +211,10 @@ def _joint_chances(
         )
     pairs = _mean_chances(models, groups.labels[number], of_models, ops)
     # The models of pairs say P(group | class), and P(group) of a class they find impossible.
-    alike = ops("MatMul", pairs, of_class.T)
-    is_known = ops("Greater", alike, np.full(1, TINY))
-    ratio = ops("Div", chances, ops("Where", is_known, alike, np.ones(1)))
-    ratio = ops("MatMul", ops("Where", is_known, ratio, np.zeros(1)), of_class)
-    others = ops("MatMul", ops("Where", is_known, np.zeros(1), chances), of_class)
-    of_groups = ops("MatMul", pairs, of_group.T @ of_group)
-    return ops("Add", ops("Mul", ratio, pairs), ops("Mul", of_groups, others))
+    of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
+    pairs = ops("Add", pairs, of_groups)
+    ratio = ops("Div", chances, ops("MatMul", pairs, of_class.T))
+    return ops("Mul", ops("MatMul", ratio, of_class), pairs)
 
 
 def _mean_chances(

@@ -430,24 +430,6 @@ def test_rows_may_be_texts(make):
         model.fit(np.zeros(300), y, sensitive_features=sex)
 
 
-@pytest.mark.parametrize(
-    ("package", "name"), [("lightgbm", "LGBMClassifier"), ("xgboost", "XGBClassifier")]
-)
-def test_boosters_of_other_packages(package, name):
-    module = pytest.importorskip(package, reason=f"{package} is not installed")
-    X, y, groups = people(600, n_classes=3, seed=16)
-    inner = getattr(module, name)(n_estimators=5, n_jobs=1)
-    for aware in (False, True):
-        fitted = FairDecisionClassifier(inner, max_disparity=0.08, group_aware=aware, cv=2)
-        fitted.fit(X, y, sensitive_features=groups)
-        for label in range(3):
-            found = (fitted.train_predictions_ == label).astype(int)
-            disparity = RULES["demographic_parity"](found, found, sensitive_features=groups)
-            assert disparity <= 0.08 + 1e-9
-        given = {"sensitive_features": groups} if aware else {}
-        assert set(fitted.predict(X, **given)) <= {0, 1, 2}
-
-
 class NoScores(DecisionTreeClassifier):
     predict_proba = property()
 

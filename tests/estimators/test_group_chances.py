@@ -4,29 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skfair.classification import FairDecisionClassifier
-from skfair.estimators.group_chances import GroupModels
 from skfair.metrics import equal_opportunity_difference
-
-
-def models(of_rows, size, n_classes):
-    labels = [np.arange(size * n_classes)]
-    return GroupModels([[]], labels, (size,), n_classes, [of_rows])
-
-
-def test_classes_are_those_of_the_classifier_and_groups_those_of_the_pairs():
-    rng = np.random.default_rng(0)
-    pairs, chances = rng.dirichlet(np.ones(6), 50), rng.dirichlet(np.ones(3), 50)
-    joint = models(pairs, 2, 3).joint_of_rows(chances)
-    assert np.allclose(joint.sum(axis=1), chances)
-    for row, expected in zip(joint, pairs.reshape(50, 2, 3), strict=True):
-        for k in range(3):
-            assert np.allclose(row[:, k] / row[:, k].sum(), expected[:, k] / expected[:, k].sum())
-
-
-def test_a_class_that_pairs_rule_out():
-    pairs = np.array([[0.3, 0.0, 0.7, 0.0]])  # group 0 and 1, class 0 for certain
-    joint = models(pairs, 2, 2).joint_of_rows(np.array([[0.4, 0.6]]))
-    assert np.allclose(joint, [[[0.12, 0.18], [0.28, 0.42]]])
 
 
 class Columns(ClassifierMixin, BaseEstimator):

@@ -123,12 +123,21 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
 
-    def _other_limits(
-        self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, before: IntArray
-    ) -> list[ClassRule]:
-        """Return floors, budgets and the recall of the objective as constraints."""
-        values = self.min_rate, self.selection_rate
-        return class_limits(rules, rows, *values, before, self.pos_label_, goal.recall)
+    def _judge_of(
+        self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, chances: FloatArray
+    ) -> tuple[Callable[[Sequence[ClassRule]], Judge], Before]:
+        """Return what judges by bound constraints, and the decisions without any.
+
+        Floors, budgets and the recall of the objective are constraints besides.
+        """
+        before = Before.of(goal, chances, rows.codes, rows.weights)
+        values = self.min_rate, self.selection_rate, before.predicted
+        limits = class_limits(rules, rows, *values, self.pos_label_, goal.recall)
+
+        def judge_of(fair: Sequence[ClassRule]) -> Judge:
+            return Judge([*fair, *limits], rows.codes, rows.weights, before.worth)
+
+        return judge_of, before
 
     def _keep_strata(self, X: Any, control_features: Any) -> None:
         """Keep the levels of the control features for prediction."""
@@ -155,13 +164,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         """Fit the models; return the probabilities of the training rows, and the folds of these."""
         inner, people = self._classifier(), data.people
         X, y = (people or data).X, (people or data).y
-
-        @cache
-        def splits() -> list[Split]:
-            kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
-            kinds = kinds if people is None else rows.codes[people.first]
-            return make_splits(folds, X, y, kinds)
-
+        kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
+        kinds = kinds if people is None else rows.codes[people.first]
+        splits = cache(partial(make_splits, folds, X, y, kinds))
         if self._is_prefit:
             self.estimators_, chances = [inner], chances_of(inner, X, rows.classes)
         else:

@@ -106,7 +106,7 @@ def in_order(
     """Return rows and probabilities in an order that names and the order of rows say nothing of.
 
     Searches for decisions are chaotic: rounding errors alone change what is found. Returned besides
-    are the number of each row before, and the place of each group.
+    are the place of each row, and that of each group.
     """
     chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
     places = rows.groups.places(chances[:, -1], rows.sample_weight)
@@ -114,7 +114,7 @@ def in_order(
     keys = [chances.T, joint.reshape(rows.codes.size, -1).T, rows.codes, places[rows.groups.codes]]
     keys += [rows.weights] + ([] if rows.strata is None else [rows.strata.codes])
     order = np.lexsort(np.vstack(keys))
-    return rows.taken(order, places), chances[order], joint[order], order, places
+    return rows.taken(order, places), chances[order], joint[order], np.argsort(order), places
 
 
 def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
@@ -235,6 +235,8 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
             "be decided differently. Pass group_aware='thresholds' to forbid that."
         )
     return {
+        "tie_weight_": chosen.tie_weight,
+        "_mixture": chosen.mixture,
         "mixed_share_": chosen.mixed_share,
         "train_disparities_": by_rule,
         "train_disparity_": max(by_rule.values(), default=0.0),
