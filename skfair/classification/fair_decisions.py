@@ -270,7 +270,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             "control_features": control_features,
         }
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
-        rules = active_rules(self.constraint, "classification", data)
+        rules = active_rules(self.constraint, "classification", data, self.max_disparity)
         rows = self._labelled(data, rules)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, y, rows, groups)
@@ -292,7 +292,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         limits = self._other_limits(rules, rows, goal, before.predicted)
 
         def judge_of(rules: Sequence[ClassRule]) -> Judge:
-            return Judge([*rules, *limits], rows.codes, rows.weights, before.worth)
+            return Judge([*rules, *limits], rows.codes, rows.counts, before.worth)
 
         judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
         self._group_models = self._fit_group_models(data, rows, judge, before.predicted, folds)
