@@ -291,7 +291,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         }
         data = self._read(X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         self._take_positive(rules)
         self._forget()
         if self.confidence is not None and (
@@ -344,7 +344,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **metadata, **ROW_CHECKS)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
             self._take_positive(rules)

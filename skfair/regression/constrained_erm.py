@@ -219,7 +219,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if rules and self.confidence is not None:
             return self._certify(data, task, rules, X, metadata)
         problem = self._build(data, task, rules)

@@ -16,7 +16,7 @@ from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
-from skfair.enforcement.decisions.judge import ROUNDING, ClassRule, Judge
+from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.limits import (
     budget,
     floor_rule,
@@ -32,6 +32,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
 from skfair.losses import LogLoss
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
@@ -58,11 +59,14 @@ class LabelledRows(NamedTuple):
         return self.groups.places(self.codes, self.sample_weight)
 
     @property
+    def counts(self) -> FloatArray:
+        """Weights as they were passed; 1 if there are none."""
+        return np.ones(self.codes.size) if self.sample_weight is None else self.sample_weight
+
+    @property
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
-        n = self.codes.size
-        weights = np.ones(n) if self.sample_weight is None else self.sample_weight
-        return np.asarray(weights / weights.sum())
+        return np.asarray(self.counts / self.counts.sum())
 
     def taken(self, order: IntArray, places: IntArray) -> LabelledRows:
         """Return the rows in another order, and the groups at other places."""
@@ -211,11 +215,8 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     disparities = judge.disparities(chosen.predicted)
     names = [bound.name for bound in judge.bounds]
     by_rule = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
-    # A search leaves something to spare. Limits that are reached to the last bit are kept.
     limits = [bound.max_disparity for bound in judge.bounds]
-    is_kept = all(
-        disparity <= limit + ROUNDING for disparity, limit in zip(disparities, limits, strict=True)
-    )
+    is_kept = judge(chosen.predicted).is_feasible
     if not is_kept:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "

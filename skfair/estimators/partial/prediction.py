@@ -26,7 +26,6 @@ from skfair.enforcement.partial.promise import (
 )
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.partial.repair_scores import repair_scores
-from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
@@ -34,6 +33,7 @@ from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
 from skfair.groups.weighted_rows import WeightedRows
 from skfair.utils.docs import documented
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
 # Groups and classes of at most so many rows are never made smaller to guess the noise.
@@ -82,7 +82,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
-        self.certified_ = bool(kept.load(final) + error <= bound + TO_SPARE)
+        self.certified_ = bool(kept.load(final) + error <= bound + ROUNDING)
         positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
         self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
         self.__dict__.pop("noise_floor_", None)
