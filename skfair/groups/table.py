@@ -357,9 +357,8 @@ class LabelRows(NamedTuple):
             columns = (kinds.columns.get("y_true"), kinds.columns["y_pred"])
             return cls(*columns, few, kinds.counts, kinds.squares, sample_weight is None)
         if is_long(y_pred) and (combinations := counted(labels, groups)) is not None:
-            columns, encoding, counts = combinations
-            few = (encoding, None, None, True)
-            return cls(columns.get("y_true"), columns["y_pred"], few, counts)
+            own, encoding, counts = combinations
+            return cls(own.get("y_true"), own["y_pred"], (encoding, None, None, True), counts)
         if isinstance(sensitive_features, GroupProbabilities):
             (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
         return cls(y_true, y_pred, groups)

@@ -163,7 +163,9 @@ def test_groups_are_those_of_the_whole_table(groups, intersectional):
     assert_array_equal(found.groups.codes[:, kind], expected.codes)
     assert_array_equal(found.classes[kind], frame.y)
     # A kind of several blocks is in the table once.
-    assert np.unique(kind).size == found.counts.size == len(frame[[*groups, "y"]].drop_duplicates())
+    assert (
+        np.unique(kind).size == found.weights.size == len(frame[[*groups, "y"]].drop_duplicates())
+    )
     starts = found.rows.collect(lambda block: block.start)
     assert_array_equal(starts, np.cumsum([0, *found.sizes[:-1]]))
 
@@ -208,7 +210,6 @@ def test_weights():
     w = np.arange(400.0)
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=50)
     found = Reader()._read(X, sensitive_features=frame.sex, sample_weight=w).blocks
-    assert found.is_weighted
     assert found.person == 399
     assert found.weights.sum() == pytest.approx(w.sum())
     with pytest.raises(ValueError, match="zero for every row"):
@@ -227,7 +228,7 @@ def broken(column, row, value):
         (broken("b", 220, np.nan), r"Partition 2: column 'b' of X has NaN in 1 row of 100"),
         (broken("a", 10, np.inf), r"Partition 0: column 'a' of X has infinity"),
         (broken("sex", 399, None), r"Partition 3: Sensitive attribute 'sex' has 1 missing"),
-        (broken("y", 160, None), r"Partition 1: .*'y' has 1 missing"),
+        (broken("y", 160, None), r"Partition 1: y has 1 missing"),
     ],
 )
 def test_errors_name_partition_and_column(frame, message):
