@@ -69,7 +69,7 @@ class LazyRows:
     >>> sex = da.from_array(["f", "m", "m", "m"], chunks=2)
     >>> rows = LazyRows({"y_pred": y_pred}, sensitive_features=sex).kinds()
     >>> rows.columns["y_pred"].tolist(), rows.weights.tolist()
-    ([0, 1, 1], [1.0, 1.0, 2.0])
+    ([0, 1], [1.0, 3.0])
     """
 
     def __init__(
