@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,12 +12,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import fitted
+from skfair.estimators.inner_scores import cross_fitted
 
 Split = tuple[IntArray, IntArray]
 
@@ -53,8 +52,8 @@ def with_probabilities(estimator: Any) -> Any:
     )
 
 
-def check_prefit(estimator: Any) -> Any:
-    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+def check_fitted(estimator: Any) -> str:
+    """Return the name of a classifier that is passed fitted; raise if it is not."""
     name = type(
         estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     ).__name__
@@ -66,6 +65,12 @@ def check_prefit(estimator: Any) -> Any:
             "Searches and fairness_path clone it, and clones are not fitted: for these pass "
             "sklearn.frozen.FrozenEstimator(estimator)."
         ) from None
+    return name
+
+
+def check_prefit(estimator: Any) -> Any:
+    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+    name = check_fitted(estimator)
     if hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"The fitted {name} has no predict_proba. Calibrate it on rows that it has not seen, "
@@ -135,8 +140,8 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
         splits = list(check_cv(cv, y, classifier=True).split(X, y))
     except TypeError as error:
         raise TypeError(
-            "cv must be a number of folds, 'auto', 'prefit', a splitter, or pairs of row numbers "
-            f"(train, test). Got {cv!r}."
+            "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
+            f"Got {cv!r}."
         ) from error
     is_scored = np.zeros(len(y), bool)
     for _, test in splits:
@@ -156,10 +161,5 @@ def cross_fit(
     n_jobs: int | None,
 ) -> CrossFitted:
     """Fit a model on each fold, and return what it says of the others."""
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
-    )
-    chances = np.zeros((len(y), classes.size))
-    for model, (_, test) in zip(models, splits, strict=True):
-        chances[test] = chances_of(model, _safe_indexing(X, test), classes)
-    return CrossFitted(list(models), chances)
+    read = partial(chances_of, classes=classes)
+    return CrossFitted(*cross_fitted(read, estimator, X, y, row_params, splits, n_jobs))

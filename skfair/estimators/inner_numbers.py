@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.chances import Split, make_splits
 from skfair.estimators.inner_models import InnerModels
-from skfair.estimators.inner_scores import fitted
 from skfair.groups.encoding import GroupEncoding
 
 
@@ -30,13 +28,6 @@ class HasNumbers(Protocol):
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Return predictions."""
-
-
-class CrossFittedNumbers(NamedTuple):
-    """Models of the folds, and the prediction of every row by a model that has not seen it."""
-
-    models: list[Any]
-    values: FloatArray
 
 
 class InnerRegressors(InnerModels):
@@ -129,21 +120,3 @@ def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> lis
     place = np.empty(y.size, np.int64)
     place[np.lexsort((y, cells))] = np.arange(y.size) % int(cv)
     return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(int(cv))]
-
-
-def cross_fit_numbers(
-    estimator: Any,
-    X: MatrixLike,
-    y: FloatArray,
-    row_params: dict[str, Any],
-    splits: Sequence[Split],
-    n_jobs: int | None,
-) -> CrossFittedNumbers:
-    """Fit a model on each fold, and return what it predicts of the others."""
-    models = Parallel(n_jobs=n_jobs)(
-        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
-    )
-    values = np.zeros(y.size)
-    for model, (_, test) in zip(models, splits, strict=True):
-        values[test] = numbers_of(model, _safe_indexing(X, test))
-    return CrossFittedNumbers(list(models), values)

@@ -30,12 +30,17 @@ from skfair.estimators.inner_numbers import (
     InnerRegressors,
     by_appearance,
     check_prefit_regressor,
-    cross_fit_numbers,
     mean_numbers,
     number_splits,
     numbers_of,
 )
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, known_folds
+from skfair.estimators.inner_scores import (
+    as_rows,
+    cross_fitted,
+    groups_of_new_rows,
+    keep_folds,
+    known_folds,
+)
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
@@ -235,9 +240,9 @@ class FairDecisionRegressor(
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
         splits = number_splits(folds, data.X, targets, by_appearance(data.groups)[0].cells().codes)
-        crossed = cross_fit_numbers(self._inner(), data.X, targets, params, splits, self.n_jobs)
-        self.estimators_ = crossed.models
-        return crossed.values
+        rows = data.X, targets, params, splits, self.n_jobs
+        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
+        return values
 
     def _chances(self, data: TrainingData, *, is_needed: bool) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -33,6 +34,7 @@ from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
@@ -54,6 +56,7 @@ class PartialPrediction(Certified, ClassifierMixin):
 
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__predict_proba = {"sensitive_features": True}
+    __metadata_request__predict_log_proba = {"sensitive_features": True}
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
@@ -67,6 +70,7 @@ class PartialPrediction(Certified, ClassifierMixin):
     thresholds_: FloatArray
     effective_disparity_: Limit
     classes_: NDArray[Any]
+    status_: str
     _group_levels: GroupLevels
 
     def _settle(
@@ -90,6 +94,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         counts = None if promise.behind is None else promise.behind.counts
         self._counts = promise.groups.cross_counts(classes, 2, counts)
         if not self.certified_ and self.enforce == "strict":
+            self.status_ = "infeasible"
             warn_not_kept(promise, self.train_disparity_, is_repaired)
         # Alike groups differ where each has an interval of its own, and not by chance.
         is_same_for_all = not isinstance(promise.interval, Mapping)
@@ -140,6 +145,53 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self)
         codes = self._prediction_codes(X, sensitive_features)
         return self._finished(self._raw_scores(X, codes), codes)
+
+    def _check_probabilities(self) -> bool:
+        """Raise AttributeError if scores are no log-odds."""
+        raise NotImplementedError
+
+    @available_if(lambda self: self._check_probabilities())
+    @by_block(n_columns=lambda self: 2)
+    def predict_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
+        """Return probabilities of both classes: the scores, read as log-odds.
+
+        They include thresholds and maps, so that 1/2 separates the predicted classes; that makes
+        them less calibrated.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
+        return np.column_stack([1 - positive, positive])
+
+    @available_if(lambda self: self._check_probabilities())
+    @by_block(n_columns=lambda self: 2)
+    def predict_log_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
+        """Return logarithms of the probabilities of both classes.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
 
     @by_block(dtype=_type_of_classes)
     def predict(
