@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
+from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
 from skfair.estimators.chances import check_fitted, make_splits
@@ -230,7 +232,6 @@ class PartialParityCalibrator(
         keep_folds(self)
         self._check_rule()
         self._forget()
-        self.status_ = "converged"
         if is_lazy(X, y, sample_weight, sensitive_features, groups):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
@@ -260,10 +261,21 @@ class PartialParityCalibrator(
         else:
             kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
             splits = make_splits(folds, data.X, data.y, kinds)
-            rows = data.X, data.y, row_params, splits, self.n_jobs
-            self.estimators_, scores = cross_fitted(self._scores_by, self._inner(), *rows)
-        self._settle(promise, scores, is_repaired=True)
+            self.estimators_, scores = cross_fitted(
+                lambda model, rows: self._scores(rows, [model]),
+                self._inner(),
+                data.X,
+                data.y,
+                row_params,
+                splits,
+                self.n_jobs,
+            )
+        self._settle_maps(promise, scores)
         return self
+
+    def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
+        self._settle(promise, scores, is_repaired=True)
+        self.status_ = "converged" if self.certified_ else "infeasible"
 
     def _check_rule(self) -> None:
         names = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
@@ -311,7 +323,7 @@ class PartialParityCalibrator(
         assert few.bins is not None
         promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
-        self._settle(promise, few.bins.high[few.bins.number], is_repaired=True)
+        self._settle_maps(promise, few.bins.high[few.bins.number])
         return self
 
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
@@ -352,12 +364,11 @@ class PartialParityCalibrator(
             return self._inner()
         return fitted(self._inner(), X, y, row_params)
 
-    def _scores_by(self, model: Any, X: MatrixLike) -> FloatArray:
-        return scores_of(model, X, self.response_method, self.classes_[1])
-
-    def _scores(self, X: MatrixLike) -> FloatArray:
-        """Return the mean of the scores of all models."""
-        return np.mean([self._scores_by(model, X) for model in self.estimators_], axis=0)
+    def _scores(self, X: MatrixLike, models: Sequence[Any] | None = None) -> FloatArray:
+        """Return the mean of the scores of some models, all if None."""
+        models = self.estimators_ if models is None else models
+        args = self.response_method, self.classes_[1]
+        return np.asarray(np.mean([scores_of(model, X, *args) for model in models], axis=0))
 
     def _check_probabilities(self) -> bool:
         if not hasattr(self._inner(), "predict_proba"):

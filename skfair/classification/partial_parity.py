@@ -296,6 +296,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         scores = self._scores_of(data.X, codes)
         min_gap = model.rounding(solution.result.theta[: model.n_parameters])
         self._settle(promise, scores, is_repaired=self._is_repaired(), min_gap=min_gap)
+        if self.enforce == "strict" and not self.certified_:
+            self.status_ = "infeasible"
         return self
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
@@ -307,8 +309,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             return plugged_scores(self.model_, self.parameters_, X)
         return group_scores(self.coef_, self.intercept_, X, codes)
 
-    def _check_probabilities(self) -> bool:
-        return has_probabilities(self)
+    _check_probabilities = has_probabilities
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -51,7 +51,8 @@ def _type_of_classes(estimator: Any) -> Any:
 class PartialPrediction(Certified, ClassifierMixin):
     """From raw scores to decisions, with the maps of the groups in between.
 
-    Subclasses have ``_raw_scores(X, codes)``; at fit they call :meth:`_settle`.
+    Subclasses have ``_raw_scores(X, codes)`` and ``_check_probabilities()``, which raises if scores
+    are no log-odds; at fit they call :meth:`_settle`.
     """
 
     __metadata_request__predict = {"sensitive_features": True}
@@ -70,7 +71,6 @@ class PartialPrediction(Certified, ClassifierMixin):
     thresholds_: FloatArray
     effective_disparity_: Limit
     classes_: NDArray[Any]
-    status_: str
     _group_levels: GroupLevels
 
     def _settle(
@@ -94,7 +94,6 @@ class PartialPrediction(Certified, ClassifierMixin):
         counts = None if promise.behind is None else promise.behind.counts
         self._counts = promise.groups.cross_counts(classes, 2, counts)
         if not self.certified_ and self.enforce == "strict":
-            self.status_ = "infeasible"
             warn_not_kept(promise, self.train_disparity_, is_repaired)
         # Alike groups differ where each has an interval of its own, and not by chance.
         is_same_for_all = not isinstance(promise.interval, Mapping)
@@ -145,10 +144,6 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self)
         codes = self._prediction_codes(X, sensitive_features)
         return self._finished(self._raw_scores(X, codes), codes)
-
-    def _check_probabilities(self) -> bool:
-        """Raise AttributeError if scores are no log-odds."""
-        raise NotImplementedError
 
     @available_if(lambda self: self._check_probabilities())
     @by_block(n_columns=lambda self: 2)
@@ -368,16 +363,8 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
     ) -> Promise:
         """Return the promise of the fit on other rows."""
-        bound = self.effective_disparity_
-        return Promise.of(
-            self.constraint,
-            self.interval,
-            self.scale,
-            bound,
-            groups,
-            targets,
-            weights,
-        )
+        terms = self.constraint, self.interval, self.scale, self.effective_disparity_
+        return Promise.of(*terms, groups, targets, weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
