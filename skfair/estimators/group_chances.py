@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.parallel import delayed
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.chances import Split, chances_of, held_out, mean_chances
-from skfair.estimators.inner_scores import fitted
+from skfair.estimators.chances import Split, chances_of, mean_chances
+from skfair.estimators.inner_scores import fitted, held_out
 from skfair.estimators.neutral_models import fit_neutral
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import TINY
@@ -116,10 +116,10 @@ class GroupFits(NamedTuple):
                 names = (names[:, None] * n_classes + np.arange(n_classes)).ravel()
             read = partial(chances_of, classes=names)
             fits = self._fits(X, target)
-            crossed = held_out(fits, X, self.splits, read, self.n_jobs)
-            known.append(crossed.models)
+            models, chances = held_out(fits, X, self.splits, read, self.n_jobs)
+            known.append(models)
             labels.append(names)
-            of_rows.append(crossed.chances)
+            of_rows.append(chances)
         return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
 
     def _fits(self, X: MatrixLike, target: IntArray) -> Iterator[Any]:

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import indexable
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import (
@@ -28,7 +27,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS, Split, held_out
+from skfair.estimators.chances import FOLDS, Split
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_numbers import (
     InnerRegressors,
@@ -39,7 +38,7 @@ from skfair.estimators.inner_numbers import (
 )
 from skfair.estimators.inner_scores import (
     as_rows,
-    fitted,
+    cross_fitted,
     groups_of_new_rows,
     keep_folds,
     known_folds,
@@ -251,9 +250,8 @@ class FairDecisionRegressor(
         if self._is_prefit:
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
-        train_parts = [train for train, _ in splits()]
-        fits = [delayed(fitted)(self._inner(), data.X, targets, params, k) for k in train_parts]
-        self.estimators_, values = held_out(fits, data.X, splits(), numbers_of, self.n_jobs)
+        rows = data.X, targets, params, splits(), self.n_jobs
+        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
         return values
 
     def _chances(
