@@ -53,11 +53,6 @@ class LabelledRows(NamedTuple):
     strata: Strata | None  # levels of the control features
 
     @property
-    def places(self) -> IntArray:
-        """Place of each group in an order that its name says nothing of."""
-        return self.groups.places(self.codes, self.sample_weight)
-
-    @property
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
         n = self.codes.size
