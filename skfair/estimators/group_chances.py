@@ -26,7 +26,7 @@ class GroupModels:
     """Models of the groups of each attribute."""
 
     models: list[list[Any]]  # for each attribute the models of the folds
-    # For each attribute what its models call each pair of group and class, or each group
+    # For each attribute the numbers of its pairs of group and class, or of its groups
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
@@ -101,24 +101,20 @@ class GroupFits(NamedTuple):
         X: MatrixLike,  # the rows, without the sensitive columns that are dropped
         groups: GroupEncoding,
         classes: IntArray,  # (n_samples,): number of the class of each row
-        places: IntArray,  # of each group in an order that its name says nothing of
     ) -> GroupModels:
         """Cross-fit models of the groups of each attribute."""
         n_classes = int(classes.max()) + 1
         sizes = np.diff(groups.offsets)
         known, labels, of_rows = [], [], []
         for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
-            # A user may have fitted a model to groups in the order of their names.
-            names = np.arange(size) if self.estimator is not None else places[start:][:size] - start
-            target = names[codes - start]
+            target, width = codes - start, size
             if size * n_classes <= MOST_PAIRS:
-                target = target * n_classes + classes
-                names = (names[:, None] * n_classes + np.arange(n_classes)).ravel()
-            read = partial(chances_of, classes=names)
+                target, width = target * n_classes + classes, size * n_classes
+            labels.append(np.arange(width))
+            read = partial(chances_of, classes=labels[-1])
             fits = self._fits(X, target)
             models, chances = held_out(fits, X, self.splits, read, self.n_jobs)
             known.append(models)
-            labels.append(names)
             of_rows.append(chances)
         return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
 

@@ -233,7 +233,7 @@ class FairDecisionRegressor(
         rule = NUMBER_RULES[self.constraint]
         task = NumberTask(rule, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
-        task = task._replace(chances=self._chances(data, places, splits, free.excess > 0))
+        task = task._replace(chances=self._chances(data, splits, free.excess > 0))
         self._store(find_steps(free, task), free, data)
         return self
 
@@ -257,7 +257,6 @@ class FairDecisionRegressor(
     def _chances(
         self,
         data: TrainingData,
-        places: IntArray,
         splits: Callable[[], list[Split]],
         is_needed: bool,
     ) -> list[FloatArray] | None:
@@ -268,7 +267,7 @@ class FairDecisionRegressor(
         if self.is_group_aware_ or not is_needed:
             return None
         fits, n = self._group_fits(data, self.estimators_, splits()), data.groups.n_samples
-        group_models = fits(data.X, data.groups, np.zeros(n, np.int64), places)
+        group_models = fits(data.X, data.groups, np.zeros(n, np.int64))
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
         return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))

@@ -54,11 +54,6 @@ class LabelledRows(NamedTuple):
     strata: Strata | None  # levels of the control features
 
     @property
-    def places(self) -> IntArray:
-        """Place of each group in an order that its name says nothing of."""
-        return self.groups.places(self.codes, self.sample_weight)
-
-    @property
     def counts(self) -> FloatArray:
         """Weights as they were passed; 1 if there are none."""
         return np.ones(self.codes.size) if self.sample_weight is None else self.sample_weight
