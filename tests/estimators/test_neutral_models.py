@@ -212,7 +212,7 @@ def test_neither_names_nor_the_order_of_rows_count(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_whole_weights_count_like_copies_where_groups_are_estimated(seed):
-    """With a linear model, whose fit does so: four of ten small fits differed by a point or more."""
+    """Four of ten small fits of a linear model differed by a point or more."""
     r = np.random.default_rng(seed)
     n = 300
     groups, weights, fold = r.integers(0, 3, n), r.integers(1, 4, n), r.integers(0, 3, n)
