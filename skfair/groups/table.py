@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.counted_rows import counted, is_long
+from skfair.groups.counted_rows import MANY, counted
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows
@@ -356,7 +356,8 @@ class LabelRows(NamedTuple):
             few = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
             columns = (kinds.columns.get("y_true"), kinds.columns["y_pred"])
             return cls(*columns, few, kinds.counts, kinds.squares, sample_weight is None)
-        if is_long(y_pred) and (combinations := counted(labels, groups)) is not None:
+        is_long = isinstance(y_pred, np.ndarray) and y_pred.size >= MANY
+        if is_long and (combinations := counted(labels, groups)) is not None:
             columns, encoding, counts = combinations
             few = (encoding, None, None, True)
             return cls(columns.get("y_true"), columns["y_pred"], few, counts)
