@@ -42,7 +42,7 @@ def counted(
     """
     sensitive_features, control_features, sample_weight, _ = groups
     columns = [*labels.values(), sensitive_features]
-    if control_features is not None or sample_weight is not None or not all(map(is_long, columns)):
+    if control_features is not None or sample_weight is not None or not all(map(_is_long, columns)):
         return None
     if len({column.size for column in columns}) > 1:
         return None
@@ -60,7 +60,7 @@ def counted(
     return dict(zip(labels, few, strict=True)), replace(encoding, counts=sizes), counts
 
 
-def is_long(column: Any) -> bool:
+def _is_long(column: Any) -> bool:
     """Whether a column is a long array of integers or truth values."""
     is_plain = isinstance(column, np.ndarray) and column.ndim == 1
     return is_plain and column.dtype.kind in "iub" and column.size >= MANY

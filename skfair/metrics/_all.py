@@ -4,13 +4,14 @@ from skfair.metrics.clusters import (
     balance_score,
     cluster_balances,
     kl_fairness_error,
+    kmeans_cost,
+    normalized_cut,
+    price_of_fairness,
     share_deviation,
     share_ratio,
 )
-from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound, sample_size
 from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.metrics.group_metric import make_group_metric
 from skfair.metrics.intervals import noise_floor, suggest_interval
 from skfair.metrics.labels import (
     accuracy_parity_difference,
@@ -43,20 +44,18 @@ from skfair.metrics.losses import (
     mean_residual_difference,
     mean_score_difference,
 )
+from skfair.metrics.own_metrics import make_group_metric
 from skfair.metrics.partial import (
     partial_ccdf_gap,
-    partial_group_auc_gap,
-    partial_statistical_parity_gap,
-)
-from skfair.metrics.partial_rates import (
     partial_demographic_parity_gap,
     partial_equal_opportunity_gap,
     partial_equalized_odds_gap,
+    partial_group_auc_gap,
+    partial_statistical_parity_gap,
 )
 from skfair.metrics.proxy_bounds import disparity_bounds
 from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
-from skfair.metrics.report_table import Report
-from skfair.metrics.reports import fairness_report, group_report
+from skfair.metrics.reports import Report, fairness_report, group_report
 from skfair.metrics.scorers import get_scorer, get_scorer_names, make_fairness_scorer
 from skfair.metrics.scores import (
     group_auc_gap,

@@ -33,7 +33,7 @@ from skfair.groups.attributes import Role, check_alignment, check_missing, read_
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.table import RATES, rates_of
-from skfair.metrics.metric_request import MeasuredRule, requested_metric
+from skfair.metrics.disparity_tests import MeasuredRule, requested_metric
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed

@@ -16,12 +16,19 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import Agg, Reference, checked_rows
+from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, checked_rows
 from skfair.groups.spread_rows import spread_rows
 from skfair.groups.table import RATES, GroupTable, LabelRows, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows
+from skfair.metrics.intervals import (
+    SCORE_METRICS,
+    difference_interval,
+    quantiles,
+    resampled_gaps,
+    spread,
+    wilson,
+)
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.metrics.listed_cells import ListedCells, with_differences
 from skfair.metrics.own_metrics import (
     OwnIntervals,
     OwnMetrics,
@@ -29,13 +36,6 @@ from skfair.metrics.own_metrics import (
     check_own,
     measure_own,
     with_positive,
-)
-from skfair.metrics.report_table import Report
-from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
-from skfair.metrics.resampling import (
-    quantiles,
-    spread,
-    wilson,
 )
 from skfair.metrics.scores import scored_rows
 from skfair.utils.validation import (
@@ -422,3 +422,163 @@ def _report_rows(
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
     read_groups = (compared, None, few.weights, intersectional)
     return _ReportRows(true, predicted, scores, read_groups, few.squares, few.counts)
+
+
+class Report(pd.DataFrame):
+    """A DataFrame that prints ``name``, ``name_low`` and ``name_high`` as one column.
+
+    Examples
+    --------
+    >>> from skfair.metrics import group_report
+    >>> report = group_report([1, 0, 1, 0], [1, 0, 0, 0], sensitive_features=["f", "f", "m", "m"])
+    >>> isinstance(report, Report), float(report.loc["f", "selection_rate"])
+    (True, 0.5)
+    """
+
+    @property
+    def _constructor(self) -> type[Report]:
+        # Copies, rounded reports and selections of columns print as reports too.
+        return Report
+
+    def compact(self, digits: int = 3) -> pd.DataFrame:
+        """Return the report as text: each value with its interval, as it is printed.
+
+        Parameters
+        ----------
+        digits : int, default=3
+            Digits after the decimal point.
+
+        Returns
+        -------
+        text : DataFrame of str
+            One column per value.
+        """
+        text, names = pd.DataFrame(index=self.index), list(self.columns)
+        intervals = [name for name in names if _has_interval(name, names)]
+        ends = {f"{name}_{end}" for name in intervals for end in ("low", "high")}
+        for place, name in enumerate(names):
+            values = self.iloc[:, place]
+            if name in ends:
+                continue
+            if name in intervals:
+                columns = [values, self[f"{name}_low"], self[f"{name}_high"]]
+                cells = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
+            else:
+                cells = _column_text(values, 0 if name == "n" else digits)
+            text.insert(text.shape[1], name, cells, allow_duplicates=True)
+        return text.set_axis([name for name in names if name not in ends], axis=1)
+
+    def __repr__(self) -> str:
+        return str(self.compact().to_string())
+
+    def _repr_html_(self) -> str:
+        return str(self.to_html())
+
+    def to_html(self, *args: Any, **kwargs: Any) -> Any:
+        """Render the compact form as an HTML table; arguments as in pandas."""
+        return self.compact().to_html(*args, **kwargs)
+
+
+def _has_interval(name: object, names: list[Any]) -> bool:
+    """Whether a column is the only one of its name and has both ends of an interval."""
+    columns = [name, f"{name}_low", f"{name}_high"]
+    return isinstance(name, str) and all(names.count(column) == 1 for column in columns)
+
+
+def _column_text(values: pd.Series, digits: int) -> list[str]:
+    """Return the cells of a column without an interval."""
+    if values.dtype.kind != "f":
+        return [" ".join(str(value).split()) for value in values]
+    return [_number_text(value, digits) for value in values]
+
+
+def _number_text(value: float, digits: int) -> str:
+    return "-" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _interval_text(row: tuple[float, ...], digits: int) -> str:
+    value, low, high = row
+    if pd.isna(value) or pd.isna(low):
+        return _number_text(value, digits)
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+class ListedCells:
+    """The cells in the order of a report: by stratum, and below each the whole stratum."""
+
+    def __init__(self, groups: ComparedGroups) -> None:
+        self._groups = groups
+        self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
+        self._order = np.argsort(self._stratum, kind="stable")
+
+    def with_overall(self, of_cells: FloatArray) -> FloatArray:
+        """List numbers of cells, and their sums over strata."""
+        own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
+        overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
+        np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
+        return np.concatenate([of_cells, overall])[self._order]
+
+    def table(self, table: GroupTable) -> GroupTable:
+        """Return the sums of the cells, and of each stratum."""
+        squares = None if table.add_squares is None else self.with_overall(table.squares)
+        add_squares = None if squares is None else lambda: squares
+        return GroupTable(table.groups, self.with_overall(table.weights), add_squares)
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """List the sums of a value of the rows."""
+        return self.with_overall(self._groups.cells.sums(values))
+
+    def rows(self) -> list[IntArray]:
+        """List the rows of each cell, and of each stratum."""
+        strata = self._groups.stratum_of[self._groups.cells.codes[0]]
+        rows = self._groups.rows_of_cells()
+        rows += [np.flatnonzero(strata == stratum) for stratum in range(strata.max() + 1)]
+        return [rows[i] for i in self._order]
+
+    def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
+        """Return the rows that are compared, and the row of the reference group of each."""
+        place = np.argsort(self._order)
+        first, second = self._groups.pairs_with(reference)
+        return place[first], place[second]
+
+    def names(self) -> pd.Index:
+        """Return the names of the rows of the report."""
+        strata = self._groups.strata
+        of_cells = [self._groups.groups.names[g] for g in self._groups.group_of]
+        names = of_cells + ["overall"] * (self._stratum.size - len(of_cells))
+        ordered = [names[i] for i in self._order]
+        index: pd.Index = pd.Index(ordered)
+        if strata is not None:
+            keys = [strata[s] for s in self._stratum[self._order]]
+            index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
+        return index
+
+
+def with_differences(
+    columns: dict[str, FloatArray],
+    limits: dict[str, FloatArray],
+    listed: ListedCells,
+    reference: Any,
+) -> dict[str, FloatArray]:
+    """Return values and ends of intervals, with differences from the reference group if any."""
+    if reference is None:
+        return {**columns, **limits}
+    rows, places = listed.compared_with(reference)
+    columns, limits = columns.copy(), limits.copy()
+    for name in [n for n, values in columns.items() if n != "n" and values.dtype != object]:
+        values, added = columns[name], f"{name}_difference"
+        parts = {added: values[rows] - values[places]}
+        if f"{name}_low" in limits:
+            ends = limits[f"{name}_low"], limits[f"{name}_high"]
+            both = np.arange(values.size)
+            both[rows] = places
+            ends_of_difference = difference_interval(values, *ends, both)
+            parts |= {
+                f"{added}_low": ends_of_difference[0][rows],
+                f"{added}_high": ends_of_difference[1][rows],
+            }
+        for key, own in parts.items():
+            whole = np.full(values.size, np.nan)
+            whole[rows] = own
+            (columns if key == added else limits)[key] = whole
+    return {**columns, **limits}

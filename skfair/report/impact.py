@@ -8,7 +8,7 @@ import pandas as pd
 from skfair._typing import BoolArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import read_reference
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
 from skfair.report.roles import View, reference_group, set_apart
