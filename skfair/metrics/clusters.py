@@ -437,19 +437,20 @@ def kmeans_cost(
     """
     validate_parameter_constraints({"mean": ["boolean"]}, {"mean": mean}, "kmeans_cost")
     if is_lazy(X, labels, sample_weight):
-        return _lazy_cost(X, labels, centers, sample_weight, mean)
-    rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-    n_samples, n_features = rows.shape
-    centers = _check_centers(centers, n_features)
-    codes, n_clusters = check_clusters(labels, None if centers is None else len(centers), n_samples)
-    weights = check_weights(sample_weight, n_samples)
-    if weights is None:
-        weights = np.ones(n_samples)
-    if isinstance(rows, np.ndarray):
-        total = _dense_cost(rows, codes, weights, centers, n_clusters)
+        rows = align(X=X, labels=labels, sample_weight=sample_weight)
+        of_blocks = rows.collect(_cost_of_block, centers)
     else:
-        total = _sparse_cost(_canonical(rows), codes, weights, centers, n_clusters)
-    return total / float(weights.sum()) if mean else total
+        of_blocks = [_cost_of_rows(X, labels, sample_weight, centers)]
+    of_blocks = [block for block in of_blocks if block.levels]
+    if not of_blocks:
+        raise ValueError("labels is empty.")
+    masses = np.concatenate([block.masses for block in of_blocks])
+    if not masses.any():
+        raise ValueError("sample_weight is zero for every row.")
+    total = sum(block.cost for block in of_blocks)
+    if centers is None and len(of_blocks) > 1:
+        total += _cost_between(of_blocks, masses)
+    return float(total / masses.sum()) if mean else float(total)
 
 
 def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
@@ -586,67 +587,70 @@ class _Clusters(NamedTuple):
     cost: float
 
 
-def _lazy_cost(
-    X: MatrixLike,
-    labels: ColumnLike,
-    centers: MatrixLike | None,
-    sample_weight: ColumnLike | None,
-    mean: bool,
-) -> float:
-    """Add up the costs of the blocks of Dask collections.
+def _cost_between(of_blocks: list[_Clusters], masses: FloatArray) -> float:
+    """Return by how much the cost to the means of all is above those of the blocks to their own.
 
-    A block measures its rows from its own means. The cost to the means of all is larger by the
-    weight of the block times the squared distance of the two, for each cluster: only positive
-    numbers are added, as in memory.
+    It is the weight of the block times the squared distance of the two means, for each cluster:
+    only positive numbers are added.
     """
-    rows = align(X=X, labels=labels, sample_weight=sample_weight)
-    of_blocks = rows.collect(_cost_of_block, centers)
-    of_blocks = [block for block in of_blocks if block.levels]
-    if not of_blocks:
-        raise ValueError("labels is empty.")
-    masses = np.concatenate([block.masses for block in of_blocks])
-    if not masses.any():
-        raise ValueError("sample_weight is zero for every row.")
-    total = sum(block.cost for block in of_blocks)
-    if centers is None:
-        numbers: dict[Any, int] = {}
-        names = [name for block in of_blocks for name in block.levels]
-        codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
-        parts = np.concatenate([block.centers for block in of_blocks])
-        shape = (len(numbers), masses.size)
-        members = sparse.csc_array((masses, codes, np.arange(masses.size + 1)), shape=shape)
-        of_clusters = np.bincount(codes, masses)
-        middles = (members @ parts) / np.where(of_clusters > 0, of_clusters, 1.0)[:, None]
-        gaps = parts - middles[codes]
-        total += float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
-    return float(total / masses.sum()) if mean else float(total)
+    numbers: dict[Any, int] = {}
+    names = [name for block in of_blocks for name in block.levels]
+    codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    parts = np.concatenate([block.centers for block in of_blocks])
+    gaps = parts - _centers(parts, codes, masses, len(numbers))[codes]
+    return float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
 
 
-def _cost_of_block(block: dict[str, Any], given_centers: MatrixLike | None) -> _Clusters:
-    """Sum the weighted squared distances of the rows of a block."""
+def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the weighted means of the rows of each cluster, read chunk by chunk."""
+    sums = np.zeros((n_clusters, X.shape[1]))
+    # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
+    for rows in gen_batches(len(X), max(n_clusters, NUMBERS // X.shape[1], 1)):
+        block = X[rows].astype(np.float64, copy=False)
+        shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
+        sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
+    masses = np.bincount(codes, weights=weights, minlength=n_clusters)
+    return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
+
+
+def _cost_of_block(block: dict[str, Any], centers: MatrixLike | None) -> _Clusters:
+    """Measure the rows of a block of Dask collections, which may have none, from its own means."""
     if not len(block["labels"]):
         return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
-    X = check_array(block["X"], accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-    n_samples, n_features = X.shape
+    weights = block.get("sample_weight")
+    return _cost_of_rows(block["X"], block["labels"], weights, centers, are_all=False)
+
+
+def _cost_of_rows(
+    X: MatrixLike,
+    labels: ColumnLike,
+    sample_weight: ColumnLike | None,
+    given_centers: MatrixLike | None,
+    *,
+    are_all: bool = True,
+) -> _Clusters:
+    """Sum the weighted squared distances of rows to the centres, by default to their means."""
+    rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_samples, n_features = rows.shape
     centers = _check_centers(given_centers, n_features)
-    factorized = check_labels(block["labels"], "labels", n_samples)
-    codes, n_clusters = factorized.codes, len(factorized.levels)
-    if centers is not None:
-        codes, n_clusters = check_clusters(block["labels"], len(centers), n_samples)
-    weights = check_weights(block.get("sample_weight"), n_samples, are_all=False)
-    weights = np.ones(n_samples) if weights is None else weights
-    masses = np.bincount(codes, weights, n_clusters).astype(np.float64)
     if centers is None:
-        shape = (n_clusters, n_samples)
-        sums: Any = sparse.csc_array((weights, codes, np.arange(n_samples + 1)), shape=shape) @ X
-        if sparse.issparse(X):
-            sums = sums.toarray()
-        centers = sums / np.where(masses > 0, masses, 1.0)[:, None]
-    if sparse.issparse(X):
-        cost = _sparse_cost(_canonical(X), codes, weights, centers, n_clusters)
+        codes, levels = check_labels(labels, "labels", n_samples)
     else:
-        cost = _dense_cost(X, codes, weights, centers, n_clusters)
-    return _Clusters(factorized.levels, masses, centers, cost)
+        codes, n_clusters = check_clusters(labels, len(centers), n_samples)
+        levels = list(range(n_clusters))
+    weights = check_weights(sample_weight, n_samples, are_all=are_all)
+    weights = np.ones(n_samples) if weights is None else weights
+    if not isinstance(rows, np.ndarray):
+        cost, centers = _sparse_cost(_canonical(rows), codes, weights, centers, len(levels))
+    else:
+        if centers is None:
+            centers = _centers(rows, codes, weights, len(levels))
+        cost = 0.0
+        for part in gen_batches(n_samples, max(len(levels), NUMBERS // n_features, 1)):
+            gaps = rows[part] - centers[codes[part]]  # float64 even if X is float32
+            cost += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[part])
+    masses = np.bincount(codes, weights, len(levels)).astype(np.float64)
+    return _Clusters(levels, masses, centers, cost)
 
 
 def _canonical(matrix: Any) -> Any:
@@ -657,39 +661,14 @@ def _canonical(matrix: Any) -> Any:
     return matrix
 
 
-def _dense_cost(
-    X: NDArray[Any], codes: IntArray, weights: FloatArray, centers: FloatArray | None, n_rows: int
-) -> float:
-    """Sum the weighted squared distances to the centres (default: the means), chunk by chunk."""
-    n_samples, n_features = X.shape
-    # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
-    batches = list(gen_batches(n_samples, max(n_rows, NUMBERS // n_features, 1)))
-    if centers is None:
-        centers = np.zeros((n_rows, n_features))
-        for rows in batches:
-            block = X[rows].astype(np.float64, copy=False)
-            pointers = np.arange(len(block) + 1)
-            members = sparse.csc_array(
-                (weights[rows], codes[rows], pointers), shape=(n_rows, len(block))
-            )
-            centers += members @ block
-        masses = np.bincount(codes, weights=weights, minlength=n_rows)
-        centers /= np.where(masses > 0, masses, 1.0)[:, None]
-    total = 0.0
-    for rows in batches:
-        gaps = X[rows] - centers[codes[rows]]  # float64 even if X is float32
-        total += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[rows])
-    return total
-
-
 def _sparse_cost(
     X: sparse.csr_array,
     codes: IntArray,
     weights: FloatArray,
     centers: FloatArray | None,
     n_rows: int,
-) -> float:
-    """Sum the weighted squared distances of CSR rows to the centres (default: the means).
+) -> tuple[float, FloatArray]:
+    """Sum the weighted squared distances of CSR rows to the centres; by default to their means.
 
     The stored entries contribute w (x - c)^2 one by one. The zeros of column j in cluster k have
     the weight of the cluster without that of its stored entries, and contribute it times c_kj^2.
@@ -715,7 +694,7 @@ def _sparse_cost(
     for cells, values, weight in _entries(X, codes, weights, size):
         gaps = values - flat[cells]
         total += float((gaps * gaps) @ weight)
-    return total
+    return total, centers
 
 
 def _entries(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -277,26 +277,6 @@ class OwnRows(NamedTuple):
     y_score: FloatArray | None
     weights: FloatArray | None
 
-    @classmethod
-    def read(
-        cls,
-        y_true: ColumnLike,
-        y_pred: ColumnLike,
-        y_score: ColumnLike | None,
-        weights: FloatArray | None,
-    ) -> OwnRows:
-        """Make arrays of what the user passed."""
-        scores = None if y_score is None else np.asarray(y_score)
-        return cls(np.asarray(y_true), np.asarray(y_pred), scores, weights)
-
-
-class OwnIntervals(NamedTuple):
-    """How the intervals are found: by how many resamples; none without."""
-
-    n_resamples: int
-    confidence: float
-    random_state: Seed
-
 
 def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:
     """Raise if these are no functions, have names of other columns, or the rows are elsewhere."""
@@ -314,11 +294,16 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
 
 
 def measure_own(
-    metrics: OwnMetrics, rows: OwnRows, cells: list[IntArray], intervals: OwnIntervals
+    metrics: OwnMetrics,
+    rows: OwnRows,
+    cells: list[IntArray],
+    n_resamples: int,  # for the intervals; none without
+    confidence: float,
+    random_state: Seed,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return each metric for the given cells of rows, and the ends of its intervals."""
     values, limits = {}, {}
-    rng = check_random_state(intervals.random_state)
+    rng = check_random_state(random_state)
     for name, metric in metrics.items():
         of_scores = takes_scores(metric)
         if of_scores and rows.y_score is None:
@@ -328,15 +313,15 @@ def measure_own(
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
-        if intervals.n_resamples and is_number:
+        if n_resamples and is_number:
             draws = [
                 [
-                    value_of(metric, rows, predicted, picked)
-                    for picked in _resampled(cell, rng, intervals)
+                    value_of(metric, rows, predicted, _resampled(cell, rng))
+                    for _ in range(n_resamples)
                 ]
                 for cell in cells
             ]
-            tail = 50 * (1 - intervals.confidence)
+            tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
             # Errors fall with the root of the number of rows: those of fewer are scaled down.
@@ -378,13 +363,10 @@ def with_positive(
     return partial(metric, pos_label=pos_label)
 
 
-def _resampled(
-    cell: IntArray, rng: np.random.RandomState, intervals: OwnIntervals
-) -> Iterator[IntArray]:
-    """Yield rows that are drawn from a cell with replacement."""
+def _resampled(cell: IntArray, rng: np.random.RandomState) -> IntArray:
+    """Draw rows from a cell with replacement."""
     n_drawn = min(cell.size, _MOST_ROWS)
-    for _ in range(intervals.n_resamples):
-        yield cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
+    return cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
 
 
 def value_of(
