@@ -200,7 +200,8 @@ class GroupTable:
         if self.add_squares is None:
             return self.weights
         totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
-        return self.weights * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]
+        scale: FloatArray = totals / np.where(squares > 0, squares, 1.0)
+        return self.weights * scale[:, None, None]
 
     def effective_counts(self, rate: str) -> tuple[FloatArray, FloatArray]:
         """Return the numbers of hits and of rows that a rate of each cell is worth."""
@@ -247,7 +248,8 @@ class GroupTable:
         """Return the worst pair's sum of the differences of several rates, or the mean one."""
         check_agg(agg)
         sides = [self.compared(rate, reference, zero_division) for rate in rates]
-        return aggregate(sum(np.abs(first - second) for first, second in sides), agg)
+        gaps = [np.abs(first - second) for first, second in sides]
+        return aggregate(np.sum(gaps, axis=0), agg)
 
     def ratio(
         self,
@@ -344,6 +346,9 @@ class LabelRows(NamedTuple):
     ) -> LabelRows:
         """Return rows in memory as they are, or those that stand for many."""
         sensitive_features, control_features, sample_weight, intersectional = groups
+        if isinstance(sensitive_features, GroupProbabilities):
+            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
+            return cls(y_true, y_pred, groups)
         labels = {"y_true": y_true, "y_pred": y_pred} if uses_true else {"y_pred": y_pred}
         if is_lazy(*labels.values(), *groups):
             kinds = LazyRows(
@@ -353,13 +358,12 @@ class LabelRows(NamedTuple):
                 sample_weight=sample_weight,
                 intersectional=intersectional,
             ).kinds()
-            few = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
-            columns = (kinds.columns.get("y_true"), kinds.columns["y_pred"])
-            return cls(*columns, few, kinds.counts, kinds.squares, sample_weight is None)
+            groups = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
+            of_kinds = (kinds.columns.get("y_true"), kinds.columns["y_pred"], groups)
+            return cls(*of_kinds, kinds.counts, kinds.squares, sample_weight is None)
         is_long = isinstance(y_pred, np.ndarray) and y_pred.size >= MANY
         if is_long and (combinations := counted(labels, groups)) is not None:
-            own, encoding, counts = combinations
-            return cls(own.get("y_true"), own["y_pred"], (encoding, None, None, True), counts)
-        if isinstance(sensitive_features, GroupProbabilities):
-            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
+            columns, encoding, counts = combinations
+            few = (encoding, None, None, True)
+            return cls(columns.get("y_true"), columns["y_pred"], few, counts)
         return cls(y_true, y_pred, groups)

@@ -22,7 +22,7 @@ from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 from skfair.report.moments import Moments
 from skfair.utils.rounding import ROUNDING
 
@@ -257,7 +257,7 @@ def _drawn(
     moments: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
 ) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
-    overall = moments.with_sums(map(groups.block_sums, moments[:4]))
+    overall = moments._replace(sums=groups.block_sums(moments.sums.T).T)
     centre = moments.smoothed_means
     if moments.is_share:
         variances = centre * (1 - centre)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from skfair._typing import FloatArray
 from skfair.groups.reference import read_reference
-from skfair.metrics.resampling import difference_interval
+from skfair.metrics.intervals import difference_interval
 from skfair.report.moments import Moments
 from skfair.report.options import Options
 from skfair.report.roles import View, reference_group, set_apart

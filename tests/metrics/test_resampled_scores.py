@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from skfair._kernels.score_gaps import score_gaps
 from skfair.metrics import fairness_report
-from skfair.metrics.resampled_scores import SCORE_METRICS, SortedRows, _Attribute
+from skfair.metrics.intervals import SCORE_METRICS, SortedRows, _Attribute
 from skfair.metrics.scores import scored_rows
 from skfair.utils.threads import BLOCK
 from tests import naive

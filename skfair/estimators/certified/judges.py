@@ -35,8 +35,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
-from skfair.metrics.evidence import Sample
-from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
+from skfair.metrics.evidence import SCORE_METRICS, Sample, evidence_of_scores
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights

@@ -22,8 +22,7 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.certified.fold_models import MOST_ROWS, FoldModels
-from skfair.estimators.certified.paths import Paths, judge_paths
-from skfair.estimators.certified.task import Task
+from skfair.estimators.certified.task import Task, judge_paths
 from skfair.utils.threads import one_blas_thread
 
 
@@ -37,7 +36,7 @@ def certify_classes(
     def decide(chances: FloatArray, shares: Shares, path: FloatArray) -> IntArray:
         return _decisions(chances @ judge.worth, shares, path)
 
-    attributes, decided = judge_paths(task, Paths(paths, predicted, 0, decide), confidence)
+    attributes, decided = judge_paths(task, paths, predicted, 0, decide, confidence)
     n_classes = folds.rows.classes.size
     prices = attributes["prices_"].reshape(-1, folds.n_strata, n_classes, n_classes)
     return attributes | {"prices_": prices}, decided

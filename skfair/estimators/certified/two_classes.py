@@ -23,8 +23,7 @@ from skfair.enforcement.certified.price_path import (
 )
 from skfair.enforcement.decisions.shares import Shares
 from skfair.estimators.certified.fold_models import MOST_ROWS
-from skfair.estimators.certified.paths import Paths, judge_paths
-from skfair.estimators.certified.task import Task
+from skfair.estimators.certified.task import Task, judge_paths
 from skfair.utils.threads import one_blas_thread
 
 
@@ -47,8 +46,8 @@ def certify_two_classes(
     def decide(chances: FloatArray, shares: Shares, path: FloatArray) -> BoolArray:
         return np.asarray(_gains(task, chances)[:, None] - np.asarray(shares @ path.T) > 0)
 
-    found = Paths(paths, selected, full_step(paths.shape[1]), decide)
-    attributes, decided = judge_paths(task, found, confidence)
+    fairest = full_step(paths.shape[1])
+    attributes, decided = judge_paths(task, paths, selected, fairest, decide, confidence)
     second = attributes["prices_"]
     prices = np.stack([np.zeros(second.size), second], axis=1)
     attributes["prices_"] = prices.reshape(folds.rows.groups.n_groups, folds.n_strata, 2, 2)

@@ -222,7 +222,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_ or rows.groups.is_vacuous or judge(before).is_feasible:
             return None
         fits = self._group_fits(data, self.estimators_, splits())
-        group_models = fits(data.X, rows.groups, rows.codes, rows.places)
+        group_models = fits(data.X, rows.groups, rows.codes)
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
         return group_models.joint_of_rows(chances)
