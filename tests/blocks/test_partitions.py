@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from skfair import Sensitive
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
-from skfair.blocks.partitions import Partitions, align, is_lazy
-from skfair.blocks.running import Sealed, even_runs, run_blocks
+from skfair.blocks.partitions import align
+from skfair.blocks.running import Sealed, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.groups.kinds import RowBlock
 from skfair.utils.history import bytes_exchanged
@@ -72,13 +72,6 @@ def test_results_are_combined_in_the_order_of_the_blocks():
     rows = align(X=da.from_array(np.arange(40), chunks=1))
     joined = rows.total(lambda b: b["X"].tolist(), combine=_chained)
     assert joined == list(range(40))
-
-
-def test_tuples_are_added_entry_by_entry():
-    found = partitions.add([(1, np.ones(2), [3.0]), (2, np.ones(2), [4.0])])
-    assert found[0] == 3
-    assert_array_equal(found[1], [2, 2])
-    assert found[2] == [7.0]
 
 
 def test_blocks_that_do_not_fit_are_read_again(monkeypatch):
@@ -181,16 +174,6 @@ def test_levels_that_are_not_in_every_block_and_empty_blocks():
     assert found.groups.names == ("f", "m")
 
 
-def test_named_columns_of_x():
-    frame = people()
-    lazy = dd.from_pandas(frame[["a", "sex", "b"]], npartitions=3)
-    reader = Reader(sensitive="sex")
-    found = reader._read(lazy, dtype=[np.float64]).blocks
-    assert reader.model_features_.tolist() == ["a", "b"]
-    assert found.n_features == 2
-    assert found.groups.names == ("f", "m")
-
-
 def test_parquet_is_read_where_the_blocks_are(tmp_path):
     """Files, and columns of them, are read apart, however small they are."""
     frame = people().astype({"race": str})
@@ -255,28 +238,3 @@ def test_collections_that_do_not_match():
         Reader()._read(lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
         Reader()._read(people()[["a"]], sensitive_features=lazy.sex)
-
-
-@pytest.mark.parametrize("n_runs", [1, 3, 8])
-@pytest.mark.parametrize("seed", range(4))
-def test_runs_of_neighbours_are_of_about_the_same_size(n_runs, seed):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 100, rng.integers(1, 40))
-    lengths = even_runs(sizes, n_runs)
-    assert len(lengths) == n_runs
-    assert sum(lengths) == sizes.size
-    totals = [part.sum() for part in np.split(sizes, np.cumsum(lengths)[:-1])]
-    # A block belongs to the run in which its middle lies.
-    assert np.abs(np.array(totals) - sizes.sum() / n_runs).max() <= sizes.max()
-    assert even_runs(sizes[::-1], n_runs) == lengths[::-1]
-
-
-def test_what_is_lazy():
-    x = da.zeros(3)
-    assert is_lazy(None, x)
-    assert is_lazy({"sex": x})
-    assert not is_lazy([1], {"sex": [1]}, None)
-
-
-def test_a_single_block_is_a_list_of_its_own():
-    assert len(Partitions([1, 2])) == 2
