@@ -23,7 +23,7 @@ from skfair.groups.levels import number_tuples
 from skfair.groups.named_columns import keep_columns, take_columns
 from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.strata import Strata, read_strata
-from skfair.utils.factorize import factorize, first_rows
+from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_labels, check_weights, weight_range
 
@@ -113,7 +113,7 @@ def with_kinds(
     if n_rows:
         weights = check_weights(weights, n_rows, are_all=False)
         codes = [_codes(argument, *own) for argument, of in columns.items() for own in of]
-        kind, first, counts, sums = distinct_rows(codes, weights, n_rows)
+        kind, first, counts, sums = _distinct(codes, weights, n_rows)
         squares = sums if weights is None else bincount(kind, weights**2, first.size)
     else:
         kind = first = counts = np.empty(0, np.int64)
@@ -128,24 +128,30 @@ def with_kinds(
     return RowBlock(X, kind, weights, kinds=kinds)
 
 
-def _codes(argument: str, name: str | None, values: Any) -> tuple[str, IntArray]:
+def _codes(argument: str, name: str | None, values: Any) -> Factorized:
     """Encode a column of a block; missing values raise."""
     if argument not in ROLES:
-        return "", check_labels(values, argument).codes
+        return check_labels(values, argument)
     factorized = factorize(values)
     check_missing(factorized, name or argument.removesuffix("s"), ROLES[argument])
-    return "", factorized.codes
+    return factorized
 
 
 def distinct_rows(
     columns: list[tuple[str, Any]], weights: FloatArray | None, n_rows: int
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
-    factorized = [factorize(values) for _, values in columns]
-    parts = [np.zeros(n_rows, np.int64), *(column.codes for column in factorized)]
-    kind, _ = number_tuples(parts, np.array([1, *(len(column.levels) for column in factorized)]))
+    return _distinct([factorize(values) for _, values in columns], weights, n_rows)
+
+
+def _distinct(
+    columns: list[Factorized], weights: FloatArray | None, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    columns = columns or [Factorized(np.zeros(n_rows, np.int64), [0])]
+    shape = np.array([len(column.levels) for column in columns])
+    kind, _ = number_tuples([column.codes for column in columns], shape)
     first = first_rows(kind)
-    counts = np.bincount(kind, minlength=first.size).astype(np.int64)
+    counts = np.bincount(kind, minlength=first.size)
     return kind, first, counts, bincount(kind, weights, first.size)
 
 
