@@ -125,7 +125,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     classes_ : ndarray of shape (2,)
         The classes, in order.
     coef_ : ndarray of shape (1, n_features)
-        Weights of a linear model.
+        Weights of a linear model; 0 for the columns of ``sensitive``.
     intercept_ : ndarray of shape (1,)
         Intercept of a linear model, with the threshold that strict enforcement chose.
     coefs_, intercepts_ : list of ndarray
