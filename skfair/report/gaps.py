@@ -257,7 +257,7 @@ def _drawn(
     moments: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
 ) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
-    overall = moments.with_sums(map(groups.block_sums, moments[:4]))
+    overall = moments._replace(sums=groups.block_sums(moments.sums.T).T)
     centre = moments.smoothed_means
     if moments.is_share:
         variances = centre * (1 - centre)

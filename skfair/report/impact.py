@@ -52,8 +52,7 @@ def _check_measures(tally: Tally, preset: str) -> None:
             "as y_pred, or y_score with threshold."
         )
     of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
-    is_unweighted = np.array_equal(of_all.weight, tally.n_rows)
-    if not (is_unweighted and np.array_equal(of_all.squares, tally.n_rows)):
+    if not (of_all.sums[2:] == tally.n_rows).all():
         raise ValueError(f"preset={preset!r} counts people. Leave out sample_weight.")
 
 
@@ -88,7 +87,7 @@ def _with_rates(
 ) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows = table["n"].to_numpy()
-    selected = np.bincount(view.codes, tally.moments["selection_rate"].total, len(table))
+    selected = np.bincount(view.codes, tally.moments["selection_rate"].sums[0], len(table))
     selected = selected.round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
@@ -123,7 +122,7 @@ def _within_strata(
     strata = encode_groups(tally.columns(tally.control), n_samples=tally.n_rows.size)
     shape = (strata.n_groups, len(view.names))
     joint = strata.codes[0] * shape[1] + view.codes
-    of_cells = tally.moments["selection_rate"].total, tally.n_rows
+    of_cells = tally.moments["selection_rate"].sums[0], tally.n_rows
     selected, n_rows = (
         np.bincount(joint, weights, shape[0] * shape[1]).reshape(shape) for weights in of_cells
     )
@@ -147,7 +146,7 @@ def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None
     if name is None:
         return
     cells = tally.moments[name]
-    spread = float(np.sqrt(cells.merged(np.zeros_like(view.codes), 1).variances[0]))
+    spread = float(np.sqrt(cells.whole().variances[0]))
     means = cells.merged(view.codes, len(table)).means
     table["mean"] = means
     if stated is not None and spread > 0:

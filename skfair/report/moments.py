@@ -9,7 +9,6 @@ difference of squares.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,14 +19,11 @@ from skfair.metrics.intervals import wilson
 
 
 class Moments(NamedTuple):
-    """Sums of one measure by cell; the arrays have one entry per cell."""
+    """Sums of one measure by cell."""
 
-    # Sums of weight times value, and of weight times squared value, both counted from the origin
-    total: FloatArray
-    second: FloatArray
-    # Sums of the weights and of their squares
-    weight: FloatArray
-    squares: FloatArray
+    # (4, n_cells): sums of weight times value, of weight times squared value, both counted from the
+    # origin, of the weights and of the squared weights
+    sums: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
     origin: float = 0.0
 
@@ -38,56 +34,54 @@ class Moments(NamedTuple):
         counted: BoolArray | None,
         codes: IntArray,
         n_cells: int,
-        weights: FloatArray | None,
+        weights: FloatArray | None = None,
+        squares: FloatArray | None = None,
     ) -> Moments:
-        """Sum the values of the rows that count (None: all) by cell."""
+        """Sum the values of the rows that count (None: all) by cell.
+
+        Rows that stand for several ones have the sum of the squared weights of these.
+        """
+        if weights is not None and squares is None:
+            squares = weights**2
         if counted is not None:
             values, codes = values[counted], codes[counted]
-            weights = None if weights is None else weights[counted]
+            weights, squares = (v if v is None else v[counted] for v in (weights, squares))
         is_share = values.dtype == np.bool_
-
-        def summed(of_rows: FloatArray | None) -> FloatArray:
-            sums = np.bincount(codes, of_rows, n_cells)
-            return sums.astype(np.float64)
-
-        weight = summed(weights)
-        squares = weight if weights is None else summed(weights**2)
-        if is_share and weights is None:
-            total = np.bincount(codes[values], minlength=n_cells).astype(np.float64)
-            return cls(total, total, weight, squares, True)
-        numbers = values.astype(np.float64)
-        origin = 0.0
+        numbers, origin = values.astype(np.float64), 0.0
+        weight = np.bincount(codes, weights, n_cells)
         if not is_share and weight.sum() > 0:
             origin = float(np.average(numbers, weights=weights))
-            numbers = numbers - origin
+            numbers -= origin
         product = numbers if weights is None else weights * numbers
-        total = summed(product)
-        second = total if is_share else summed(product * numbers)
-        return cls(total, second, weight, squares, is_share, origin)
-
-    def with_sums(self, sums: Iterable[FloatArray]) -> Moments:
-        """Return the measure with four other sums, in the order of the attributes."""
-        total, second, weight, squares = sums
-        return Moments(total, second, weight, squares, self.is_share, self.origin)
+        total = np.bincount(codes, product, n_cells)
+        second = total if is_share else np.bincount(codes, product * numbers, n_cells)
+        of_squares = weight if squares is None else np.bincount(codes, squares, n_cells)
+        return cls(np.stack([total, second, weight, of_squares]), is_share, origin)
 
     def counted_from(self, origin: float) -> Moments:
         """Return the same with another origin."""
-        by = self.origin - origin
-        second = self.second + by * (2 * self.total + by * self.weight)
-        total = self.total + by * self.weight
-        return self._replace(total=total, second=second, origin=origin)
+        by, (total, second, weight, squares) = self.origin - origin, self.sums
+        sums = [total + by * weight, second + by * (2 * total + by * weight), weight, squares]
+        return self._replace(sums=np.stack(sums), origin=origin)
 
     def merged(self, codes: IntArray, n_cells: int) -> Moments:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
-        return self.with_sums(
-            np.bincount(codes, sums, n_cells).astype(np.float64) for sums in self[:4]
-        )
+        return self._replace(sums=np.stack([np.bincount(codes, s, n_cells) for s in self.sums]))
+
+    def whole(self) -> Moments:
+        """Return the sums of all cells, as one."""
+        return self._replace(sums=self.sums.sum(axis=1, keepdims=True))
+
+    @property
+    def weight(self) -> FloatArray:
+        """The sum of the weights of each cell."""
+        return self.sums[2]
 
     @property
     def means(self) -> FloatArray:
         """The mean of each cell; NaN without weight."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.weight > 0, self.origin + self.total / self.weight, np.nan)
+            return np.where(self.weight > 0, self.origin + self.sums[0] / self.weight, np.nan)
 
     @property
     def smoothed_means(self) -> FloatArray:
@@ -103,13 +97,15 @@ class Moments(NamedTuple):
     @property
     def n_effective(self) -> FloatArray:
         """How many rows of equal weight would be as informative."""
-        return self.weight**2 / np.where(self.squares > 0, self.squares, 1.0)
+        squares = self.sums[3]
+        return self.weight**2 / np.where(squares > 0, squares, 1.0)
 
     @property
     def variances(self) -> FloatArray:
         """The variance of the values of each cell; at least 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.maximum(self.second / self.weight - (self.total / self.weight) ** 2, 0.0)
+            mean, second = self.sums[:2] / self.weight
+            spread = np.maximum(second - mean**2, 0.0)
             correction = 1.0 if self.is_share else self.n_effective / (self.n_effective - 1)
             return np.asarray(np.where(np.isfinite(correction), spread * correction, np.nan))
 
@@ -143,11 +139,11 @@ class Moments(NamedTuple):
         """
         has_mean = (self.weight > 0) & np.isfinite(means)
         draws = np.full((n_draws, self.weight.size), np.nan)
-        at, weight = means[has_mean], self.weight[has_mean]
-        if self.is_share and np.array_equal(self.weight, self.squares):
+        at, (weight, squares) = means[has_mean], self.sums[2:, has_mean]
+        if self.is_share and np.array_equal(*self.sums[2:]):
             draws[:, has_mean] = binomials(rng, n_draws, weight, np.clip(at, 0, 1)) / weight
             return draws
-        errors = np.sqrt(np.nan_to_num(variances[has_mean]) * self.squares[has_mean]) / weight
+        errors = np.sqrt(np.nan_to_num(variances[has_mean]) * squares) / weight
         normal = at + errors * rng.standard_normal((n_draws, at.size))
         draws[:, has_mean] = np.clip(normal, 0, 1) if self.is_share else normal
         return draws
@@ -156,8 +152,8 @@ class Moments(NamedTuple):
 def added(parts: list[Moments]) -> Moments:
     """Put the cells of several samples one after the other."""
     first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
-    parts = [part.counted_from(first.origin) for part in parts]
-    return first.with_sums(np.concatenate([part[i] for part in parts]) for i in range(4))
+    sums = [part.counted_from(first.origin).sums for part in parts]
+    return first._replace(sums=np.concatenate(sums, axis=1))
 
 
 def binomials(

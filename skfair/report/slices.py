@@ -12,21 +12,28 @@ probability.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse, stats
+from scipy import stats
 from sklearn.utils import check_random_state
 
-from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
+from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, Seed
 from skfair.groups.attributes import check_aligned
-from skfair.groups.levels import intersection_name
-from skfair.report.moments import Moments
+from skfair.report.moments import Moments, added
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
-from skfair.report.subgroups import MOST_SUBGROUPS, worst_first
+from skfair.report.subgroups import (
+    Column,
+    Table,
+    compare_with_rest,
+    list_tables,
+    members_of,
+    worst_first,
+)
+from skfair.report.tally import Kinds, measured
 from skfair.report.tasks import Rows, Task
 from skfair.utils.rounding import SUM_ROUNDING, TINY
 from skfair.utils.validation import check_number, check_probability, check_rows
@@ -39,117 +46,6 @@ MOST_LEVELS = 20
 MOST_SAMPLED = 5_000
 # Subgroups with fewer rows in the sample are taken to be independent of all others.
 _FEWEST_SAMPLED = 5
-
-
-class _Column(NamedTuple):
-    """A column as levels."""
-
-    name: str
-    levels: list[str]
-    codes: IntArray
-
-
-class _Table(NamedTuple):
-    """The subgroups of one set of columns that are large enough."""
-
-    columns: list[_Column]
-    codes: IntArray  # (n_rows,): number of the combination of each row
-    kept: IntArray  # combinations with enough rows
-
-    @property
-    def n_cells(self) -> int:
-        """How many combinations of levels there are."""
-        return int(np.prod([len(column.levels) for column in self.columns]))
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the subgroups."""
-        places = np.unravel_index(self.kept, [len(column.levels) for column in self.columns])
-        names = tuple(column.name for column in self.columns)
-        return [
-            intersection_name(names, [c.levels[i] for c, i in zip(self.columns, row, strict=True)])
-            for row in zip(*(levels.tolist() for levels in places), strict=True)
-        ]
-
-
-class _Measure(NamedTuple):
-    """Values of the rows that count for a measure."""
-
-    name: str
-    values: FloatArray | BoolArray
-    counted: BoolArray | None
-
-
-class _Kinds:
-    """Sums of all measures in all subgroups.
-
-    Rows of one kind count alike for each share, so that one count of the kinds in a table of
-    subgroups serves all shares: at 1e6 rows that takes a third of the time.
-    """
-
-    def __init__(
-        self, measures: list[_Measure], weights: FloatArray | None, tables: list[_Table]
-    ) -> None:
-        self.tables, self.weights = tables, weights
-        flags = []
-        for measure in measures:
-            if measure.values.dtype == np.bool_:
-                counted = (
-                    np.ones(measure.values.size, bool)
-                    if measure.counted is None
-                    else measure.counted
-                )
-                flags += [np.asarray(measure.values, bool) & counted, counted]
-        self.place = {
-            measure.name: 2 * i
-            for i, measure in enumerate(m for m in measures if m.values.dtype == np.bool_)
-        }
-        n_rows = tables[0].codes.size
-        bits = sum(
-            (flag.astype(np.int64) << i for i, flag in enumerate(flags)), np.zeros(n_rows, int)
-        )
-        self.bits, self.kind = np.unique(bits, return_inverse=True)
-        self.counts = [self._counted(table) for table in tables] if flags else []
-        self.whole = self._summed(self.kind, self.bits.size)
-
-    def _summed(self, codes: IntArray, n_cells: int) -> FloatArray:
-        """Return sums of the weights, and of their squares."""
-        weight = np.bincount(codes, self.weights, n_cells).astype(np.float64)
-        if self.weights is None:
-            return np.stack([weight, weight])
-        return np.stack([weight, np.bincount(codes, self.weights**2, n_cells)])
-
-    def _counted(self, table: _Table) -> FloatArray:
-        """Count the kinds in each subgroup of a table, an array (2, n_subgroups, n_kinds)."""
-        n_kinds = self.bits.size
-        counts = self._summed(table.codes * n_kinds + self.kind, table.n_cells * n_kinds)
-        return counts.reshape(2, table.n_cells, n_kinds)[:, table.kept]
-
-    def moments(self, measure: _Measure) -> tuple[Moments, Moments]:
-        """Return the sums of all rows, and of each subgroup."""
-        place = self.place.get(measure.name)
-        if place is not None:
-            is_hit, is_counted = (((self.bits >> i) & 1).astype(float) for i in (place, place + 1))
-
-            def of(counts: FloatArray) -> list[FloatArray]:
-                hits = counts[0] @ is_hit
-                return [hits, hits, counts[0] @ is_counted, counts[1] @ is_counted]
-
-            total, second, weight, squares = map(np.atleast_1d, of(self.whole))
-            whole = Moments(total, second, weight, squares, is_share=True)
-            parts = [of(counts) for counts in self.counts]
-        else:
-            columns = measure.values, measure.counted
-            whole = Moments.of_rows(*columns, np.zeros_like(self.kind), 1, self.weights)
-            cells = (
-                (Moments.of_rows(*columns, table.codes, table.n_cells, self.weights), table.kept)
-                for table in self.tables
-            )
-            parts = [
-                [sums[kept] for sums in moments.counted_from(whole.origin)[:4]]
-                for moments, kept in cells
-            ]
-        return whole, whole.with_sums(np.concatenate([part[i] for part in parts]) for i in range(4))
 
 
 def find_subgroups(
@@ -244,26 +140,43 @@ def find_subgroups(
     check_aligned(**raw.named())
     read_task = find_task(raw, task, pos_label)
     rows = read_rows(raw, read_task, threshold)
-    tables = list(_tables(_read_columns(columns, n_rows, n_bins), depth, min_size, n_rows))
-    measures = list(_measures(rows, read_task))
+    tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
+    measures = list(_measures(rows, read_task, tables))
     rng = check_random_state(random_state)
-    kinds = _Kinds(measures, rows.weights, tables)
-    parts = [
-        _searched(tables, measure, kinds, min_size, n_simulations, rng) for measure in measures
-    ]
+    parts = [_judged(tables, measure, min_size, n_simulations, rng) for measure in measures]
     sorted_parts = [worst_first(part, len(measures), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
 
 
-def _measures(rows: Rows, task: Task) -> Iterator[_Measure]:
+class _Measure(NamedTuple):
+    """Values of the rows that count for a measure, and their sums by combination of each table."""
+
+    name: str
+    values: FloatArray | BoolArray
+    counted: BoolArray | None
+    sums: list[Moments]
+
+
+def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[_Measure]:
     """Yield what is searched: errors and selections, and of scores the mean residual."""
-    every = {name: _Measure(name, values, counted) for name, values, counted in task.values(rows)}
-    yield from (every[name] for name in task.searched(set(every)) if name in every)
-    if task.kind == "binary" and rows.score is not None and rows.true is not None:
-        yield _Measure("mean_residual", task.targets(rows.true) - rows.score, None)
+    score, rows = rows.score, rows._replace(score=None)
+    every = {name: (values, counted) for name, values, counted in task.values(rows)}
+    names = [name for name in task.searched(set(every)) if name in every]
+    kinds = Kinds.of(rows) if task.classes and names else None
+    found = [
+        dict(measured(rows, task, kinds, table.codes, table.n_groups, names)) for table in tables
+    ]
+    yield from (_Measure(name, *every[name], [own[name] for own in found]) for name in names)
+    if task.kind == "binary" and score is not None and rows.true is not None:
+        residual = task.targets(rows.true) - score
+        sums = [
+            Moments.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
+            for table in tables
+        ]
+        yield _Measure("mean_residual", residual, None, sums)
 
 
-def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[_Column]:
+def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[Column]:
     """Return columns as levels."""
     frame = pd.DataFrame(columns)
     check_rows(len(frame), "columns", n_rows)
@@ -275,7 +188,7 @@ def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[_Column]:
     return [_read_column(name, frame.iloc[:, place], n_bins) for place, name in enumerate(names)]
 
 
-def _read_column(name: str, values: pd.Series, n_bins: int) -> _Column:
+def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
     """Return a column as levels: bins of numbers, the most frequent levels of others."""
     is_missing = values.isna().to_numpy()
     is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -301,68 +214,32 @@ def _read_column(name: str, values: pd.Series, n_bins: int) -> _Column:
     if is_missing.any():
         codes = np.where(is_missing, len(levels), codes)
         levels = [*levels, "missing"]
-    return _Column(name, levels, np.asarray(codes, np.int64))
+    return Column(name, levels, np.asarray(codes, np.int64))
 
 
-def _tables(columns: list[_Column], depth: int, min_size: float, n_rows: int) -> Iterator[_Table]:
-    """Yield the subgroups of each set of columns."""
-    n_subgroups = 0
-    for size in range(1, min(depth, len(columns)) + 1):
-        for chosen in combinations(columns, size):
-            shape = [len(column.levels) for column in chosen]
-            n_subgroups += int(np.prod(shape))
-            if n_subgroups > MOST_SUBGROUPS:
-                raise ValueError(
-                    f"There are more than {MOST_SUBGROUPS:,} subgroups of up to {size} columns. "
-                    f"Pass depth={size - 1 or 1}, fewer columns, or fewer bins."
-                )
-            codes = chosen[0].codes
-            for column in chosen[1:]:  # numpy's ravel_multi_index takes four times as long
-                codes = codes * len(column.levels) + column.codes
-            counts = np.bincount(codes, minlength=int(np.prod(shape)))
-            is_large = (counts >= min_size) & (n_rows - counts >= min_size)
-            yield _Table(list(chosen), codes, np.flatnonzero(is_large))
-
-
-def _searched(
-    tables: list[_Table],
+def _judged(
+    tables: list[Table],
     measure: _Measure,
-    kinds: _Kinds,
     min_size: float,
     n_simulations: int,
     rng: np.random.RandomState,
 ) -> pd.DataFrame:
-    """Measure each subgroup and all other rows, and how extreme the difference is."""
-    whole, inside = kinds.moments(measure)
-    outside = whole.with_sums(every - own for every, own in zip(whole[:4], inside[:4], strict=True))
-    is_kept = (inside.n_effective >= min_size) & (outside.n_effective >= min_size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scale = np.sqrt(1 / inside.n_effective + 1 / outside.n_effective)
-    difference = inside.means - outside.means
-    spread = float(np.sqrt(whole.variances[0]))
-    extreme = np.zeros(len(scale))
-    if spread > 0:
-        extreme[is_kept] = np.abs(difference[is_kept]) / (scale[is_kept] * spread)
-    largest, is_sampled = _largest_by_chance(tables, measure, whole, is_kept, n_simulations, rng)
-    judged = extreme
+    """Measure each subgroup and all other rows, and say how extreme the difference is."""
+    whole = measure.sums[0].whole()
+    parts = [
+        sums._replace(sums=sums.sums[:, table.kept])
+        for sums, table in zip(measure.sums, tables, strict=True)
+    ]
+    inside = added(parts).counted_from(whole.origin)
+    found = compare_with_rest(tables, measure.name, whole, inside, min_size)
+    largest, is_sampled = _largest_by_chance(tables, measure, found.is_kept, n_simulations, rng)
+    judged = found.table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:
-        judged = np.fmin(extreme, _exact_scale(inside, outside, float(whole.means[0])))
+        exact = _exact_scale(inside, found.outside, float(whole.means[0]))
+        judged = np.fmin(judged, exact)
     n_beaten = n_simulations - np.searchsorted(largest, judged - SUM_ROUNDING)
-    n_rows = np.concatenate([np.bincount(table.codes)[table.kept] for table in tables])
-    subgroups = pd.DataFrame(
-        {
-            "measure": measure.name,
-            "subgroup": [name for table in tables for name in table.names],
-            "depth": [len(table.columns) for table in tables for _ in table.kept],
-            "n": n_rows,
-            "value": inside.means,
-            "rest": outside.means,
-            "difference": difference,
-            "standard_errors": extreme,
-            "p_value": (1 + n_beaten) / (1 + n_simulations),
-        }
-    )
-    return subgroups[is_kept]
+    p_values = (1 + n_beaten) / (1 + n_simulations)
+    return found.table.assign(p_value=p_values)[found.is_kept]
 
 
 def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:
@@ -382,9 +259,8 @@ def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:
 
 
 def _largest_by_chance(
-    tables: list[_Table],
+    tables: list[Table],
     measure: _Measure,
-    whole: Moments,
     is_kept: BoolArray,
     n_simulations: int,
     rng: np.random.RandomState,
@@ -401,7 +277,7 @@ def _largest_by_chance(
         rows = np.sort(rng.choice(rows, MOST_SAMPLED, replace=False))
     if not is_kept.any() or rows.size < 2:
         return np.zeros(n_simulations), is_sampled
-    members = _members(tables, rows)[is_kept]
+    members = members_of(tables, rows)[is_kept]
     own = np.asarray(measure.values, np.float64)[rows]
     own = own - own.mean()
     if is_sampled:
@@ -419,17 +295,3 @@ def _largest_by_chance(
     if is_sampled and few.any():
         scaled[few] = np.abs(rng.standard_normal((int(few.sum()), n_simulations)))
     return np.sort(np.nan_to_num(scaled, posinf=0.0).max(axis=0)), is_sampled
-
-
-def _members(tables: list[_Table], rows: IntArray) -> sparse.csr_array:
-    """Return which of some rows are in which subgroup, an array of shape (n_subgroups, n_rows)."""
-    subgroups, members, start = [], [], 0
-    for table in tables:
-        place = np.full(table.n_cells, -1)
-        place[table.kept] = start + np.arange(table.kept.size)
-        own = place[table.codes[rows]]
-        members.append(np.flatnonzero(own >= 0))
-        subgroups.append(own[own >= 0])
-        start += table.kept.size
-    places = np.concatenate(subgroups), np.concatenate(members)
-    return sparse.csr_array((np.ones(places[0].size), places), (start, rows.size))

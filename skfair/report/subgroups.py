@@ -9,14 +9,15 @@ or a pair of groups, is at least as extreme, however many there are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skfair._typing import FloatArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.report.gaps import Simulated
 from skfair.report.moments import Moments
@@ -30,12 +31,23 @@ MOST_SUBGROUPS = 200_000
 _N_SHOWN = 15
 
 
-class Candidates(NamedTuple):
-    """Subgroups: their names, how many attributes each fixes, and the cells that each holds."""
+class Column(NamedTuple):
+    """A column as levels."""
 
+    name: str
+    levels: list[Any]
+    codes: IntArray  # (n_cells,): the level of each cell, or of each row
+
+
+class Table(NamedTuple):
+    """The subgroups of one set of columns that are large enough."""
+
+    columns: tuple[Column, ...]
+    codes: IntArray  # (n_cells,): number of the combination of each cell
+    n_groups: int  # combinations that occur
+    kept: IntArray  # those with enough rows
+    n_rows: FloatArray  # of the kept ones
     names: list[str]
-    depths: list[int]
-    cells: sparse.csr_array  # (n_subgroups, n_cells)
 
 
 class Part(NamedTuple):
@@ -55,46 +67,103 @@ class Search(NamedTuple):
     n_beyond: int  # how many of all comparisons are beyond chance
 
 
-def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:
-    """List all intersections of up to ``depth`` attributes with enough rows on both sides."""
-    names: list[str] = []
-    depths: list[int] = []
-    parts = []
-    total = tally.n_rows.sum()
-    for size in range(1, min(depth, len(tally.sensitive)) + 1):
-        for attributes in combinations(range(len(tally.sensitive)), size):
-            levels = [tally.levels[tally.sensitive[a]] for a in attributes]
-            own = [tally.codes[:, a] for a in attributes]
-            codes, rows = number_tuples(own, np.array([len(names) for names in levels]))
-            n_rows = np.bincount(codes, tally.n_rows, len(rows))
-            kept = np.flatnonzero((n_rows >= min_size) & (total - n_rows >= min_size))
-            named = tuple(tally.sensitive[a] for a in attributes)
-            for row in rows[kept]:
-                of_row = [names[i] for names, i in zip(levels, row, strict=True)]
-                names.append(intersection_name(named, of_row))
-            depths += [size] * kept.size
-            ones = np.ones(codes.size)
-            shape = (len(rows), codes.size)
-            owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), shape)
-            parts.append(owners[kept])
-        if len(names) > MOST_SUBGROUPS:
-            raise ValueError(
-                f"There are {len(names)} subgroups of up to {size} attributes. Pass depth="
-                f"{size - 1}, fewer attributes, or a larger min_size."
-            )
-    return Candidates(names, depths, sparse.vstack(parts, "csr"))
+def list_tables(
+    columns: list[Column], n_rows: FloatArray | None, depth: int, min_size: float
+) -> Iterator[Table]:
+    """List all intersections of up to ``depth`` columns with enough rows on both sides.
+
+    ``n_rows`` are the rows of each cell; None if each cell is a row.
+    """
+    total = columns[0].codes.size if n_rows is None else n_rows.sum()
+    n_subgroups = 0
+    for size in range(1, min(depth, len(columns)) + 1):
+        for chosen in combinations(columns, size):
+            shape = np.array([len(column.levels) for column in chosen])
+            codes, groups = number_tuples([column.codes for column in chosen], shape)
+            counts = np.bincount(codes, n_rows, len(groups))
+            kept = np.flatnonzero((counts >= min_size) & (total - counts >= min_size))
+            n_subgroups += kept.size
+            if n_subgroups > MOST_SUBGROUPS:
+                raise ValueError(
+                    f"There are more than {MOST_SUBGROUPS:,} subgroups of up to {size} columns. "
+                    f"Pass depth={size - 1 or 1}, fewer columns, or a larger min_size."
+                )
+            attributes = tuple(column.name for column in chosen)
+            names = [
+                intersection_name(
+                    attributes, [c.levels[i] for c, i in zip(chosen, row, strict=True)]
+                )
+                for row in groups[kept].tolist()
+            ]
+            yield Table(chosen, codes, len(groups), kept, counts[kept], names)
+
+
+def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
+    """Return which of some cells are in which subgroup: shape (n_subgroups, n_cells)."""
+    subgroups, members, start = [], [], 0
+    for table in tables:
+        place = np.full(table.n_groups, -1)
+        place[table.kept] = start + np.arange(table.kept.size)
+        own = place[table.codes[cells]]
+        members.append(np.flatnonzero(own >= 0))
+        subgroups.append(own[own >= 0])
+        start += table.kept.size
+    places = np.concatenate(subgroups), np.concatenate(members)
+    return sparse.csr_array((np.ones(places[0].size), places), (start, cells.size))
+
+
+class Compared(NamedTuple):
+    """All subgroups by one measure, and everybody else."""
+
+    table: pd.DataFrame
+    is_kept: BoolArray  # which have enough rows of the measure on both sides
+    scale: FloatArray  # standard errors of differences, in standard deviations of the values
+    outside: Moments
+
+
+def compare_with_rest(
+    tables: list[Table], measure: str, whole: Moments, inside: Moments, min_size: float
+) -> Compared:
+    """Measure each subgroup and everybody else, and how extreme the difference is."""
+    outside = whole._replace(sums=whole.sums - inside.sums)
+    is_kept = (inside.n_effective >= min_size) & (outside.n_effective >= min_size)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.sqrt(1 / inside.n_effective + 1 / outside.n_effective)
+    difference = inside.means - outside.means
+    spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
+    extreme = np.zeros(scale.size)
+    if spread > 0:
+        extreme[is_kept] = np.abs(difference[is_kept]) / scale[is_kept] / spread
+    columns = {
+        "measure": measure,
+        "subgroup": [name for table in tables for name in table.names],
+        "depth": [len(table.columns) for table in tables for _ in table.names],
+        "n": np.concatenate([table.n_rows for table in tables]),
+        "value": inside.means,
+        "rest": outside.means,
+        "difference": difference,
+        "standard_errors": extreme,
+    }
+    return Compared(pd.DataFrame(columns), is_kept, scale, outside)
 
 
 def search_subgroups(tally: Tally, measures: list[str], options: Options) -> list[Part]:
     """Compare every subgroup with everybody else, by each measure."""
-    candidates = list_candidates(tally, options.depth, options.min_size)
-    n_rows = np.asarray(candidates.cells @ tally.n_rows)
+    columns = [
+        Column(name, tally.levels[name], tally.codes[:, place])
+        for place, name in enumerate(tally.sensitive)
+    ]
+    tables = list(list_tables(columns, tally.n_rows, options.depth, options.min_size))
+    cells = members_of(tables, np.arange(tally.n_rows.size))
     parts = []
     for measure in measures:
-        table, largest = _searched(candidates, n_rows, tally.moments[measure], options)
-        table.insert(0, "measure", measure)
+        moments = tally.moments[measure]
+        inside = moments._replace(sums=(cells @ moments.sums.T).T)
+        found = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
+        kept, table = np.flatnonzero(found.is_kept), found.table[found.is_kept]
+        largest = _largest_by_chance(cells[kept], found.scale[kept], moments, options)
         extreme = table["standard_errors"].to_numpy()
-        parts.append(Part(table, Simulated.scaled(extreme, largest), len(n_rows)))
+        parts.append(Part(table, Simulated.scaled(extreme, largest), len(found.table)))
     return parts
 
 
@@ -122,60 +191,25 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
     return table.iloc[np.lexsort((-size, ~is_beyond))]
 
 
-def _searched(
-    candidates: Candidates,
-    n_rows: FloatArray,
-    moments: Moments,
-    options: Options,
-) -> tuple[pd.DataFrame, FloatArray]:
-    """Measure each subgroup and everybody else, and simulate the most extreme difference."""
-    whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
-    inside = moments.with_sums(candidates.cells @ sums for sums in moments[:4])
-    outside = moments.with_sums(
-        every - inside_sums for every, inside_sums in zip(whole[:4], inside[:4], strict=True)
-    )
-    min_size, n_simulations = options.min_size, options.n_simulations
-    kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # The standard error of the difference, in standard deviations of the values.
-        scale = np.sqrt(1 / inside.n_effective[kept] + 1 / outside.n_effective[kept])
-    difference = (inside.means - outside.means)[kept]
-    extreme = np.abs(difference) / scale
-    largest = _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, options.rng)
-    spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
-    extreme = extreme / spread if spread > 0 else np.zeros_like(extreme)
-    table = pd.DataFrame(
-        {
-            "subgroup": [candidates.names[i] for i in kept],
-            "depth": [candidates.depths[i] for i in kept],
-            "n": n_rows[kept],
-            "value": inside.means[kept],
-            "rest": outside.means[kept],
-            "difference": difference,
-            "standard_errors": extreme,
-        }
-    )
-    return table, largest
-
-
 def _largest_by_chance(
     cells: sparse.csr_array,
     scale: FloatArray,
     moments: Moments,
-    n_simulations: int,
-    rng: np.random.RandomState,
+    options: Options,
 ) -> FloatArray:
     """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
+    n_simulations, whole = options.n_simulations, moments.whole()
     if not scale.size:
         return np.zeros(n_simulations)
-    whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
     every = np.ones(moments.weight.size)
     weight = (cells @ moments.weight)[:, None]
     at_once = max(1, min(n_simulations, 4_000_000 // scale.size))
     largest: list[FloatArray] = []
     for start in range(0, n_simulations, at_once):
         n_draws = min(at_once, n_simulations - start)
-        means = moments.drawn(rng, n_draws, every * whole.means[0], every * whole.variances[0])
+        means = moments.drawn(
+            options.rng, n_draws, every * whole.means[0], every * whole.variances[0]
+        )
         totals = np.nan_to_num(means) * moments.weight
         overall = totals.sum(axis=1)
         rates = overall / whole.weight[0]

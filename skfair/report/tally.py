@@ -6,7 +6,7 @@ the rows are visited once. Tables of blocks of rows add up, so a file need not f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +67,8 @@ class Tally(NamedTuple):
     def only(self, is_kept: BoolArray) -> Tally:
         """Return the sums of some of the cells; without scores."""
         moments = {
-            name: moments.with_sums(sums[is_kept] for sums in moments[:4])
-            for name, moments in self.moments.items()
+            name: of_cells._replace(sums=of_cells.sums[:, is_kept])
+            for name, of_cells in self.moments.items()
         }
         codes, n_rows = self.codes[is_kept], self.n_rows[is_kept]
         return self._replace(codes=codes, n_rows=n_rows, moments=moments, scores=None)
@@ -99,10 +99,8 @@ def tally_rows(
     shape = np.array([len(names) for names in levels])
     cells, combinations = number_tuples(codes, shape)
     n_cells = len(combinations)
-    moments = {
-        name: Moments.of_rows(values, counted, cells, n_cells, rows.weights)
-        for name, values, counted in task.values(rows)
-    }
+    kinds = Kinds.of(rows) if task.classes else None
+    moments = dict(measured(rows, task, kinds, cells, n_cells))
     scores = None
     if rows.score is not None and rows.true is not None:
         targets = task.targets(rows.true)
@@ -153,13 +151,11 @@ def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None =
     }
     scores = None
     if first.scores is not None:
-        bins = [tally.scores for tally in tallies if tally.scores is not None]
-        scores = ScoreBins(
-            first.scores.edges,
-            sparse.csr_array(sparse.vstack([of_block.weight for of_block in bins])),
-            sparse.csr_array(sparse.vstack([of_block.target for of_block in bins])),
-            sparse.csr_array(sparse.vstack([of_block.score for of_block in bins])),
-        ).merged(cells, n_cells)
+        bins = zip(
+            *(tally.scores[1:] for tally in tallies if tally.scores is not None), strict=True
+        )
+        stacked = (sparse.csr_array(sparse.vstack(of_blocks)) for of_blocks in bins)
+        scores = ScoreBins(first.scores.edges, *stacked).merged(cells, n_cells)
     of_blocks = np.concatenate([tally.n_rows for tally in tallies])
     n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
     return Tally(first.sensitive, first.control, levels, combinations, n_rows, moments, scores)
@@ -186,22 +182,72 @@ def _bin_scores(
     high = high if high > low else low + 1.0
     inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
-    joint, kept = _numbered(cells * N_BINS + bins, n_cells * N_BINS)
-    place = np.divmod(kept, N_BINS)
-
-    def summed(values: FloatArray | None) -> sparse.csr_array:
-        sums = np.bincount(joint, values, kept.size).astype(np.float64)
-        return sparse.csr_array((sums, place), (n_cells, N_BINS))
-
     weigh = 1.0 if weights is None else weights
+    columns = [weights, weigh * targets, weigh * score]
+    kept, sums = sums_by(cells * N_BINS + bins, n_cells * N_BINS, columns)
+    place, shape = np.divmod(kept, N_BINS), (n_cells, N_BINS)
     edges = np.linspace(low, high, N_BINS + 1)
-    return ScoreBins(edges, summed(weights), summed(weigh * targets), summed(weigh * score))
+    return ScoreBins(edges, *(sparse.csr_array((own, place), shape) for own in sums))
 
 
-def _numbered(joint: IntArray, n_values: int) -> tuple[IntArray, IntArray]:
-    """Number the values that occur, and list them."""
+class Kinds(NamedTuple):
+    """The combinations of labels that occur, and that of each row."""
+
+    codes: IntArray
+    labels: IntArray  # (n_kinds, n_columns)
+    given: list[int]  # which columns of the rows these are
+
+    @classmethod
+    def of(cls, rows: Rows) -> Kinds:
+        """Number the combinations of labels."""
+        given = [i for i, column in enumerate(rows[:3]) if column is not None]
+        columns = [np.asarray(rows[i], np.int64) for i in given]
+        shape = np.array([column.max(initial=0) + 1 for column in columns])
+        return cls(*number_tuples(columns, shape), given)
+
+    def counted(
+        self, weights: FloatArray | None, cells: IntArray, n_cells: int
+    ) -> tuple[Rows, IntArray, FloatArray]:
+        """Return rows that stand for all of the same cell and labels, their cells and squares."""
+        n_kinds = len(self.labels)
+        columns = [None] if weights is None else [weights, weights**2]
+        kept, sums = sums_by(cells * n_kinds + self.codes, n_cells * n_kinds, columns)
+        of_few, kinds = np.divmod(kept, n_kinds)
+        labels: list[Any] = [None, None, None]
+        for place, column in zip(self.given, self.labels[kinds].T, strict=True):
+            labels[place] = column
+        return Rows(*labels, None, sums[0]), of_few, sums[-1]
+
+
+def measured(
+    rows: Rows,
+    task: Task,
+    kinds: Kinds | None,
+    cells: IntArray,
+    n_cells: int,
+    names: Collection[str] | None = None,
+) -> Iterator[tuple[str, Moments]]:
+    """Sum up measures (None: all) by cell; rows of the same labels (``kinds``) count once."""
+    few, of_few, squares = rows, cells, None
+    if kinds is not None:
+        few, of_few, squares = kinds.counted(rows.weights, cells, n_cells)
+    for name, values, counted in task.values(few._replace(score=rows.score)):
+        if names is not None and name not in names:
+            continue
+        if values is rows.score:
+            yield name, Moments.of_rows(values, counted, cells, n_cells, rows.weights)
+        else:
+            yield name, Moments.of_rows(values, counted, of_few, n_cells, few.weights, squares)
+
+
+def sums_by(
+    joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
+) -> tuple[IntArray, list[FloatArray]]:
+    """List the values that occur, and add up columns over the rows of each; None counts rows."""
+    levels = None
     if n_values > 4 * joint.size + 10**6:
-        kept, codes = np.unique(joint, return_inverse=True)
-        return codes, kept
-    occurs = np.bincount(joint, minlength=n_values) > 0
-    return (np.cumsum(occurs) - 1)[joint], np.flatnonzero(occurs)
+        levels, joint = np.unique(joint, return_inverse=True)
+        n_values = levels.size
+    occurs = np.flatnonzero(np.bincount(joint, minlength=n_values))
+    sums = [np.bincount(joint, own, n_values)[occurs].astype(np.float64) for own in columns]
+    return occurs if levels is None else levels[occurs], sums

@@ -167,7 +167,8 @@ def score_report(tally: Tally, views: list[View], task: Task, confidence: float)
     for view in views:
         n_groups = len(view.names)
         of_groups = means.merged(view.codes, n_groups)
-        per_weight = of_groups.weight / np.where(of_groups.squares > 0, of_groups.squares, 1.0)
+        weight, squares = of_groups.sums[2:]
+        per_weight = weight / np.where(squares > 0, squares, 1.0)
         bins = tally.scores.merged(view.codes, n_groups)
         tables = ScoreTables(bins, is_share, per_weight)
         calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))

@@ -40,7 +40,7 @@ def test_with_the_limit_exactly_true_either_error_is_rare(sizes, rates, is_ratio
     )
     selected = counts.ravel().astype(float)
     n_rows = np.repeat(sizes, counts.shape[1]).astype(float)
-    share = Moments(selected, selected, n_rows, n_rows, is_share=True)
+    share = Moments(np.stack([selected, selected, n_rows, n_rows]), is_share=True)
     cells = np.arange(selected.size).reshape(2, -1)
     z = stats.norm.ppf(0.975)
     low, high = _ends_of_shares(share, (cells[0], cells[1]), z, is_ratio)

@@ -76,7 +76,7 @@ def test_a_difference_from_the_reference_has_the_p_value_of_the_pair(people, n_g
 
 def test_the_interval_is_that_of_newcombe():
     """His first example: 56 of 70 against 48 of 80 differ by 0.2, from 0.0524 to 0.3339."""
-    share = Moments(*np.array([[48.0, 56], [48, 56], [80, 70], [80, 70]]), is_share=True)
+    share = Moments(np.array([[48.0, 56], [48, 56], [80, 70], [80, 70]]), is_share=True)
     low, high = difference_interval(share.means, *share.interval(0.95), 0)
     assert [low[1], high[1]] == pytest.approx([0.0524, 0.3339], abs=5e-5)
 

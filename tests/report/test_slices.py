@@ -179,13 +179,6 @@ def test_errors(change, message):
         find_subgroups(given.pop("y_true"), **given)
 
 
-def test_too_many_subgroups_are_refused(sample, monkeypatch):
-    columns, _, y, p, _ = sample
-    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SUBGROUPS", 20)
-    with pytest.raises(ValueError, match="Pass depth=1"):
-        find_subgroups(y, p, columns=columns)
-
-
 def test_the_same_search_twice(sample):
     columns, _, y, p, _ = sample
     pair = [find_subgroups(y, p, columns=columns, n_simulations=50) for _ in range(2)]

@@ -1,5 +1,6 @@
 """The search over subgroups against brute force, and its p-values under no difference."""
 
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from skfair.report import audit
+from skfair.report import audit, find_subgroups
 
 
 def brute_force(A, y, p, depth, min_size):
@@ -138,5 +139,6 @@ def test_weights_of_two_are_two_rows(sample):
 def test_too_many_subgroups_are_refused(sample, monkeypatch):
     A, y, p = sample
     monkeypatch.setattr("skfair.report.subgroups.MOST_SUBGROUPS", 100)
-    with pytest.raises(ValueError, match="depth=2"):
-        audit(y, p, sensitive_features=A, depth=3)
+    for search in (partial(audit, sensitive_features=A), partial(find_subgroups, columns=A)):
+        with pytest.raises(ValueError, match="depth=2"):
+            search(y, p, depth=3)

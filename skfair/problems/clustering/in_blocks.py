@@ -125,7 +125,7 @@ class PartitionedProblem(RepresentationProblem):
     def farthest_points(
         self, labels: Labels, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        """Return the largest distances to own centres of rows with weight, and their points."""
         farthest: _FarPoints = self.total(
             _farthest, centers, n_points, labels=labels, combine=_FarPoints.merged
         )
