@@ -24,11 +24,11 @@ from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import Agg, aggregate
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.kinds import distinct_rows
+from skfair.groups.kinds import WeightedRows, distinct_rows
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.table import RATES
-from skfair.groups.weighted_rows import LazyRows, WeightedRows, accepts_dask
+from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import (

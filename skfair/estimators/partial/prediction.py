@@ -31,8 +31,8 @@ from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
-from skfair.groups.weighted_rows import WeightedRows
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
