@@ -96,7 +96,7 @@ class GroupTable:
         cls,
         y_true: ColumnLike | None,
         y_pred: ColumnLike,
-        groups: GroupArguments,
+        groups: GroupArguments | LabelRows,  # rows that have been read, or their groups
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
@@ -107,14 +107,9 @@ class GroupTable:
         """
         if y_true is None and not ignores_true:
             raise ValueError("The metric needs y_true, got None. Pass one value per row.")
-        rows = LabelRows.read(y_true, y_pred, groups, uses_true=not ignores_true)
-        return cls.of_rows(rows, pos_label, ignores_true=ignores_true)
-
-    @classmethod
-    def of_rows(
-        cls, rows: LabelRows, pos_label: ClassLabel, *, ignores_true: bool = False
-    ) -> GroupTable:
-        """Count rows that have been read."""
+        rows = groups
+        if not isinstance(rows, LabelRows):
+            rows = LabelRows.read(y_true, y_pred, rows, uses_true=not ignores_true)
         predicted = check_labels(rows.y_pred, "y_pred")
         if ignores_true:
             return cls._counted(positive_codes(predicted, "y_pred", pos_label), rows)

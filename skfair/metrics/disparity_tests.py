@@ -65,10 +65,10 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     request = MetricRequest(str(name), comparison, limit)
     if request.spec is not None:
         request.comparison = "ratio" if request.spec.greater_is_better else "difference"
-    has_test = request.spec is not None and request.spec.rates != ("error_ratio",)
-    if has_test and request.spec is not None and request.spec.kind == "total":
-        has_test = len(request.spec.rates) == 1
-    if not has_test and request.name not in SCORE_METRICS:
+    has_test = request.name in SCORE_METRICS
+    if (spec := request.spec) is not None:
+        has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
+    if not has_test:
         rules = [
             metric.removesuffix("_difference") for metric in LABEL_METRICS if "_diff" in metric
         ]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special, stats
@@ -48,6 +48,11 @@ from skfair.utils.validation import check_positive
 
 # "auto" counts every table if both groups have at most about this many rows.
 _FEW_ROWS = 61
+
+
+# Names of both sides of comparisons, and (5, n_comparisons): successes and rows of both sides, and
+# by what their difference is multiplied.
+_Sides: TypeAlias = tuple[tuple[list[str], list[str]], FloatArray]
 
 
 class Sample(NamedTuple):
@@ -111,12 +116,12 @@ def evidence_of_labels(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    pairs = None if is_overall else groups.pairs_with(reference)
     sides = [
-        _against_rest(table, rate) if pairs is None else _between_groups(table, rate, pairs)
+        _against_rest(table, rate) if is_overall else _between_groups(table, rate, reference)
         for rate in spec.rates
     ]
-    k1, n1, k0, n0, share = np.concatenate([side.numbers for side in sides], axis=1)
+    names = [(rate, *both) for rate, (both, _) in zip(spec.rates, sides, strict=True)]
+    k1, n1, k0, n0, share = np.concatenate([numbers for _, numbers in sides], axis=1)
     if method == "auto":
         is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
@@ -130,9 +135,9 @@ def evidence_of_labels(
         larger = np.maximum(r1, r0)
         measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
     columns = {
-        "rate": [side.rate for side in sides for _ in side.first],
-        "first": [name for side in sides for name in side.first],
-        "second": [name for side in sides for name in side.second],
+        "rate": [rate for rate, first, _ in names for _ in first],
+        "first": [name for _, first, _ in names for name in first],
+        "second": [name for _, _, second in names for name in second],
         "n_first": n1,
         "n_second": n0,
         "rate_first": r1,
@@ -165,27 +170,13 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
-class _Sides(NamedTuple):
-    """What is compared: names of both sides, and their numbers."""
-
-    rate: str
-    first: list[str]
-    second: list[str]
-    # (5, n_comparisons): successes and rows of both sides, and by what their difference is
-    # multiplied
-    numbers: FloatArray
-
-
-def _between_groups(table: GroupTable, rate: str, pairs: tuple[IntArray, IntArray]) -> _Sides:
+def _between_groups(table: GroupTable, rate: str, reference: Reference) -> _Sides:
     """Compare pairs of groups."""
-    first, second = pairs
+    first, second = table.groups.pairs_with(reference)
     hits, sizes = table.effective_counts(rate)
-    numbers = np.stack(
-        [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
-    )
-    of_cells = table.groups.cells.names
-    names = [[of_cells[cell] for cell in cells.tolist()] for cells in pairs]
-    return _Sides(rate, names[0], names[1], numbers)
+    numbers = [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
+    names = np.array(table.groups.cells.names, dtype=object)
+    return (names[first].tolist(), names[second].tolist()), np.stack(numbers)
 
 
 def _against_rest(table: GroupTable, rate: str) -> _Sides:
@@ -200,7 +191,7 @@ def _against_rest(table: GroupTable, rate: str) -> _Sides:
     cells = groups.compared[rest.size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
     names = [groups.cells.names[cell] for cell in cells.tolist()]
-    return _Sides(rate, names, ["rest"] * cells.size, numbers)
+    return (names, ["rest"] * cells.size), numbers
 
 
 def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
@@ -225,14 +216,6 @@ _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _N_NODES = 96  # of integrals
 
 
-class _Drawn(NamedTuple):
-    """A random difference: its mean, its standard error and its skewness."""
-
-    mean: float
-    error: float
-    skewness: float
-
-
 class _Sums(NamedTuple):
     """What a test of means sees of scores: sums over their distances from the mean."""
 
@@ -243,23 +226,6 @@ class _Sums(NamedTuple):
     largest: float
     squares: float
     cubes: float
-
-
-class _Means(NamedTuple):
-    """A difference of means."""
-
-    value: float
-    variance: float
-    freedom: float  # degrees of freedom of the variance; inf if both sides are constant
-    # If either side is the higher one, the difference that Gaffke's bounds draw
-    drawn: tuple[_Drawn, _Drawn]
-
-
-class _Area(NamedTuple):
-    """An area under a curve, and the number of rows of a rate that is as uncertain."""
-
-    value: float
-    size: float
 
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
@@ -303,11 +269,11 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     return _of_means(columns, [_means(sums[i], sums[j]) for i, j in pairs])
 
 
-def _of_means(columns: dict[str, Any], means: list[_Means]) -> Evidence:
+def _of_means(columns: dict[str, Any], means: list[tuple[float, ...]]) -> Evidence:
     """Return the evidence on differences of means."""
-    value, variance, freedom = np.array([pair[:3] for pair in means]).reshape(-1, 3).T
+    numbers = np.array(means).reshape(-1, 9)
+    (value, variance, freedom), drawn = numbers[:, :3].T, numbers[:, 3:].reshape(-1, 2, 3)
     error = np.sqrt(np.maximum(variance, TINY))
-    drawn = np.array([pair.drawn for pair in means]).reshape(-1, 2, 3)
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
@@ -357,8 +323,11 @@ def _members(
     return members
 
 
-def _area(winners: FloatArray, losers: FloatArray) -> _Area:
-    """Return P(winner > loser), ties counted half; its variance is that of DeLong."""
+def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
+    """Return P(winner > loser), ties counted half, and the size of a rate that is as uncertain.
+
+    Its variance is that of DeLong.
+    """
     n, m = winners.size, losers.size
     ranks = stats.rankdata(np.concatenate([winners, losers]))
     over = (ranks[:n] - stats.rankdata(winners)) / m
@@ -367,10 +336,12 @@ def _area(winners: FloatArray, losers: FloatArray) -> _Area:
     variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
     # What Hanley and McNeil's variance says near 1, where few pairs or none are in wrong order.
     most = 4 * n * m / (n + m + 2)
-    return _Area(value, min(value * (1 - value) / variance, most) if variance > 0 else most)
+    return value, min(value * (1 - value) / variance, most) if variance > 0 else most
 
 
-def _areas(name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]) -> tuple[_Area, _Area]:
+def _areas(
+    name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the two areas that a metric compares."""
     if name in _SINGLE:
         return (_area(a[0], b[0]),) * 2
@@ -391,7 +362,11 @@ def _sums(scores: FloatArray) -> _Sums:
     )
 
 
-def _means(first: _Sums, second: _Sums) -> _Means:
+def _means(first: _Sums, second: _Sums) -> tuple[float, ...]:
+    """Return a difference of means, its variance, and the degrees of freedom of that one.
+
+    And, if either side is the higher one, the difference that Gaffke's bounds draw.
+    """
     parts = [
         (side.unit**2 * side.squares / (side.n - 1) / side.n, side.n - 1)
         for side in (first, second)
@@ -400,12 +375,14 @@ def _means(first: _Sums, second: _Sums) -> _Means:
     squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
     freedom = 1 / squares if squares else np.inf  # inf: both are constant
     value = first.mean - second.mean
-    drawn = (_drawn(value, first, second), _drawn(-value, second, first))
-    return _Means(value, float(variance), float(freedom), drawn)
+    drawn = *_drawn(value, first, second), *_drawn(-value, second, first)
+    return value, float(variance), float(freedom), *drawn
 
 
-def _drawn(value: float, high: _Sums, low: _Sums) -> _Drawn:
+def _drawn(value: float, high: _Sums, low: _Sums) -> tuple[float, float, float]:
     """Return the difference of a mean that is drawn too high and one that is drawn too low.
+
+    Its mean, its standard error and its skewness.
 
     A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
     row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
@@ -425,7 +402,7 @@ def _drawn(value: float, high: _Sums, low: _Sums) -> _Drawn:
         variance += squares / ((n + 1) * (n + 2))
         third += 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
     skewness = third / variance**1.5 if variance else 0.0
-    return _Drawn(value + unit * mean, unit * float(np.sqrt(variance)), skewness)
+    return value + unit * mean, unit * float(np.sqrt(variance)), skewness
 
 
 def _above(limit: float, drawn: FloatArray) -> FloatArray:

@@ -386,26 +386,6 @@ def suggest_interval(
     return frame.iloc[order].reset_index(drop=True)
 
 
-def resampled_counts(
-    members: list[IntArray],  # the rows of each group
-    rng: np.random.RandomState,
-    counts: IntArray | None = None,
-) -> FloatArray:
-    """Draw how often each row is picked when every group is resampled with replacement.
-
-    A row that stands for several (``counts``) gets the mean of how often they are.
-    """
-    picks = np.zeros(sum(rows.size for rows in members))
-    for rows in members:
-        if counts is not None and rows.size:
-            behind = counts[rows]
-            total = int(behind.sum())
-            picks[rows] = rng.multinomial(total, behind / total) / behind
-        elif rows.size:
-            picks[rows] = np.bincount(rng.randint(rows.size, size=rows.size), minlength=rows.size)
-    return picks
-
-
 def difference_interval(
     values: FloatArray, low: FloatArray, high: FloatArray, place: IntArray | int
 ) -> tuple[FloatArray, FloatArray]:
@@ -562,9 +542,14 @@ def _resampled_weights(
     base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
     counted = np.flatnonzero(base > 0)
     codes = rows.groups.cells.codes[0][counted]
-    members = [np.flatnonzero(codes == g) for g in range(int(codes.max()) + 1)]
-    behind = None if counts is None else counts[counted]
+    members = [counted[codes == g] for g in np.unique(codes)]
     for _ in range(n_bootstrap):
         weights = np.zeros(base.size)
-        weights[counted] = base[counted] * resampled_counts(members, rng, behind)
+        for own in members:
+            if counts is None:
+                picks = np.bincount(rng.randint(own.size, size=own.size), minlength=own.size)
+            else:  # a row that stands for several gets the mean of how often they are picked
+                total = int(counts[own].sum())
+                picks = rng.multinomial(total, counts[own] / total) / counts[own]
+            weights[own] = base[own] * picks
         yield weights

@@ -75,9 +75,8 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
     return rows.gap(
         lambda s, i, j, start: s.largest_gaps(levels_at(intervals, s, start, normalize), i, j), agg
@@ -116,9 +115,8 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -175,9 +173,8 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -226,9 +223,8 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
     is_above = rows.scores > threshold
     values = is_above.astype(float) if rows.weights is None else is_above * rows.weights
@@ -273,9 +269,8 @@ def partial_equal_opportunity_gap(
     ... )
     0.5
     """
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
@@ -315,9 +310,8 @@ def partial_equalized_odds_gap(
     >>> partial_equalized_odds_gap(y_true, y_score, sensitive_features=sex, interval=(0, 1))
     0.5
     """
-    rows = ranked_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = ranked_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):

@@ -156,7 +156,7 @@ def group_report(
     if not rates:
         table = GroupTable.of_correct(rows.y_true, rows.y_pred, rows.groups, are_numbers=True)
     else:
-        table = GroupTable.of_rows(rows, pos_label, ignores_true=y_true is None)
+        table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=y_true is None)
     listed = ListedCells(table.groups)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
@@ -314,7 +314,8 @@ def _measure_labels(
     rng: np.random.RandomState,
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
-    table = GroupTable.of_rows(rows, pos_label, ignores_true=rows.y_true is None)
+    ignores_true = rows.y_true is None
+    table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=ignores_true)
     tables = [table, *map(table.with_weights, resampled(table.effective(), n_bootstrap, rng))]
     measured = {}
     for name, spec in LABEL_METRICS.items():

@@ -247,9 +247,8 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
     return rows.gap(lambda s, first, second, _: s.areas_between(s.rank, first, second), agg)
 
 
@@ -282,9 +281,8 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
     return rows.gap(lambda s, first, second, _: s.largest_gaps(s.rank, first, second), agg)
 
 
@@ -313,9 +311,8 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
     return rows.gap(lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
 
@@ -359,9 +356,8 @@ def inter_group_pairwise_gap(
     >>> inter_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     0.0
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=True)
 
@@ -394,9 +390,8 @@ def intra_group_pairwise_gap(
     >>> intra_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     1.0
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=False)
 

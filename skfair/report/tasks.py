@@ -274,11 +274,13 @@ def _chosen(
     known: dict[str, Gap], names: list[str], measures: set[str], is_asked: bool
 ) -> list[Gap]:
     """Pick comparisons by name; what was asked for must exist and be computable."""
+    names = [getattr(name, "__name__", name) for name in names]  # functions go by their names
     unknown = [name for name in names if name not in known]
     if unknown:
         hint = did_you_mean(unknown[0], known)
         raise ValueError(
-            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint}"
+            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A function "
+            "of your own needs the rows of each group: group_report(metrics={name: function})."
         )
     lacking = [name for name in names if not set(known[name].measures) <= measures]
     if lacking and is_asked:

@@ -209,16 +209,17 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         return of_model(problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
-        self._forget(*report.MODEL_ATTRIBUTES)  # nothing is left of one of another kind
+        """Store a model; nothing is left of one of the other kind that was fitted before."""
+        self._forget(*report.MODEL_ATTRIBUTES)
         self.__dict__.update(attributes)
         if self._model_positions is not None and "coef_" in attributes:
             used, self.coef_ = self.coef_, np.zeros((1, self.n_features_in_))
             self.coef_[:, self._model_positions] = used
 
     @property
-    def _used_weights(self) -> FloatArray:  # ``coef_`` is 0 for the columns of ``sensitive``
-        used = slice(None) if self._model_positions is None else self._model_positions
-        return np.asarray(self.coef_[0, used])
+    def _used_weights(self) -> FloatArray:
+        """Weights of the columns that the model uses: ``coef_`` is 0 for those of ``sensitive``."""
+        return np.ravel(self.coef_[0][self._model_positions])  # all if there are no positions
 
     def _store_certified(self, attributes: dict[str, object]) -> Self:
         """Store what was certified; nothing is left of a problem that was solved before."""
