@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What a search found."""
+    """What a search compared."""
 
     # The worst subgroups: those beyond chance first, the largest difference on top
     table: pd.DataFrame
@@ -159,11 +159,11 @@ def search_subgroups(tally: Tally, measures: list[str], options: Options) -> lis
     for measure in measures:
         moments = tally.moments[measure]
         inside = moments._replace(sums=(cells @ moments.sums.T).T)
-        found = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
-        kept, table = np.flatnonzero(found.is_kept), found.table[found.is_kept]
-        largest = _largest_by_chance(cells[kept], found.scale[kept], moments, options)
+        compared = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
+        kept, table = np.flatnonzero(compared.is_kept), compared.table[compared.is_kept]
+        largest = _largest_by_chance(cells[kept], compared.scale[kept], moments, options)
         extreme = table["standard_errors"].to_numpy()
-        parts.append(Part(table, Simulated.scaled(extreme, largest), len(found.table)))
+        parts.append(Part(table, Simulated.scaled(extreme, largest), len(compared.table)))
     return parts
 
 
