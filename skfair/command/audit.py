@@ -202,7 +202,7 @@ def _table(options: argparse.Namespace) -> Table:
     named = (getattr(options, name) for name in Columns._fields[:5])
     return Table(
         Path(options.file),
-        Columns(*named, groups, within),
+        Columns._make([*named, groups, within]),
         read_bins(options.bins),
         options.missing,
         options.block_rows,

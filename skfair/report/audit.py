@@ -410,12 +410,12 @@ def audit(
 def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit:
     """Compute all tables of an audit from the sums of its rows."""
     views = views_of(tally, options)
-    scores = score_report(tally, views, task, options.confidence)
-    rates = [rates_table(tally, views, options.confidence), *scores.rates]
+    calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
+    rates = [rates_table(tally, views, options.confidence), *of_scores]
     parts_of_search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     searched = [part.simulated for part in parts_of_search]
     gaps = find_gaps(tally, views, task, options, searched)
-    search = judge_subgroups(parts_of_search, gaps.rarest, options)
+    subgroups, n_beyond = judge_subgroups(parts_of_search, gaps.rarest, options)
     return Audit(
         title=str(title),
         task=task.kind,
@@ -426,11 +426,11 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         n_simulations=options.n_simulations,
         rates=pd.concat(rates, ignore_index=True),
         gaps=gaps.table,
-        subgroups=search.table,
-        n_subgroups=search.n_subgroups,
-        n_beyond_chance=search.n_beyond,
-        calibration=scores.calibration,
-        densities=scores.densities,
+        subgroups=subgroups,
+        n_subgroups=parts_of_search[0].n_subgroups if parts_of_search else 0,
+        n_beyond_chance=n_beyond,
+        calibration=calibration,
+        densities=densities,
         path=pd.DataFrame(),
         preset=options.preset or "",
         rule=rule_text(options),

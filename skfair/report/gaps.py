@@ -346,14 +346,12 @@ def _interval(
     """
     centres = [measure.centre[None] for measure in drawn]
     errors = [measure.around_centre - measure.centre for measure in drawn]
+    at = gap.of_pairs(centres, pairs)[0]
     if gap.is_ratio:
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = [error / measure.centre for error, measure in zip(errors, drawn, strict=True)]
-            at = -np.log(gap.of_pairs(centres, pairs)[0])
-        of_pairs = Gap(gap.name, differences, gap.measures).of_pairs(errors, pairs)
-    else:
-        at = gap.of_pairs(centres, pairs)[0]
-        of_pairs = gap.of_pairs(errors, pairs)
+            at = -np.log(at)
+    of_pairs = gap.tested.of_pairs(errors, pairs)
     is_finite = np.isfinite(at) & np.isfinite(of_pairs).all(axis=0)
     if not is_finite.any():
         return np.nan, np.nan

@@ -55,7 +55,7 @@ def views_of(tally: Tally, options: Options) -> list[View]:
         if attributes in crossed and groups.n_groups > MOST_CROSSED:
             continue
         codes = groups.codes[0]
-        n_rows = np.bincount(codes, tally.n_rows, groups.n_groups)
+        n_rows = np.asarray(np.bincount(codes, tally.n_rows, groups.n_groups), float)
         is_unknown = np.zeros(groups.n_groups, bool)
         for name in attributes:
             is_unknown[codes[_has_level(tally, name, options.unknown)]] = True

@@ -78,4 +78,5 @@ def _against(moments: Moments, view: View, place: int, options: Options) -> pd.D
             "difference_high": high,
         }
     )
-    return table[(view.apart == "") & (np.arange(len(table)) != place)]
+    kept: pd.DataFrame = table[(view.apart == "") & (np.arange(len(table)) != place)]
+    return kept

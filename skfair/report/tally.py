@@ -216,7 +216,7 @@ class Kinds(NamedTuple):
         labels: list[Any] = [None, None, None]
         for place, column in zip(self.places, self.labels[kinds].T, strict=True):
             labels[place] = column
-        return Rows(*labels, None, sums[0]), of_few, sums[-1]
+        return Rows._make([*labels, None, sums[0]]), of_few, sums[-1]
 
 
 def measured(

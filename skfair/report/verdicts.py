@@ -255,7 +255,8 @@ def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
     """Return the measure of a difference of each group that is compared."""
     own, measure = tables.rates, measure_of(gap.metric, tables.task)
     own = own[(own["view"] == gap.view) & (own["measure"] == measure) & (own["apart"] == "")]
-    return own.set_index("group")["value"]
+    rates: pd.Series = own.set_index("group")["value"]
+    return rates
 
 
 def _changes(tables: AuditTables) -> Iterator[str]:

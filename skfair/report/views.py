@@ -117,20 +117,12 @@ def _gaps_of(
     )
 
 
-class ScoreReport(NamedTuple):
-    """What is said about scores."""
-
-    calibration: pd.DataFrame
-    densities: pd.DataFrame
-    rates: list[
-        pd.DataFrame
-    ]  # areas under the curve and calibration errors, like those of rates_table
-
-
-def score_report(tally: Tally, views: list[View], task: Task, confidence: float) -> ScoreReport:
-    """Describe the scores of each group of each view."""
+def score_report(
+    tally: Tally, views: list[View], task: Task, confidence: float
+) -> tuple[pd.DataFrame, pd.DataFrame, list[pd.DataFrame]]:
+    """Return calibration, densities, and rates such as areas under the curve, of each view."""
     if tally.scores is None:
-        return ScoreReport(pd.DataFrame(), pd.DataFrame(), [])
+        return pd.DataFrame(), pd.DataFrame(), []
     calibration, densities, rates = [], [], []
     is_share = bool(task.classes)
     means = tally.moments["mean_score" if "mean_score" in tally.moments else "mean_prediction"]
@@ -146,5 +138,5 @@ def score_report(tally: Tally, views: list[View], task: Task, confidence: float)
         if not is_share or (bins.edges[0], bins.edges[-1]) == (0.0, 1.0):
             errors = tables.calibration_errors()
             rates.append(view.rates("calibration_error", errors, np.nan, np.nan))
-    frames = (pd.concat(tables, ignore_index=True) for tables in (calibration, densities))
-    return ScoreReport(*frames, rates)
+    every = [pd.concat(tables, ignore_index=True) for tables in (calibration, densities)]
+    return every[0], every[1], rates
