@@ -56,9 +56,9 @@ def disparity(scores, sex, interval=INTERVAL):
 # With and without
 # ----------------
 # The trees in all calibrators are the same; only the maps differ. With ``cv`` they are learned on
-# scores of rows that the trees have not seen. A limit of 1 has no effect. The disparities are below
-# the limit to leave room for the noise of new rows. The quality of a list is the share of people on
-# it who were granted a loan in the past.
+# scores of rows that the trees have not seen. A limit of 1 has no effect. The limit holds on the
+# training rows; on unseen data the noise of sampling adds to the disparity. The quality of a list
+# is the share of people on it who were granted a loan in the past.
 models = {
     bound: PartialParityCalibrator(trees, INTERVAL, max_disparity=bound, cv=3, sensitive="sex").fit(
         X, y

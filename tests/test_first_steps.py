@@ -12,7 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, TunedThresholdClassifierCV
+from sklearn.model_selection import GroupKFold, TunedThresholdClassifierCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -80,7 +80,17 @@ def test_a_splitter_by_people_gets_them_from_fit_and_by_routing():
     with config_context(enable_metadata_routing=True):
         piped = make_pipeline(model)
         piped.fit(FRAME, Y, sensitive_features=SEX, groups=PERSON)
+        params = {"groups": PERSON, "sensitive_features": SEX}
+        scores = cross_validate(model, FRAME, Y, cv=GroupKFold(2), params=params)["test_score"]
+    assert np.isfinite(scores).all()
     assert np.array_equal(piped[-1].train_predictions_, by_list.train_predictions_)
+
+
+def test_wrong_names_and_numbers_of_groups_say_what_to_do():
+    with pytest.raises(TypeError, match="'sensitive_feature'.*Did you mean 'sensitive_features'"):
+        FairDecisionClassifier().fit(FRAME, Y, sensitive_feature=SEX)
+    with pytest.raises(ValueError, match="takes columns of X: set sensitive="):
+        FairDecisionClassifier().fit(FRAME, Y, sensitive_features=SEX[:9])
 
 
 def test_scorers_refuse_wrong_arguments_when_they_are_made():

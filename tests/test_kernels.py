@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair._kernels import sorted_pairs as kernels
-from skfair.metrics.sorted_scores import SortedScores
+from skfair.metrics.scores import SortedScores
 from tests import naive
 from tests.python_kernels import compiled_and_python
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import indexable
 
 from skfair._typing import ColumnsLike, MatrixLike
@@ -31,6 +33,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.models.choice import read_model
 from skfair.utils.warn import unwanted
 
+# Larger columns are standardised, and the penalty is then on those weights: Newton's method of
+# scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
+_LARGEST = 1e6
 _SHARED = (
     *("status_", "path_", "p_value_", "p_values_"),
     *("certified_disparity_", "certified_disparities_"),
@@ -133,12 +138,14 @@ def _priced(
     n_rows = float(data.y.size if weights is None else weights.sum())
     alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)
     has_newton = not sparse.issparse(data.X) and data.X.shape[1] <= NEWTON_FEATURES
-    free = LogisticRegression(
+    free: Any = LogisticRegression(
         C=1 / (alpha * n_rows) if alpha else np.inf,
         fit_intercept=estimator.fit_intercept,
         solver="newton-cholesky" if has_newton else "lbfgs",
         max_iter=1000,
     )
+    if has_newton and np.abs(data.X).max(initial=0.0) > _LARGEST:
+        free = make_pipeline(StandardScaler(), free)
     decisions = FairDecisionClassifier(
         free,
         estimator.constraint,

@@ -125,7 +125,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     classes_ : ndarray of shape (2,)
         The classes, in order.
     coef_ : ndarray of shape (1, n_features)
-        Weights of a linear model.
+        Weights of a linear model; 0 for the columns of ``sensitive``.
     intercept_ : ndarray of shape (1,)
         Intercept of a linear model, with the threshold that strict enforcement chose.
     coefs_, intercepts_ : list of ndarray
@@ -291,7 +291,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         }
         data = self._read(X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         self._take_positive(rules)
         self._forget()
         if self.confidence is not None and (
@@ -344,7 +344,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
                 "sample_weight": sample_weight,
             }
             data = self._read(X, y, **metadata, **ROW_CHECKS)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
             self._take_positive(rules)

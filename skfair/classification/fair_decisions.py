@@ -277,7 +277,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)  # type: ignore[arg-type]
-        rules = active_rules(self.constraint, "classification", data)
+        rules = active_rules(self.constraint, "classification", data, self.max_disparity)
         rows = self._labelled(data, rules)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, y, rows, groups)

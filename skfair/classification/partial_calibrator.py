@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -30,14 +29,17 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
+from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.constraints.partial import PARTIAL_RULES
+from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
+from skfair.estimators.chances import check_fitted, make_splits
+from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
-    cross_fitted_scores,
+    cross_fitted,
     fitted,
     keep_folds,
     known_folds,
@@ -51,23 +53,14 @@ from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.weighted_rows import LazyRows
-from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import did_you_mean
 from skfair.utils.threads import one_thread_if_few
-from skfair.utils.warn import warn_user
-
-
-def _has_probabilities(calibrator: PartialParityCalibrator) -> bool:
-    inner = getattr(calibrator, "estimator_", None) or calibrator._inner()
-    if not hasattr(inner, "predict_proba"):
-        raise AttributeError(f"{type(inner).__name__} has no predict_proba.")
-    return True
 
 
 @documented
 class PartialParityCalibrator(
-    PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    InnerModels, PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     """Scores of any classifier, mapped so that groups are alike within a percentile interval.
 
@@ -92,14 +85,13 @@ class PartialParityCalibrator(
         The limit; a dict has it by the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, or shares of the whole groups.
-    cv : int, cross-validation generator or None, default=5
-        Where the scores come from that maps are learned on: from estimators fitted on other rows
-        (cross-fitting), while the estimator that predicts is fitted on all rows. None: from that
-        estimator, on the rows it was fitted on, which saves time with few parameters, and makes
-        the limit hold for its own training scores. Estimators that fit their training data closely
-        (forests, boosted trees) give other scores to new rows, and maps that were learned on the
-        training scores do not keep the limit there. A ``FrozenEstimator`` is never fitted, so its
-        own scores are used. Splitters of :mod:`skfair.model_selection` get the groups.
+    cv : int, splitter, iterable, "prefit" or None, default=5
+        The folds. The estimator is fitted on each of them; maps are learned on the scores of rows
+        that it has not seen, and the mean of these models predicts. "prefit" takes a fitted
+        ``estimator`` as it is: pass rows it has not seen. None fits one on all rows and learns maps
+        on its scores there, which saves time with few parameters. Estimators that fit their
+        training data closely (forests, boosted trees) give other scores to new rows, and such maps
+        do not satisfy the limit there. Splitters of :mod:`skfair.model_selection` get the groups.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
     n_jobs : int, default=None
@@ -107,8 +99,8 @@ class PartialParityCalibrator(
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted estimator.
+    estimators_ : list of estimators
+        The models of the folds; their scores are averaged. One model with ``cv=None`` or "prefit".
     classes_ : ndarray of shape (2,)
         The classes; the second is the positive one.
     is_group_aware_ : bool
@@ -120,7 +112,8 @@ class PartialParityCalibrator(
     rates_ : ndarray of shape (n_groups,)
         Share of positive decisions in each group of the training data.
     train_disparity_ : float
-        The disparity on the training data, of cross-fitted scores if there is ``cv``.
+        The disparity on the training data, of scores of rows that a model has not seen if there
+        are folds.
     effective_disparity_ : float
         The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
         leave no choice.
@@ -129,8 +122,9 @@ class PartialParityCalibrator(
         training rows and says nothing about the population; for that see ``status_`` with
         ``confidence``, and ``disparity_upper_bound``.
     status_ : str
-        With ``confidence``: "certified", or "no_solution" if nothing could be shown to keep the
-        limit; "converged" if there is a single group, and nothing to show.
+        "converged", or "infeasible" if ties leave more than ``effective_disparity_``. With
+        ``confidence``: "certified", or "no_solution" if nothing could be shown to satisfy the
+        limit.
 
     See Also
     --------
@@ -139,11 +133,11 @@ class PartialParityCalibrator(
 
     Notes
     -----
-    Beyond the estimator's own fit, one sort of the scores: O(n log n + n n_groups). Weights of rows
-    count in ranks, and are passed to the estimator if it takes them.
+    Beyond the fits of the estimator, one sort of the scores: O(n log n + n n_groups). Weights of
+    rows count in ranks, and are passed to the estimator if it takes them.
 
-    Dask collections are accepted if ``estimator`` is fitted already, as a ``FrozenEstimator``, or
-    reads them itself with ``cv=None``. Many scores are put into bins there
+    Dask collections are accepted with ``cv="prefit"``, or if ``estimator`` reads them itself with
+    ``cv=None``. Many scores are put into bins there
     (:mod:`skfair.groups.weighted_rows`). Thresholds lie between bins, so rates of decisions are
     exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
     by which the limit is made smaller for the bins and ``train_disparity_`` larger than what they
@@ -171,7 +165,7 @@ class PartialParityCalibrator(
         "constraint": [str],  # _check_rule says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"prefit"})],
         "response_method": [StrOptions(set(RESPONSES))],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
@@ -213,8 +207,9 @@ class PartialParityCalibrator(
         *,
         sensitive_features: ColumnsLike | None = None,
         groups: ColumnLike | None = None,
+        **fit_params: Any,
     ) -> PartialParityCalibrator:
-        """Fit the estimator and learn the maps.
+        """Fit the estimator on folds, and learn the maps.
 
         Parameters
         ----------
@@ -225,6 +220,9 @@ class PartialParityCalibrator(
         groups : array-like of shape (n_samples,)
             What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
             the same one in one fold. They are not compared.
+        **fit_params : dict
+            What ``estimator.fit`` takes besides; columns are cut to the folds. With metadata
+            routing, what it has requested.
 
         Returns
         -------
@@ -233,12 +231,12 @@ class PartialParityCalibrator(
         """
         keep_folds(self)
         self._check_rule()
-        self._forget("status_")
+        self._forget()
         if is_lazy(X, y, sample_weight, sensitive_features, groups):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
             refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
-            return self._fit_lazily(X, y, sample_weight, sensitive_features)
+            return self._fit_lazily(X, y, sample_weight, sensitive_features, fit_params)
         check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         metadata: dict[str, Any] = {
@@ -250,31 +248,34 @@ class PartialParityCalibrator(
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             refuse_folds_of_rows(self.cv, groups, "confidence= draws halves of the rows at random")
-            self.__dict__.update(certified_interval(self, data, X, metadata, 0))
+            attributes = certified_interval(self, data, X, metadata | fit_params, 0)
+            self.__dict__.update(attributes)
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
         if self._sensitive.columns is not None and not self._sensitive.keep:
             sensitive_features = take_columns(X, self._sensitive.columns)
-        row_params = self._row_params(data.sample_weight, sensitive_features)
-        inner = self._inner()
-        self.estimator_ = fitted(inner, data.X, data.y, row_params)
-        if self.cv is None or isinstance(inner, FrozenEstimator):
+        row_params = self._params_inside(data.sample_weight, sensitive_features, fit_params)
+        if self.cv is None or self._is_prefit:
+            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
             scores = self._scores(data.X)
         else:
-            scores = cross_fitted_scores(
-                inner,
+            kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
+            splits = make_splits(folds, data.X, data.y, kinds)
+            self.estimators_, scores = cross_fitted(
+                lambda model, rows: self._scores(rows, [model]),
+                self._inner(),
                 data.X,
                 data.y,
                 row_params,
-                cv=folds,
-                n_jobs=self.n_jobs,
-                response_method=self.response_method,
-                pos_label=self.classes_[1],
+                splits,
+                self.n_jobs,
             )
-        self._settle(promise, scores, is_repaired=True)
-        if self.confidence is not None:  # a single group has nothing to certify
-            self.status_ = "converged"
+        self._settle_maps(promise, scores)
         return self
+
+    def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
+        self._settle(promise, scores, is_repaired=True)
+        self.status_ = "converged" if self.certified_ else "infeasible"
 
     def _check_rule(self) -> None:
         names = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
@@ -286,15 +287,19 @@ class PartialParityCalibrator(
             )
 
     def _fit_lazily(
-        self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        sensitive_features: Any,
+        fit_params: dict[str, Any],
     ) -> PartialParityCalibrator:
         """Fit on Dask collections: the maps are learned on scores in bins.
 
         A pass reads groups and classes, one the scores, which are computed where the rows are.
         """
-        inner = self._inner()
-        if not isinstance(inner, FrozenEstimator):
-            _check_fits_lazily(inner, self.cv)
+        if not self._is_prefit:
+            _check_fits_lazily(self._inner(), self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
         metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -309,8 +314,8 @@ class PartialParityCalibrator(
         self.groups_ = np.array(kinds.groups.names, dtype=object)
         self._group_levels = kinds.groups.levels
         kinds.groups.warn_small()
-        row_params = self._row_params(sample_weight, sensitive_features)
-        self.estimator_ = fitted(inner, X, y, row_params)
+        row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
+        self.estimators_ = [self._one_model(X, y, row_params)]
         scores = rows.to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
@@ -318,7 +323,7 @@ class PartialParityCalibrator(
         assert few.bins is not None
         promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
-        self._settle(promise, few.bins.high[few.bins.number], is_repaired=True)
+        self._settle_maps(promise, few.bins.high[few.bins.number])
         return self
 
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
@@ -341,55 +346,41 @@ class PartialParityCalibrator(
         self._read_classes(y, groups)
         self.is_group_aware_ = True
 
-    def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
+    def _params_inside(
+        self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the fit of the estimator takes; without routing that may be the groups."""
+        others = {"sensitive_features": sensitive_features}
+        takes_groups = has_fit_parameter(self._inner(), "sensitive_features")
+        is_routed = get_config()["enable_metadata_routing"]
+        if sensitive_features is not None and takes_groups and not (is_routed or self._is_prefit):
+            fit_params = others | fit_params
+        return self._row_params(sample_weight, fit_params, others)
 
-    def _row_params(self, sample_weight: Any, sensitive_features: Any) -> dict[str, Any]:
-        """Return what the fit of the estimator takes besides X and y."""
-        metadata = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        taken = {
-            name: values
-            for name, values in metadata.items()
-            if values is not None and has_fit_parameter(self._inner(), name)
-        }
-        if sample_weight is not None and "sample_weight" not in taken:
-            warn_user(
-                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
-                "ranks only."
-            )
-        return taken
+    def _one_model(self, X: Any, y: Any, row_params: dict[str, Any]) -> Any:
+        """Return the estimator as it was passed, if it is fitted, or fitted on all rows."""
+        if self._is_prefit:
+            check_fitted(self._inner())
+            return self._inner()
+        return fitted(self._inner(), X, y, row_params)
 
-    def _scores(self, X: MatrixLike) -> FloatArray:
-        return scores_of(self.estimator_, X, self.response_method, self.classes_[1])
+    def _scores(self, X: MatrixLike, models: Sequence[Any] | None = None) -> FloatArray:
+        """Return the mean of the scores of some models, all if None."""
+        models = self.estimators_ if models is None else models
+        args = self.response_method, self.classes_[1]
+        return np.asarray(np.mean([scores_of(model, X, *args) for model in models], axis=0))
+
+    def _check_probabilities(self) -> bool:
+        if not hasattr(self._inner(), "predict_proba"):
+            raise AttributeError(f"{type(self._inner()).__name__} has no predict_proba.")
+        return True
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         return self._scores(self._read_features(as_rows(X), skip_check_array=True))
 
-    @available_if(_has_probabilities)
-    @by_block(n_columns=lambda self: 2)
-    def predict_proba(
-        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
-    ) -> NDArray[Any]:
-        """Return probabilities of both classes: the mapped scores, read as log-odds.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if X does not hold them.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
-        """
-        positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
-        return np.column_stack([1 - positive, positive])
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.classifier_tags.multi_class = False
         return tags
 
 

@@ -11,9 +11,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -43,7 +40,6 @@ from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.problems.partial.objectives import Objective
 from skfair.solvers.base import Solver
-from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
 
@@ -286,7 +282,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             rows, _ = indexable(as_rows(X), data.y)
             self.__dict__.update(certified_interval(self, data, rows, metadata, self.random_state))
             return self
-        data = data.counted()
+        data = data.counted().in_canonical_order()
         promise = self._promise(data.y, data.groups, data.sample_weight)
         self.is_group_aware_ = self._decide_awareness(promise)
         model = self._make_model(data)
@@ -313,27 +309,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             return plugged_scores(self.model_, self.parameters_, X)
         return group_scores(self.coef_, self.intercept_, X, codes)
 
-    @available_if(has_probabilities)
-    def predict_proba(
-        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
-    ) -> NDArray[Any]:
-        """Return probabilities of both classes.
-
-        They include thresholds and maps, so that 1/2 separates the predicted classes; that makes
-        them less calibrated.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, 2)
-            Columns in the order of ``classes_``.
-        """
-        positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
-        return np.column_stack([1 - positive, positive])
+    _check_probabilities = has_probabilities
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -284,6 +284,12 @@ class FairKMeans(
         rng = check_random_state(self.random_state)
         is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
         n_runs = 1 if is_single else int(self.n_init)
+        if is_single and self.n_init not in ("auto", 1):
+            warn_user(
+                f"init holds the centres to start from, so one run is made instead of "
+                f"n_init={self.n_init}. Pass n_init=1.",
+                RuntimeWarning,
+            )
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -292,6 +294,11 @@ class FairSpectralClustering(
         rules = self._rules(data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
+        if sparse.issparse(weights.matrix) and connected_components(weights.matrix)[0] > 1:
+            warn_user(
+                "The graph of the rows is not connected, so its parts may become clusters "
+                "whatever the limits are. Use more neighbours, or another affinity."
+            )
         problem = GroupCut(weights, data.groups)
         n_vectors = self.n_clusters if self.n_components is None else self.n_components
         check_room(problem, n_vectors)

@@ -94,8 +94,8 @@ def representation_rules(
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(
-                f"share_bounds and min_balance={min_balance} were both given. Pass "
-                "min_balance=None together with share_bounds."
+                f"share_bounds cannot be used with min_balance={min_balance}, which is 0.8 by "
+                "default. Pass min_balance=None together with share_bounds."
             )
         lower, upper = _read_share_bounds(share_bounds, groups, sums)
         return share_rules(groups, lower, upper, largest_weight)

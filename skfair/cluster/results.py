@@ -87,6 +87,12 @@ def warn_of_result(
             "increase max_iter or tol for a cheaper clustering.",
             ConvergenceWarning,
         )
+    elif n_empty := int(np.sum(problem.counts(clustering.labels).sum(axis=1) <= 0)):
+        warn_user(
+            f"{n_empty} of {problem.n_clusters} clusters are empty. X may have fewer distinct rows "
+            "than there are clusters; ask for fewer clusters.",
+            ConvergenceWarning,
+        )
 
 
 def price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict[str, Any]:

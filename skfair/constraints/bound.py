@@ -12,6 +12,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.cells import Quotients
 from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
+from skfair.utils.rounding import ROUNDING
 
 Interval = tuple[FloatArray, FloatArray]
 
@@ -108,8 +109,13 @@ class BoundConstraint:
         return self.disparity_of_means(self.means(self.moment.strict(scores)))
 
     def disparity_of_means(self, means: FloatArray) -> float:
-        """Return the disparity that cell means amount to."""
-        return float(self.least_disparity(means, means))
+        """Return the disparity that cell means amount to.
+
+        A disparity that exceeds the limit by rounding only is the limit: of 160/200 - 150/200,
+        floating-point numbers make more than 0.05.
+        """
+        disparity, limit = float(self.least_disparity(means, means)), self.max_disparity
+        return limit if limit < disparity <= limit + ROUNDING else disparity
 
     def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the least disparity of cell means between bounds of shape (n_cells, ...)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -12,12 +12,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import fitted
+from skfair.estimators.inner_scores import cross_fitted
 
 Split = tuple[IntArray, IntArray]
 
@@ -57,8 +55,8 @@ def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
     )
 
 
-def check_prefit(estimator: Any) -> Any:
-    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+def check_fitted(estimator: Any) -> str:
+    """Return the name of a classifier that is passed fitted; raise if it is not."""
     name = type(
         estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     ).__name__
@@ -70,6 +68,12 @@ def check_prefit(estimator: Any) -> Any:
             "Searches and fairness_path clone it, and clones are not fitted: for these pass "
             "sklearn.frozen.FrozenEstimator(estimator)."
         ) from None
+    return name
+
+
+def check_prefit(estimator: Any) -> Any:
+    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+    name = check_fitted(estimator)
     if hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"The fitted {name} has no predict_proba. Calibrate it on rows that it has not seen, "
@@ -139,8 +143,8 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
         splits = list(check_cv(cv, y, classifier=True).split(X, y))
     except TypeError as error:
         raise TypeError(
-            "cv must be a number of folds, 'auto', 'prefit', a splitter, or pairs of row numbers "
-            f"(train, test). Got {cv!r}."
+            "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
+            f"Got {cv!r}."
         ) from error
     is_scored = np.zeros(len(y), bool)
     for _, test in splits:
@@ -161,25 +165,5 @@ def cross_fit(
 ) -> CrossFitted:
     """Fit a model on each fold, and return what it says of the others."""
     fewest = min(np.unique(y[train], return_counts=True)[1].min() for train, _ in splits)
-    estimator = with_probabilities(estimator, fewest)
-    fits = [delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits]
-    return held_out(fits, X, splits, partial(chances_of, classes=classes), n_jobs)
-
-
-def held_out(
-    fits: Iterable[Any],  # of each fold, delayed
-    X: MatrixLike,
-    splits: Sequence[Split],
-    read: Callable[[Any, MatrixLike], FloatArray],  # what a model says of rows
-    n_jobs: int | None,
-) -> CrossFitted:
-    """Fit the models of the folds, and return what each says of the rows that it has not seen."""
-    models = list(Parallel(n_jobs=n_jobs)(fits))
-    parts = [
-        read(model, _safe_indexing(X, test))
-        for model, (_, test) in zip(models, splits, strict=True)
-    ]
-    values = np.zeros((_num_samples(X), *parts[0].shape[1:]))
-    for part, (_, test) in zip(parts, splits, strict=True):
-        values[test] = part
-    return CrossFitted(models, values)
+    read, estimator = partial(chances_of, classes=classes), with_probabilities(estimator, fewest)
+    return CrossFitted(*cross_fitted(read, estimator, X, y, row_params, splits, n_jobs))

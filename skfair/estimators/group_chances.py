@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.parallel import delayed
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.chances import Split, chances_of, held_out, mean_chances
-from skfair.estimators.inner_scores import fitted
+from skfair.estimators.chances import Split, chances_of, mean_chances
+from skfair.estimators.inner_scores import fitted, held_out
 from skfair.estimators.neutral_models import fit_neutral
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import TINY
@@ -26,7 +26,7 @@ class GroupModels:
     """Models of the groups of each attribute."""
 
     models: list[list[Any]]  # for each attribute the models of the folds
-    # For each attribute what its models call each pair of group and class, or each group
+    # For each attribute the numbers of its pairs of group and class, or of its groups
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
@@ -101,25 +101,21 @@ class GroupFits(NamedTuple):
         X: MatrixLike,  # the rows, without the sensitive columns that are dropped
         groups: GroupEncoding,
         classes: IntArray,  # (n_samples,): number of the class of each row
-        places: IntArray,  # of each group in an order that its name says nothing of
     ) -> GroupModels:
         """Cross-fit models of the groups of each attribute."""
         n_classes = int(classes.max()) + 1
         sizes = np.diff(groups.offsets)
         known, labels, of_rows = [], [], []
         for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
-            # A user may have fitted a model to groups in the order of their names.
-            names = np.arange(size) if self.estimator is not None else places[start:][:size] - start
-            target = names[codes - start]
+            target, width = codes - start, size
             if size * n_classes <= MOST_PAIRS:
-                target = target * n_classes + classes
-                names = (names[:, None] * n_classes + np.arange(n_classes)).ravel()
-            read = partial(chances_of, classes=names)
+                target, width = target * n_classes + classes, size * n_classes
+            labels.append(np.arange(width))
+            read = partial(chances_of, classes=labels[-1])
             fits = self._fits(X, target)
-            crossed = held_out(fits, X, self.splits, read, self.n_jobs)
-            known.append(crossed.models)
-            labels.append(names)
-            of_rows.append(crossed.chances)
+            models, chances = held_out(fits, X, self.splits, read, self.n_jobs)
+            known.append(models)
+            of_rows.append(chances)
         return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
 
     def _fits(self, X: MatrixLike, target: IntArray) -> Iterator[Any]:

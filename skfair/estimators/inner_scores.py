@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any, Protocol
 
@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.special import logit
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_array
@@ -127,34 +126,37 @@ def refuse_folds_of_rows(cv: Any, groups: ColumnLike | None, reason: str) -> Non
         )
 
 
-def cross_fitted_scores(
+def cross_fitted(
+    read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
     estimator: Any,
     X: MatrixLike,
     y: ColumnLike,
     row_params: dict[str, Any],
-    *,
-    cv: Any,
+    splits: Sequence[tuple[IntArray, IntArray]],
     n_jobs: int | None,
-    response_method: str,
-    pos_label: ClassLabel,
-) -> FloatArray:
-    """Return scores of every row by an estimator that was fitted without it."""
-    try:
-        splits = list(check_cv(cv, y, classifier=True).split(X, y))
-    except TypeError as error:
-        raise TypeError(
-            "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
-            f"Got {cv!r}."
-        ) from error
-    of_folds = Parallel(n_jobs=n_jobs)(
-        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
-    )
-    scores = np.full(_num_samples(y), np.nan)
-    for of_fold, (_, test) in zip(of_folds, splits, strict=True):
-        scores[test] = scores_of(of_fold, _safe_indexing(X, test), response_method, pos_label)
-    if np.isnan(scores).any():
-        raise ValueError("cv leaves rows without a score: every row must be in one test part.")
-    return scores
+) -> tuple[list[Any], FloatArray]:
+    """Fit a model on each fold; return the models, and what they say of rows they did not see."""
+    fits = [delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits]
+    return held_out(fits, X, splits, read, n_jobs)
+
+
+def held_out(
+    fits: Iterable[Any],  # of each fold, delayed
+    X: MatrixLike,
+    splits: Sequence[tuple[IntArray, IntArray]],
+    read: Callable[[Any, MatrixLike], FloatArray],
+    n_jobs: int | None,
+) -> tuple[list[Any], FloatArray]:
+    """Fit the models of the folds; return them, and what each says of rows it has not seen."""
+    models = list(Parallel(n_jobs=n_jobs)(fits))
+    parts = [
+        read(model, _safe_indexing(X, test))
+        for model, (_, test) in zip(models, splits, strict=True)
+    ]
+    values = np.zeros((_num_samples(X), *parts[0].shape[1:]))
+    for part, (_, test) in zip(parts, splits, strict=True):
+        values[test] = part
+    return models, values
 
 
 def groups_of_new_rows(

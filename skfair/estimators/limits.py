@@ -11,12 +11,13 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair._typing import FloatArray
+from skfair._typing import BoolArray, FloatArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment, Rate
@@ -29,6 +30,8 @@ from skfair.utils.warn import warn_user
 # The other classes are predicted for less than this share of the rows that have them: no use for
 # anybody.
 NEARLY_CONSTANT = 0.05
+# Parameters of a constraint that say its limit, and on what that is, which compared() says.
+_OF_LIMIT = ("max_disparity", "min_ratio", "comparison")
 
 
 class SelectionFloor(Constraint):
@@ -41,6 +44,19 @@ class SelectionFloor(Constraint):
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return Rate(np.full(rows.targets.size, -1.0))
+
+
+def tightest(rules: Sequence[Constraint], limit: Limit) -> list[Constraint]:
+    """Return the constraints; of those that differ in their limits only, the tightest one."""
+    kept: dict[str, tuple[Limit, Constraint]] = {}
+    for rule in rules:
+        own: Any = limit if rule.own_limit is None else rule.own_limit
+        rest = {k: v for k, v in rule.get_params().items() if k not in _OF_LIMIT}
+        is_number = isinstance(own, Real)
+        key = joblib.hash((type(rule), rule.compared(), rest, None if is_number else own))
+        if key not in kept or (is_number and own < kept[key][0]):
+            kept[key] = own, rule
+    return [rule for _, rule in kept.values()]
 
 
 def prepare_rule(
@@ -109,13 +125,13 @@ def floors(
 
 
 def rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
-    """Return the rates of groups that decisions give, a little lower: they are to be kept.
+    """Return the rates of groups that decisions give.
 
     ``rule`` is from :func:`floor_rule`.
     """
     bound = rule.prepare(rows, 1.0)
     means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
-    return np.maximum(1.0 - bound.rates @ means - 1e-9, 0.0)
+    return np.maximum(1.0 - bound.rates @ means, 0.0)
 
 
 def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
@@ -162,10 +178,15 @@ def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str)
     return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)
 
 
+def is_nearly_constant(predicted: FloatArray, actual: FloatArray) -> BoolArray:
+    """Whether nearly all rows get the same answer, given shares of classes, (n_classes, ...)."""
+    usual = predicted.argmax(axis=0)
+    return np.asarray(1 - predicted.max(axis=0) < NEARLY_CONSTANT * (1 - actual[usual]))
+
+
 def warn_if_one_answer(predicted: FloatArray, actual: FloatArray, max_disparity: float) -> None:
     """Warn if nearly all rows get the same answer, given shares of classes in both."""
-    usual = int(predicted.argmax())
-    if 1 - predicted[usual] < NEARLY_CONSTANT * (1 - actual[usual]):
+    if is_nearly_constant(predicted, actual):
         warn_user(
             "Only (nearly) constant predictions were found to keep the training disparity within "
             f"{max_disparity:g}. Raise max_disparity, or merge small groups.",

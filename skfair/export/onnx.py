@@ -77,7 +77,7 @@ def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
             "plugged in with its own library, and add the threshold of the fitted estimator."
         )
     if not hasattr(model, "coefs_"):
-        coef = np.ravel(model.coef_).astype(np.float64)
+        coef = np.ravel(getattr(model, "_used_weights", model.coef_)).astype(np.float64)
         intercept = np.float64(np.ravel(getattr(model, "intercept_", 0.0)))
         return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
     for layer, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
@@ -444,6 +444,8 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
     rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
     if last is model and rows.shape[1] == model.model_features_.size:
         model = copy(model)  # that gets no sensitive columns
+        if hasattr(model, "_used_weights"):
+            model.coef_ = model._used_weights[None]
         model._model_positions, model.n_features_in_ = None, rows.shape[1]
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:

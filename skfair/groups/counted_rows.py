@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,6 @@ MANY = 1 << 20
 _MOST = 1 << 12
 
 
-class _Counts(NamedTuple):
-    """How often each combination of integers occurs; the first place is that of the smallest."""
-
-    lowest: list[int]  # by column
-    table: IntArray
-
-
 def counted(
     labels: Mapping[str, Any], groups: tuple[Any, Any, Any, bool]
 ) -> tuple[dict[str, Any], GroupEncoding, IntArray] | None:
@@ -42,93 +35,59 @@ def counted(
     """
     sensitive_features, control_features, sample_weight, _ = groups
     columns = [*labels.values(), sensitive_features]
-    if control_features is not None or sample_weight is not None or not all(map(is_long, columns)):
+    if control_features is not None or sample_weight is not None or not all(map(_is_long, columns)):
         return None
     if len({column.size for column in columns}) > 1:
         return None
-    counted_table = _count(columns)
-    if counted_table is None:
-        return None
-    places = np.nonzero(counted_table.table)
-    counts = counted_table.table[places]
+    numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
+    table = None
+    for step in (1024, 1):  # every 1024th row says which numbers are likely
+        lowest = [int(column[::step].min()) for column in numbers]
+        ends = [int(column[::step].max()) for column in numbers]
+        widths = [end - low + 1 for end, low in zip(ends, lowest, strict=True)]
+        if prod(widths) > _MOST:
+            return None
+        if (table := _count(numbers, lowest, widths)) is not None:
+            break
+    assert table is not None
+    places = np.nonzero(table)
+    counts = table[places]
     few = [
-        np.array([i + lowest for i in place.tolist()], dtype=column.dtype)
-        for place, lowest, column in zip(places, counted_table.lowest, columns, strict=True)
+        np.array([i + low for i in place.tolist()], dtype=column.dtype)
+        for place, low, column in zip(places, lowest, columns, strict=True)
     ]
     encoding = encode_groups(few.pop())
     sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
     return dict(zip(labels, few, strict=True)), replace(encoding, counts=sizes), counts
 
 
-def is_long(column: Any) -> bool:
+def _is_long(column: Any) -> bool:
     """Whether a column is a long array of integers or truth values."""
     is_plain = isinstance(column, np.ndarray) and column.ndim == 1
     return is_plain and column.dtype.kind in "iub" and column.size >= MANY
 
 
-def _count(columns: list[NDArray[Any]]) -> _Counts | None:
-    """Count the combinations of all rows; None if they may be too many."""
-    numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
-    likely = _range([column[:1024] for column in numbers])
-    if likely is None:
-        return None
-    parts = over_blocks(
-        lambda start, stop: _count_block([column[start:stop] for column in numbers], likely),
-        numbers[0].size,
-    )
-    known = [part for part in parts if part is not None]
-    firsts = np.array([part.lowest for part in known], dtype=object)
-    stops = firsts + np.array([part.table.shape for part in known])
-    lowest, sizes = firsts.min(axis=0), stops.max(axis=0) - firsts.min(axis=0)
-    if len(known) < len(parts) or np.prod(sizes) > _MOST:
-        return None
-    table = np.zeros(sizes.tolist(), np.int64)
-    for part, first, stop in zip(known, firsts - lowest, stops - lowest, strict=True):
-        table[tuple(map(slice, first, stop))] += part.table
-    return _Counts(lowest.tolist(), table)
-
-
-def _range(columns: list[NDArray[Any]]) -> tuple[list[int], list[int]] | None:
-    """Return the lowest number and the width of each column; None if these are too many places."""
-    lowest = [int(column.min()) for column in columns]
-    widths = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
-    return (lowest, widths) if prod(widths) <= _MOST else None
-
-
-def _count_block(
-    columns: list[NDArray[Any]], likely: tuple[list[int], list[int]]
-) -> _Counts | None:
-    """Count the combinations of some rows; None if they may be too many.
-
-    Other rows say where numbers are likely; if some lie outside, their range is found first.
-    """
-    counts = _counted_within(columns, *likely)
-    if counts is None and (own := _range(columns)) is not None:
-        counts = _counted_within(columns, *own)
-    return counts
-
-
-def _counted_within(
-    columns: list[NDArray[Any]], lowest: list[int], widths: list[int]
-) -> _Counts | None:
-    """Count the combinations of some rows; None if a number is outside of the range."""
+def _count(columns: list[NDArray[Any]], lowest: list[int], widths: list[int]) -> IntArray | None:
+    """Count the combinations of all rows; None if a number is outside of the range."""
     from skfair._kernels.counting import count_triples
 
-    numbers, firsts = [], []
-    for column, first in zip(columns, lowest, strict=True):
-        # Differences of the longest unsigned integers fit into int64, and they themselves may not.
-        is_long = column.dtype == np.uint64
-        numbers.append(
-            np.require(column - np.uint64(first) if is_long else column, np.int64, ["C", "W"])
-        )
-        firsts.append(0 if is_long else first)
     strides = [prod(widths[k + 1 :]) for k in range(len(widths))]
-    for _ in range(3 - len(columns)):  # the kernel takes three: the last one again, without effect
-        numbers.append(numbers[-1])
-    padded = np.zeros((3, 3), np.int64)
-    padded[:, : len(columns)] = firsts, widths, strides
-    padded[:2, len(columns) :] = padded[:2, len(columns) - 1 : len(columns)]
-    table = np.zeros(prod(widths), np.int64)
-    if not count_triples(*numbers, *padded, table):
-        return None
-    return _Counts(lowest, table.reshape(widths))
+    # Differences of the longest unsigned integers fit into int64, and they themselves may not.
+    firsts = [0 if c.dtype == np.uint64 else low for c, low in zip(columns, lowest, strict=True)]
+    n_more = 3 - len(columns)  # the kernel takes three: the last one again, without effect
+    ranges = np.array([numbers + numbers[-1:] * n_more for numbers in (firsts, widths)])
+    steps = np.array(strides + [0] * n_more)
+
+    def of_block(start: int, stop: int) -> IntArray | None:
+        numbers = []
+        for column, low in zip(columns, lowest, strict=True):
+            own = column[start:stop]
+            own = own - np.uint64(low) if column.dtype == np.uint64 else own
+            numbers.append(np.require(own, np.int64, ["C", "W"]))
+        table = np.zeros(prod(widths), np.int64)
+        is_inside = count_triples(*numbers, *numbers[-1:] * n_more, *ranges, steps, table)
+        return table if is_inside else None
+
+    tables = over_blocks(of_block, columns[0].size)
+    known = [table for table in tables if table is not None]
+    return np.sum(known, axis=0).reshape(widths) if len(known) == len(tables) else None

@@ -258,25 +258,30 @@ def encode_groups(
     names = tuple(
         number if name is None else name for number, (name, _) in zip(unnamed, columns, strict=True)
     )
-    factorized = [_named_missing(factorize(values), missing) for _, values in columns]
+    factorized = [factorize(values) for _, values in columns]
+    if missing is not None:
+        factorized = [_named_missing(attribute, missing) for attribute in factorized]
     for name, (_, values), attribute in zip(names, columns, factorized, strict=True):
         check_levels(attribute, name, values, role)
     if len(factorized) > 1 and intersectional:
         return _encode_intersections(names, factorized, role)
     sizes = [len(attribute.levels) for attribute in factorized]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    codes = np.ascontiguousarray(
-        np.stack(
-            [
-                attribute.codes + start
-                for attribute, start in zip(factorized, offsets[:-1], strict=True)
-            ]
-        )
-        if len(factorized) > 1
-        else factorized[0].codes[None, :]
-    )
     levels = tuple(attribute.levels for attribute in factorized)
-    group_names = _group_names(names, levels)
+    if len(factorized) > 1:
+        pairs = zip(factorized, offsets[:-1], strict=True)
+        codes = np.stack([attribute.codes + start for attribute, start in pairs])
+        group_names = tuple(
+            f"{attribute}={level}"
+            for attribute, column in zip(names, levels, strict=True)
+            for level in column
+        )
+    else:
+        codes = np.ascontiguousarray(factorized[0].codes[None, :])
+        group_names = tuple(map(str, levels[0]))
+        # 1 and "1" may both occur in an object column; their repr tells them apart.
+        if len(set(group_names)) < len(group_names):
+            group_names = tuple(map(repr, levels[0]))
     counts = np.concatenate(
         [np.bincount(attribute.codes, minlength=len(attribute.levels)) for attribute in factorized]
     ).astype(np.int64)
@@ -284,10 +289,10 @@ def encode_groups(
     return GroupEncoding(codes, known, counts)
 
 
-def _named_missing(attribute: Factorized, level: str | None) -> Factorized:
-    """Make missing values a level, if it has a name."""
+def _named_missing(attribute: Factorized, level: str) -> Factorized:
+    """Make missing values a level."""
     is_missing = attribute.codes < 0
-    if level is None or not is_missing.any():
+    if not is_missing.any():
         return attribute
     levels = list(dict.fromkeys([*attribute.levels, level]))
     return Factorized(np.where(is_missing, levels.index(level), attribute.codes), levels)
@@ -317,15 +322,3 @@ def _encode_intersections(
         GroupLevels(names, levels, combinations, group_names, offsets, role.argument),
         np.bincount(codes, minlength=len(group_names)).astype(np.int64),
     )
-
-
-def _group_names(attributes: tuple[str, ...], levels: tuple[list[Any], ...]) -> tuple[str, ...]:
-    if len(levels) > 1:
-        return tuple(
-            f"{attribute}={level}"
-            for attribute, column in zip(attributes, levels, strict=True)
-            for level in column
-        )
-    names = tuple(str(level) for level in levels[0])
-    # 1 and "1" may both occur in an object column; their repr tells them apart.
-    return names if len(set(names)) == len(names) else tuple(repr(level) for level in levels[0])

@@ -1,69 +1,100 @@
-"""Training rows in blocks: what is kept of each, and the table that stands for all of them.
+"""Rows in blocks, and the table of weighted rows that stands for all of them.
 
-Rows of the same groups, class and stratum are of one *kind*. Constraints, classes and weights
-depend on the kind only, so a block keeps X and the number of the kind of each row; and all that a
-fit has to know beforehand (groups, empty cells, rates as functions of cells) is read from a table
-of all kinds. It is as long as there are kinds, not rows.
+Rows of the same groups, labels and stratum are of one *kind*. Constraints, classes, weights and
+metrics of labels depend on the kind only, so a block keeps numbers (X, scores) and the kind of each
+row; all that is known beforehand (groups, empty cells, rates as functions of cells) is read from
+the kinds of all blocks, put together. Their table is as long as there are kinds, not rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import Partitions
-from skfair.groups.attributes import (
-    CONTROL,
-    SENSITIVE,
-    Columns,
-    Role,
-    check_missing,
-    read_columns,
-)
+from skfair.groups.attributes import ROLES, Columns, check_missing, read_columns
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.levels import number_tuples
 from skfair.groups.named_columns import keep_columns, take_columns
+from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.text import listed, plural
-from skfair.utils.validation import check_weights, weight_range
+from skfair.utils.validation import check_labels, check_weights, weight_range
+
+# Names of the columns of control features begin with this among the labels.
+_CONTROL = "control_features: "
+
+
+class WeightedRows(NamedTuple):
+    """Few rows with weights that stand for many."""
+
+    columns: dict[str, Any]  # labels and scores by the name of the argument
+    # Groups of the weighted rows; its counts are those of the rows behind them
+    groups: GroupEncoding
+    # (n_rows,): number of the rows behind each, sum of their weights, and of the squares of
+    # these
+    counts: IntArray
+    weights: FloatArray
+    squares: FloatArray
+    bins: Bins | None = None  # the bins of the scores, if they were put into bins
+
+    @property
+    def control_features(self) -> dict[str, Any] | None:
+        """The columns of control features; None if none were given."""
+        marked = [name for name in self.columns if name.startswith(_CONTROL)]
+        return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
+
+    def of_rows(self, rows: IntArray) -> WeightedRows:
+        """Return the labels and groups of some of the rows; weights stay as they are."""
+        columns = {name: _safe_indexing(column, rows) for name, column in self.columns.items()}
+        codes = np.ascontiguousarray(self.groups.codes[:, rows])
+        return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
+
+    def resolution(self, codes: IntArray | None = None) -> float:
+        """Return the largest share of a group (or of a code) in one bin of several scores."""
+        if self.bins is None:
+            return 0.0
+        number, n_bins = self.bins.number, self.bins.low.size
+        is_wide = self.bins.low < self.bins.high
+        largest = 0.0
+        for of_rows in self.groups.codes if codes is None else codes[None]:
+            joint, kept = of_rows * n_bins + number, np.flatnonzero(is_wide[number])
+            cells = factorize(joint[kept])
+            inside = np.bincount(cells.codes, self.weights[kept])
+            totals = np.bincount(of_rows, self.weights)[np.array(cells.levels, int) // n_bins]
+            shares = inside / np.where(totals > 0, totals, 1.0)
+            largest = max(largest, float(shares.max(initial=0.0)))
+        return largest
 
 
 class Kinds(NamedTuple):
-    """The distinct rows of a block, apart from X."""
+    """What is told of a block: its distinct rows, and nothing of the length of the rows."""
 
-    attributes: Columns  # sensitive attributes; none if no groups were given
-    classes: Any  # class of each kind
-    # (n_kinds,): number of rows, and sum of their weights
+    columns: dict[str, Columns]  # labels and attributes by the name of the argument
+    # (n_kinds,): number of rows, sums of their weights and of the squares of these, first row
     counts: IntArray
     weights: FloatArray
-    first: IntArray  # (n_kinds,): first row of each kind in its block
-    # Control attributes; none if no control features were given
-    controls: Sequence[tuple[str | None, Any]] = ()
-
-
-class _ReadBlock(NamedTuple):
-    """A block that has been read; its kinds have numbers of their own."""
-
-    X: Any
-    kind: NDArray[Any]
-    weights: FloatArray | None
-    kinds: Kinds
+    squares: FloatArray
+    first: IntArray
+    weight_range: tuple[float, float]  # smallest positive and largest weight of a row
+    like: Any  # X of the block, without rows
 
 
 class RowBlock(NamedTuple):
     """What is kept of the rows of a block."""
 
-    X: Any  # the columns that the model uses
+    X: Any  # the columns that the model uses, or numbers by the name of the argument
     # (n_rows,): number of the kind of each row, in the smallest integers that hold it
     kind: NDArray[Any]
     weights: FloatArray | None  # (n_rows,): sample weights
-    start: int  # number of the first row, counted over all blocks
+    start: int = 0  # number of the first row, counted over all blocks
+    kinds: Kinds | None = None  # until these are numbered over all blocks
 
     @property
     def n_rows(self) -> int:
@@ -75,6 +106,129 @@ class RowBlock(NamedTuple):
         return np.ones(self.n_rows) if self.weights is None else self.weights
 
 
+def with_kinds(
+    X: Any, columns: dict[str, Columns], weights: Any, n_rows: int, like: Any = None
+) -> RowBlock:
+    """Check the labels, attributes and weights of a block, and number its kinds."""
+    if n_rows:
+        weights = check_weights(weights, n_rows, are_all=False)
+        codes = [_codes(argument, *own) for argument, of in columns.items() for own in of]
+        kind, first, counts, sums = distinct_rows(codes, weights, n_rows)
+        squares = sums if weights is None else bincount(kind, weights**2, first.size)
+    else:
+        kind = first = counts = np.empty(0, np.int64)
+        columns, sums = {}, np.empty(0)
+        weights, squares = None if weights is None else sums, sums
+    of_kinds = {
+        argument: [(name, values[first]) for name, values in own]
+        for argument, own in columns.items()
+    }
+    kinds = Kinds(of_kinds, counts, sums, squares, first, weight_range(weights), like)
+    kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
+    return RowBlock(X, kind, weights, kinds=kinds)
+
+
+def _codes(argument: str, name: str | None, values: Any) -> tuple[str, IntArray]:
+    """Encode a column of a block; missing values raise."""
+    if argument not in ROLES:
+        return "", check_labels(values, argument).codes
+    factorized = factorize(values)
+    check_missing(factorized, name or argument.removesuffix("s"), ROLES[argument])
+    return "", factorized.codes
+
+
+def distinct_rows(
+    columns: list[tuple[str, Any]], weights: FloatArray | None, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
+    factorized = [factorize(values) for _, values in columns]
+    parts = [np.zeros(n_rows, np.int64), *(column.codes for column in factorized)]
+    kind, _ = number_tuples(parts, np.array([1, *(len(column.levels) for column in factorized)]))
+    first = first_rows(kind)
+    counts = np.bincount(kind, minlength=first.size).astype(np.int64)
+    return kind, first, counts, bincount(kind, weights, first.size)
+
+
+def number_kinds(
+    read: Partitions, intersectional: bool, nothing: str, *, are_revisited: bool = True
+) -> tuple[Partitions, WeightedRows, IntArray, list[Kinds]]:
+    """Put the kinds of all blocks together, and number those of the rows like these.
+
+    Returns the blocks, the table of kinds, the first row of each kind (counted over all blocks),
+    and what is told of each block. ``nothing`` is the error if there are no rows.
+    """
+    blocks = read.hold() if are_revisited else read
+    parts: list[Kinds] = blocks.collect(_kinds_of)
+    filled = [part for part in parts if part.counts.size]
+    if not filled:
+        raise ValueError(nothing)
+    counts, weights, squares = (np.concatenate([part[i] for part in filled]) for i in (1, 2, 3))
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row.")
+    tables = {
+        argument: _put_together(argument, [part.columns[argument] for part in filled])
+        for argument in filled[0].columns
+    }
+    sensitive = tables.pop("sensitive_features", None)
+    groups = one_group(counts.size)
+    if sensitive:
+        groups = encode_groups(sensitive, intersectional=intersectional)
+    of_groups = [np.bincount(codes, counts, groups.n_groups) for codes in groups.codes]
+    groups = replace(groups, counts=np.sum(of_groups, axis=0).astype(np.int64))
+    controls = tables.pop("control_features", {})
+    columns = {name: column for table in tables.values() for name, column in table.items()}
+    columns |= {f"{_CONTROL}{name}": column for name, column in controls.items()}
+    # The same kinds of different blocks become one.
+    of_kinds = [("", codes) for codes in (*groups.codes, *columns.values())]
+    kind, first, _, _ = distinct_rows(of_kinds, None, counts.size)
+    n, w, w2 = (bincount(kind, values, first.size) for values in (counts, weights, squares))
+    table = WeightedRows(columns, groups, n.astype(np.int64), w, w2).of_rows(first)
+    starts = np.cumsum([0, *(part.counts.sum() for part in parts)])[:-1].tolist()
+    rows = [part.first + start for part, start in zip(parts, starts, strict=True)]
+    if are_revisited:
+        ends = np.cumsum([part.counts.size for part in parts])[:-1]
+        numbers = np.split(kind.astype(np.min_scalar_type(first.size - 1)), ends)
+        blocks = blocks.then(_number, each=list(zip(starts, numbers, strict=True))).pack()
+    return blocks, table, np.concatenate(rows)[first], parts
+
+
+def _kinds_of(block: RowBlock) -> Kinds | None:
+    return block.kinds
+
+
+def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
+    """Number the rows, and their kinds, over all blocks."""
+    start, numbers = own
+    return RowBlock(block.X, numbers[block.kind], block.weights, start)
+
+
+def _put_together(argument: str, blocks: list[Columns]) -> dict[str, Any]:
+    """Put labels or attributes of blocks one under the other, by name."""
+    widths = {len(columns) for columns in blocks}
+    if len(widths) > 1:
+        raise ValueError(f"{argument} has {listed(sorted(widths))} columns by partition.")
+    noun = argument.removesuffix("s") if argument in ROLES else argument
+    columns = zip(*blocks, strict=True)
+    return {
+        own[0][0] or (noun if len(blocks[0]) == 1 else f"{noun}_{a}"): _join([v for _, v in own])
+        for a, own in enumerate(columns)
+    }
+
+
+def _join(parts: list[Any]) -> Any:
+    """Put columns of blocks one under the other: categories stay categories, in their order."""
+    import pandas as pd
+
+    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
+        return pd.Series(pd.api.types.union_categoricals(parts))
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return pd.concat([pd.Series(part) for part in parts], ignore_index=True)
+    kinds = {part.dtype.kind for part in parts}
+    if len(kinds) > 1 and not kinds <= set("biuf"):
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
 class Training(NamedTuple):
     """The rows of a fit, in blocks, and the table of their kinds."""
 
@@ -83,13 +237,10 @@ class Training(NamedTuple):
     groups: GroupEncoding  # groups of the kinds; its counts are those of the rows
     classes: Any  # class of each kind
     strata: Strata | None  # strata of the kinds
-    # (n_kinds,): number of rows and sum of weights of each kind
-    counts: IntArray
-    weights: FloatArray
+    weights: FloatArray  # (n_kinds,): sum of the weights of each kind
     first: IntArray  # (n_kinds,): first row of each kind, counted over all blocks
     least: float  # smallest positive weight of a row
     person: float  # largest weight of a row
-    is_weighted: bool  # whether there are sample weights
     dtype: Any  # of X
     n_features: int  # number of columns of X
 
@@ -97,18 +248,6 @@ class Training(NamedTuple):
     def n_samples(self) -> int:
         """Number of rows."""
         return sum(self.sizes)
-
-
-class _Facts(NamedTuple):
-    """What the client learns of a block."""
-
-    n_rows: int
-    kinds: Kinds
-    least: float
-    person: float
-    is_weighted: bool
-    dtype: Any
-    n_features: int
 
 
 def read_training(
@@ -127,110 +266,43 @@ def read_training(
     groups, ``control_columns`` those with the strata, ``names`` the names or positions of the
     columns that the model uses.
     """
-    own_columns = (positions, sensitive_columns, control_columns)
-    blocks = rows.then(_read_block, *own_columns, names, check_params).hold()
-    facts = blocks.collect(_facts_of)
-    if not any(fact.n_rows for fact in facts):
-        raise ValueError("X has no rows.")
-    counts = np.concatenate([fact.kinds.counts for fact in facts])
-    weights = np.concatenate([fact.kinds.weights for fact in facts])
-    if not weights.any():
-        raise ValueError("sample_weight is zero for every row.")
-    groups = encode_kinds([fact.kinds for fact in facts], counts, intersectional)
-    controls = joined_table([fact.kinds.controls for fact in facts if fact.n_rows], CONTROL)
-    strata = None if controls is None else read_strata(controls)
-    has_classes = any(fact.kinds.classes is not None for fact in facts)
-    classes = join_columns([fact.kinds.classes for fact in facts]) if has_classes else None
-    # The same kinds of different blocks become one.
-    columns = [("sensitive_features", codes) for codes in groups.codes]
-    columns += [] if classes is None else [("y", classes)]
-    columns += [] if strata is None else [("control_features", strata.codes)]
-    kind, first, _, _ = distinct_rows(columns, None, counts.size)
-    sizes = [fact.n_rows for fact in facts]
-    starts = np.cumsum([0, *sizes]).tolist()
-    numbers = np.split(
-        kind.astype(np.min_scalar_type(max(first.size - 1, 0))),
-        np.cumsum([fact.kinds.counts.size for fact in facts])[:-1],
-    )
-    first_of_block = [fact.kinds.first + s for fact, s in zip(facts, starts[:-1], strict=True)]
+    own_columns = {"sensitive_features": sensitive_columns, "control_features": control_columns}
+    read = rows.then(_read_block, positions, own_columns, names, check_params)
+    blocks, table, first, parts = number_kinds(read, intersectional, "X has no rows.")
+    controls, filled = table.control_features, [part for part in parts if part.counts.size]
     return Training(
-        rows=blocks.then(_number, each=list(zip(starts[:-1], numbers, strict=True))).pack(),
-        sizes=sizes,
-        groups=replace(groups, codes=groups.codes[:, first]),
-        classes=None if classes is None else classes[first],
-        strata=None if strata is None else strata._replace(codes=strata.codes[first]),
-        counts=np.bincount(kind, counts, first.size).astype(np.int64),
-        weights=np.bincount(kind, weights, first.size).astype(np.float64),
-        first=np.concatenate(first_of_block)[first],
-        least=min(fact.least for fact in facts),
-        person=max(fact.person for fact in facts),
-        is_weighted=any(fact.is_weighted for fact in facts),
-        dtype=np.result_type(*{fact.dtype for fact in facts if fact.n_rows}),
-        n_features=max(fact.n_features for fact in facts),
+        blocks,
+        [int(part.counts.sum()) for part in parts],
+        table.groups,
+        table.columns.get("y"),
+        None if controls is None else read_strata(controls),
+        table.weights,
+        first,
+        least=min(part.weight_range[0] for part in parts),
+        person=max(part.weight_range[1] for part in parts),
+        dtype=np.result_type(*(part.like.dtype for part in filled)),
+        n_features=filled[0].like.shape[1],
     )
-
-
-def distinct_rows(
-    columns: list[tuple[str, Any]], weights: FloatArray | None, n_rows: int
-) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
-    kind = np.zeros(n_rows, np.int64)
-    for name, values in columns:
-        factorized = factorize(values)
-        check_missing(factorized, name)
-        kind = factorize(kind * len(factorized.levels) + factorized.codes).codes
-    first = first_rows(kind) if n_rows else np.empty(0, np.int64)
-    n_kinds = first.size
-    counts = np.bincount(kind, minlength=n_kinds).astype(np.int64)
-    sums = np.bincount(kind, weights, n_kinds).astype(np.float64) if n_rows else np.empty(0)
-    return kind, first, counts, sums
 
 
 def _read_block(
     block: dict[str, Any],
     positions: Any,
-    sensitive_columns: Any,
-    control_columns: Any,
+    own_columns: dict[str, Any],
     names: Any,
     check_params: dict[str, Any],
-) -> _ReadBlock:
+) -> RowBlock:
     """Check the rows of a block and keep what a fit needs of them."""
-    X, y = block["X"], block.get("y")
-    n_rows = int(X.shape[0])
-    weights, attributes, controls = None, [], []
-    if n_rows:
-        weights = check_weights(block.get("sample_weight"), n_rows, are_all=False)
-        attributes = _attributes_of(block, sensitive_columns, SENSITIVE)
-        controls = _attributes_of(block, control_columns, CONTROL)
-    columns = [
-        ("sensitive_feature" if name is None else name, values) for name, values in attributes
-    ]
-    if y is not None:
-        y = column_or_1d(y)
-        columns.append(("y", y))
-    for name, values in controls:
-        check_missing(factorize(values), "control_feature" if name is None else name, CONTROL)
-        columns.append(("control_feature", values))
-    kind, first, counts, sums = distinct_rows(columns, weights, n_rows)
-    kinds = Kinds(
-        [(name, values[first]) for name, values in attributes],
-        None if y is None else y[first],
-        counts,
-        sums,
-        first,
-        [(name, values[first]) for name, values in controls],
-    )
-    rows = X if positions is None else keep_columns(X, positions)
-    kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
-    return _ReadBlock(_check_rows(rows, names, check_params), kind, weights, kinds)
-
-
-def _attributes_of(block: dict[str, Any], columns: Any, role: Role) -> Columns:
-    """Return the attributes of the rows of a block, from its X if ``columns`` says so."""
-    columns_of_role = block.get(role.argument)
-    if columns is not None:
-        columns_of_role = take_columns(block["X"], columns)
-    return [] if columns_of_role is None else read_columns(columns_of_role, role)
+    X, n_rows = block["X"], int(block["X"].shape[0])
+    columns: dict[str, Columns] = {}
+    for argument, own in own_columns.items() if n_rows else ():
+        table = block.get(argument) if own is None else take_columns(X, own)
+        if table is not None:
+            columns[argument] = read_columns(table, ROLES[argument])
+    if block.get("y") is not None:
+        columns["y"] = [(None, column_or_1d(block["y"]))]
+    X = _check_rows(X if positions is None else keep_columns(X, positions), names, check_params)
+    return with_kinds(X, columns, block.get("sample_weight"), n_rows, X[:0])
 
 
 def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
@@ -249,79 +321,3 @@ def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
             f"column {name} of X has {what} in {plural(int(bad[:, j].sum()), 'row')} of "
             f"{table.shape[0]}. Impute or drop these rows."
         ) from error
-
-
-def _number(block: _ReadBlock, own: tuple[int, IntArray]) -> RowBlock:
-    """Number the rows, and their kinds, over all blocks."""
-    start, numbers = own
-    return RowBlock(block.X, numbers[block.kind], block.weights, start)
-
-
-def _facts_of(block: _ReadBlock) -> _Facts:
-    least, person = weight_range(block.weights)
-    return _Facts(
-        int(block.kind.size),
-        block.kinds,
-        least,
-        person,
-        block.weights is not None,
-        block.X.dtype,
-        int(block.X.shape[1]),
-    )
-
-
-def encode_kinds(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
-    """Encode the groups of all kinds as those of rows, and count rows."""
-    table = joined_table([part.attributes for part in kinds if part.counts.size], SENSITIVE)
-    if table is None:
-        encoding = one_group(counts.size)
-    else:
-        encoding = encode_groups(table, intersectional=intersectional)
-    of_groups = sum(
-        np.bincount(codes, counts, encoding.n_groups).astype(np.int64) for codes in encoding.codes
-    )
-    return replace(encoding, counts=np.asarray(of_groups))
-
-
-def joined_table(blocks: Sequence[Sequence[tuple[str | None, Any]]], role: Role) -> Any:
-    """Put the attributes of blocks one under the other; None if there are none."""
-    widths = {len(columns) for columns in blocks}
-    if len(widths) > 1:
-        raise ValueError(f"{role.argument} has {listed(sorted(widths))} columns by partition.")
-    if not widths.pop():
-        return None
-    names = [name for name, _ in blocks[0]]
-    columns = [join_columns([block[a][1] for block in blocks]) for a in range(len(names))]
-    if len(columns) == 1 and names[0] is None:
-        return columns[0]
-    noun = role.argument.removesuffix("s")
-    return {
-        f"{noun}_{a}" if name is None else name: column
-        for a, (name, column) in enumerate(zip(names, columns, strict=True))
-    }
-
-
-def join_columns(parts: list[Any]) -> Any:
-    """Put columns of blocks one under the other: categories stay categories, in their order."""
-    import pandas as pd
-
-    parts = [part for part in parts if part is not None and len(part)]
-    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
-        return pd.Series(pd.api.types.union_categoricals(parts))
-    if not all(isinstance(part, np.ndarray) for part in parts):
-        return pd.concat([pd.Series(part) for part in parts], ignore_index=True)
-    kinds = {part.dtype.kind for part in parts}
-    if len(kinds) > 1 and not kinds <= set("biuf"):
-        parts = [part.astype(object) for part in parts]
-    return np.concatenate(parts)
-
-
-def sample_rows(training: Training, wanted: IntArray, take: Callable[..., Any]) -> list[Any]:
-    """Return ``take(block, rows)`` of each block for rows that are numbered over all blocks.
-
-    ``wanted`` must be sorted; blocks without such rows are asked for none.
-    """
-    starts = np.cumsum([0, *training.sizes])
-    cuts = np.searchsorted(wanted, starts)
-    each = [wanted[i:j] - s for i, j, s in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)]
-    return training.rows.collect(take, each=each)

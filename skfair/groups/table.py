@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.counted_rows import counted, is_long
+from skfair.groups.counted_rows import MANY, counted
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows
@@ -96,7 +96,7 @@ class GroupTable:
         cls,
         y_true: ColumnLike | None,
         y_pred: ColumnLike,
-        groups: GroupArguments,
+        groups: GroupArguments | LabelRows,  # rows that have been read, or their groups
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
@@ -107,14 +107,9 @@ class GroupTable:
         """
         if y_true is None and not ignores_true:
             raise ValueError("The metric needs y_true, got None. Pass one value per row.")
-        rows = LabelRows.read(y_true, y_pred, groups, uses_true=not ignores_true)
-        return cls.of_rows(rows, pos_label, ignores_true=ignores_true)
-
-    @classmethod
-    def of_rows(
-        cls, rows: LabelRows, pos_label: ClassLabel, *, ignores_true: bool = False
-    ) -> GroupTable:
-        """Count rows that have been read."""
+        rows = groups
+        if not isinstance(rows, LabelRows):
+            rows = LabelRows.read(y_true, y_pred, rows, uses_true=not ignores_true)
         predicted = check_labels(rows.y_pred, "y_pred")
         if ignores_true:
             return cls._counted(positive_codes(predicted, "y_pred", pos_label), rows)
@@ -200,7 +195,8 @@ class GroupTable:
         if self.add_squares is None:
             return self.weights
         totals, squares = (part.sum(axis=(1, 2)) for part in (self.weights, self.squares))
-        return self.weights * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]
+        scale: FloatArray = totals / np.where(squares > 0, squares, 1.0)
+        return self.weights * scale[:, None, None]
 
     def effective_counts(self, rate: str) -> tuple[FloatArray, FloatArray]:
         """Return the numbers of hits and of rows that a rate of each cell is worth."""
@@ -247,7 +243,8 @@ class GroupTable:
         """Return the worst pair's sum of the differences of several rates, or the mean one."""
         check_agg(agg)
         sides = [self.compared(rate, reference, zero_division) for rate in rates]
-        return aggregate(sum(np.abs(first - second) for first, second in sides), agg)
+        gaps = [np.abs(first - second) for first, second in sides]
+        return aggregate(np.sum(gaps, axis=0), agg)
 
     def ratio(
         self,
@@ -344,6 +341,9 @@ class LabelRows(NamedTuple):
     ) -> LabelRows:
         """Return rows in memory as they are, or those that stand for many."""
         sensitive_features, control_features, sample_weight, intersectional = groups
+        if isinstance(sensitive_features, GroupProbabilities):
+            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
+            return cls(y_true, y_pred, groups)
         labels = {"y_true": y_true, "y_pred": y_pred} if uses_true else {"y_pred": y_pred}
         if is_lazy(*labels.values(), *groups):
             kinds = LazyRows(
@@ -353,13 +353,12 @@ class LabelRows(NamedTuple):
                 sample_weight=sample_weight,
                 intersectional=intersectional,
             ).kinds()
-            few = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
-            columns = (kinds.columns.get("y_true"), kinds.columns["y_pred"])
-            return cls(*columns, few, kinds.counts, kinds.squares, sample_weight is None)
-        if is_long(y_pred) and (combinations := counted(labels, groups)) is not None:
+            groups = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
+            of_kinds = (kinds.columns.get("y_true"), kinds.columns["y_pred"], groups)
+            return cls(*of_kinds, kinds.counts, kinds.squares, sample_weight is None)
+        is_long = isinstance(y_pred, np.ndarray) and y_pred.size >= MANY
+        if is_long and (combinations := counted(labels, groups)) is not None:
             columns, encoding, counts = combinations
             few = (encoding, None, None, True)
             return cls(columns.get("y_true"), columns["y_pred"], few, counts)
-        if isinstance(sensitive_features, GroupProbabilities):
-            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
         return cls(y_true, y_pred, groups)

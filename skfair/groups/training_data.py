@@ -14,6 +14,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.kinds import Training
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
+from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import weight_range
 
 Made = TypeVar("Made")
@@ -120,16 +121,26 @@ class TrainingData:
         weights = self.sample_weight
         if self.blocks is not None or weights is None or weights.all() or self.strata is not None:
             return self
-        rows = np.flatnonzero(weights)
+        return self.taken(np.flatnonzero(weights))
+
+    def taken(self, rows: IntArray) -> TrainingData:
+        """Return some rows in memory, without strata, in this order."""
+        weights = self.sample_weight
         codes = self.groups.codes[:, rows]
         counts = np.bincount(codes.ravel(), minlength=self.groups.n_groups)
         return replace(
             self,
             X=self.X[rows],
             y=self.y[rows],
-            sample_weight=weights[rows],
+            sample_weight=None if weights is None else weights[rows],
             groups=replace(self.groups, codes=codes, counts=counts, people=None),
         )
+
+    def in_canonical_order(self) -> TrainingData:
+        """Return the rows sorted by their values: sums then round alike however they are passed."""
+        draws = row_draws(self.X, range(self.X.shape[1]), 0)
+        weights = () if self.sample_weight is None else (self.sample_weight,)
+        return self.taken(np.lexsort((*weights, *self.groups.codes, self.y, draws)))
 
     def build(
         self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]

@@ -19,22 +19,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
 from numbers import Real
-from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.partitions import align, is_lazy
+from skfair.blocks.running import add
 from skfair.groups import score_bins
-from skfair.groups.attributes import read_columns
+from skfair.groups.attributes import ROLES, Columns, read_columns
 from skfair.groups.counted_rows import MANY, counted
-from skfair.groups.encoding import GroupEncoding
-from skfair.groups.kinds import Kinds, distinct_rows, encode_kinds, join_columns
+from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.score_bins import (
     Bins,
@@ -46,68 +43,19 @@ from skfair.groups.score_bins import (
     joined_sketches,
     sketch_of,
 )
-from skfair.groups.spread_rows import spread_rows
+from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
-from skfair.utils.validation import check_labels, check_scores, check_weights, one_dimensional
+from skfair.utils.validation import check_scores, one_dimensional
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # More distinct labels and groups in a block than this are no labels.
 MOST_KINDS = 1 << 16
 
-# Arguments of metrics with one value per row, besides groups and weights.
-_ROW_ARGUMENTS = ("y_true", "y_pred", "y_score", "labels", "control_features")
-
-# Names of the columns of control features begin with this among the labels.
-_CONTROL = "control_features: "
-
-
-class WeightedRows(NamedTuple):
-    """Few rows with weights that stand for many."""
-
-    columns: dict[str, Any]  # labels and scores by the name of the argument
-    # Groups of the weighted rows; its counts are those of the rows behind them
-    groups: GroupEncoding
-    # (n_rows,): number of the rows behind each, sum of their weights, and of the squares of
-    # these
-    counts: IntArray
-    weights: FloatArray
-    squares: FloatArray
-    bins: Bins | None = None  # the bins of the scores, if they were put into bins
-
-    @property
-    def control_features(self) -> dict[str, Any] | None:
-        """The columns of control features; None if none were given."""
-        marked = [name for name in self.columns if name.startswith(_CONTROL)]
-        return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
-
-    def resolution(self, codes: IntArray | None = None) -> float:
-        """Return the largest share of a group (or of a code) in one bin of several scores."""
-        if self.bins is None:
-            return 0.0
-        number, n_bins = self.bins.number, self.bins.low.size
-        is_wide = self.bins.low < self.bins.high
-        largest = 0.0
-        for of_rows in self.groups.codes if codes is None else codes[None]:
-            joint, kept = of_rows * n_bins + number, np.flatnonzero(is_wide[number])
-            cells = factorize(joint[kept])
-            inside = np.bincount(cells.codes, self.weights[kept])
-            totals = np.bincount(of_rows, self.weights)[np.array(cells.levels, int) // n_bins]
-            shares = inside / np.where(totals > 0, totals, 1.0)
-            largest = max(largest, float(shares.max(initial=0.0)))
-        return largest
-
-
-class _Block(NamedTuple):
-    """What is kept of the rows of a block."""
-
-    kind: NDArray[Any]  # (n_rows,)
-    numbers: dict[str, FloatArray]
-    weights: FloatArray | None
-    labels: dict[str, Any]  # of the kinds
-    kinds: Kinds
-    squares: FloatArray  # sums over the rows of a kind
+# Arguments of metrics with one value per row: labels and scores, groups and weights.
+_COLUMNS = ("y_true", "y_pred", "y_score", "labels")
+_GROUPS = ("sensitive_features", "control_features", "sample_weight")
 
 
 class LazyRows:
@@ -121,7 +69,7 @@ class LazyRows:
     >>> sex = da.from_array(["f", "m", "m", "m"], chunks=2)
     >>> rows = LazyRows({"y_pred": y_pred}, sensitive_features=sex).kinds()
     >>> rows.columns["y_pred"].tolist(), rows.weights.tolist()
-    ([0, 1, 1], [1.0, 1.0, 2.0])
+    ([0, 1], [1.0, 3.0])
     """
 
     def __init__(
@@ -131,21 +79,15 @@ class LazyRows:
         labels: Mapping[str, Any] | None = None,
         numbers: Mapping[str, Any] | None = None,
         *,
-        # Groups, strata and weights of the rows; columns of control features are read as
-        # labels
+        # Groups, strata and weights of the rows
         sensitive_features: ColumnsLike | None,
         control_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,  # whether attributes are crossed
-        # Whether groups must be given; without them all rows are one group
+        # Whether groups must be arguments; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
-        labels = {
-            name: labels_of_rows
-            for name, labels_of_rows in (labels or {}).items()
-            if labels_of_rows is not None
-        }
-        labels |= _control_columns(control_features)
+        labels = {name: values for name, values in (labels or {}).items() if values is not None}
         numbers = dict(numbers or {})
         for name, values in numbers.items():
             if values is None:
@@ -156,28 +98,15 @@ class LazyRows:
             **labels,
             **numbers,
             sensitive_features=sensitive_features,
+            control_features=control_features,
             sample_weight=sample_weight,
-        )
-        blocks = rows.then(_read, tuple(labels), tuple(numbers))
+        ).then(_read, tuple(labels), tuple(numbers))
+        nothing = f"{next(iter([*labels, *numbers]))} is empty."
         # Kinds are read in one pass; numbers are visited again.
-        self._blocks = blocks.keep() if numbers else blocks
-        facts = self._blocks.collect(_facts)
-        counts = np.concatenate([fact.kinds.counts for fact in facts])
-        weights = np.concatenate([fact.kinds.weights for fact in facts])
-        if not counts.size:
-            raise ValueError(f"{next(iter([*labels, *numbers]))} is empty.")
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row.")
-        ends = np.cumsum([0, *(fact.kinds.counts.size for fact in facts)]).tolist()
-        self._slices = [slice(i, j) for i, j in pairwise(ends)]
-        self._is_weighted = any(fact.weights is not None for fact in facts)
-        self._kinds = WeightedRows(
-            {name: join_columns([fact.labels[name] for fact in facts]) for name in labels},
-            encode_kinds([fact.kinds for fact in facts], counts, intersectional),
-            counts,
-            weights,
-            np.concatenate([fact.squares for fact in facts]),
+        self._blocks, self._kinds, *_ = number_kinds(
+            rows, intersectional, nothing, are_revisited=bool(numbers)
         )
+        self._is_weighted = sample_weight is not None
 
     def kinds(self) -> WeightedRows:
         """Return the kinds of all blocks."""
@@ -195,8 +124,7 @@ class LazyRows:
         entry per kind, that of the kind of the row.
         """
         function = functools.partial(_number, name) if function is None else function
-        own = [tuple(table[part] for table in tables) for part in self._slices]
-        sums = np.concatenate(self._blocks.collect(_sums, function, each=own))
+        sums = add(self._blocks.collect(_sums, function, tables, self._kinds.weights.size))
         means = sums / np.where(self._kinds.weights > 0, self._kinds.weights, 1.0)
         return self._kinds._replace(columns={**self._kinds.columns, name: means})
 
@@ -205,19 +133,13 @@ class LazyRows:
 
         ``ends`` are scores at which a bin shall end.
         """
-        kinds = self._kinds
-        codes = [("", of_rows) for of_rows in kinds.groups.codes]
-        codes += [("", factorize(values).codes) for values in kinds.columns.values()]
-        kind, first, _, _ = distinct_rows(codes, None, kinds.counts.size)
         n_bins = score_bins.N_BINS
         n_quantiles = max(score_bins.N_QUANTILES, 2 * n_bins // len(self._blocks))
         combine = functools.partial(joined_sketches, limit=n_bins)
         sketch = self._blocks.total(_sketch, name, n_bins, n_quantiles, combine=combine)
         edges = np.unique(np.append(sketch.values, np.asarray(ends, dtype=np.float64)))
-        own = [kind[part] for part in self._slices]
-        cells = self._blocks.total(_cells, name, edges, each=own, combine=joined_cells)
-        of_cell, number = np.divmod(cells.keys, edges.size)
-        rows = first[of_cell]
+        cells = self._blocks.total(_cells, name, edges, combine=joined_cells)
+        rows, number = np.divmod(cells.keys, edges.size)
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
         has_rows = cells.low <= cells.high
         number = (np.cumsum(has_rows) - 1)[number]
@@ -225,10 +147,10 @@ class LazyRows:
         mass = np.bincount(number, weights, low.size)
         scores = np.where(mass > 0, moments / np.where(mass > 0, mass, 1.0), low)
         scores = np.clip(scores, low, high)  # the mean of equal numbers may be rounded
-        columns = {column: _safe_indexing(values, rows) for column, values in kinds.columns.items()}
+        few = self._kinds.of_rows(rows)
         return WeightedRows(
-            {**columns, name: scores[number]},
-            replace(kinds.groups, codes=np.ascontiguousarray(kinds.groups.codes[:, rows])),
+            {**few.columns, name: scores[number]},
+            few.groups,
             counts.astype(np.int64),
             weights,
             squares,
@@ -254,50 +176,48 @@ def accepts_dask(
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             number = mean_of or binned
             values = (*args, *kwargs.values())
-            if isinstance(kwargs.get("sensitive_features"), GroupProbabilities):
-                call = signature.bind(*args, **kwargs)
-                call.arguments |= _spread(call.arguments)
-                return function(*call.args, **call.kwargs)
-            is_in_memory = not is_lazy(*values)
+            is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
             may_be_long = number is None and any(
                 isinstance(array, np.ndarray) and array.size >= MANY for array in values
             )
-            if is_in_memory and not may_be_long:
+            if not (is_spread or may_be_long or is_lazy(*values)):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
             arguments = call.arguments
-            if is_in_memory:
-                own = {name: arguments[name] for name in labels}
-                names = ("sensitive_features", "control_features", "sample_weight")
-                few = counted(own, (*map(arguments.get, names), True))
-                if few is not None:
-                    columns, encoding, counts = few
-                    arguments |= columns | {"sensitive_features": encoding}
-                    arguments["sample_weight"] = counts.astype(np.float64)
-                return function(*call.args, **call.kwargs)
-            rows = LazyRows(
-                {name: arguments[name] for name in labels},
-                {} if number is None else {number: arguments[number]},
-                sensitive_features=arguments["sensitive_features"],
-                control_features=arguments.get("control_features"),
-                sample_weight=arguments["sample_weight"],
-                intersectional=arguments.get("intersectional", True),
-            )
-            if mean_of is not None:
-                few_rows = rows.means(mean_of)
-            elif binned is not None:
-                asked = [
-                    threshold
-                    for threshold in (arguments.get("threshold"),)
-                    if _is_number(threshold)
-                ]
-                few_rows = rows.binned(binned, asked)
+            names = [name for name in _COLUMNS if name in arguments]
+            sensitive, control, weights = map(arguments.get, _GROUPS)
+            groups: GroupArguments = (sensitive, control, weights, True)
+            own = {name: arguments[name] for name in labels}
+            if is_spread:
+                spread, groups = spread_rows([arguments[name] for name in names], groups)
+                columns = dict(zip(names, spread, strict=True))
+            elif is_lazy(*values):
+                rows = LazyRows(
+                    own,
+                    {} if number is None else {number: arguments[number]},
+                    sensitive_features=sensitive,
+                    control_features=control,
+                    sample_weight=weights,
+                    intersectional=arguments.get("intersectional", True),
+                )
+                threshold = arguments.get("threshold")
+                is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+                if binned is None:
+                    few = rows.kinds() if mean_of is None else rows.means(mean_of)
+                else:
+                    few = rows.binned(binned, [cast(float, threshold)] if is_number else [])
+                columns = few.columns
+                groups = (few.groups, few.control_features, few.weights, True)
+            elif (combinations := counted(own, groups)) is not None:
+                columns, encoding, counts = combinations
+                groups = (encoding, None, counts.astype(np.float64), True)
             else:
-                few_rows = rows.kinds()
-            few = {**few_rows.columns, "control_features": few_rows.control_features}
-            arguments |= {name: few.get(name) for name in _ROW_ARGUMENTS if name in arguments}
-            arguments |= {"sensitive_features": few_rows.groups, "sample_weight": few_rows.weights}
+                return function(*args, **kwargs)
+            few_rows = {**columns, **dict(zip(_GROUPS, groups[:3], strict=True))}
+            arguments |= {
+                name: few_rows.get(name) for name in (*_COLUMNS, *_GROUPS) if name in arguments
+            }
             return function(*call.args, **call.kwargs)
 
         return cast(Function, wrapper)
@@ -305,87 +225,36 @@ def accepts_dask(
     return decorate
 
 
-def _spread(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a metric for rows whose groups are known by probability."""
-    names = [name for name in ("y_true", "y_pred", "y_score", "labels") if name in arguments]
-    options = [arguments.get(name) for name in ("control_features", "sample_weight")]
-    groups = (arguments["sensitive_features"], *options, True)
-    columns, (encoding, control, weights, _) = spread_rows(
-        [arguments[name] for name in names], groups
-    )
-    spread = {**dict(zip(names, columns, strict=True)), "sensitive_features": encoding}
-    others = {"control_features": control, "sample_weight": weights}
-    return spread | {name: values for name, values in others.items() if values is not None}
-
-
-def _control_columns(control_features: Any) -> dict[str, Any]:
-    """Split control features, in memory or in blocks, into columns that are read as labels."""
-    if control_features is None:
-        return {}
-    if not is_lazy(control_features):
-        read = enumerate(read_columns(control_features))
-        columns = [(str(j) if name is None else name, column) for j, (name, column) in read]
-    elif isinstance(control_features, Mapping):
-        columns = [(str(name), column) for name, column in control_features.items()]
-    elif control_features.ndim < 2:
-        columns = [("", control_features)]
-    elif hasattr(control_features, "columns"):
-        columns = [(str(name), control_features[name]) for name in control_features.columns]
-    else:
-        columns = [(str(j), control_features[:, j]) for j in range(control_features.shape[1])]
-    return {f"{_CONTROL}{name}": column for name, column in columns}
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _read(
     block: dict[str, Any], label_names: tuple[str, ...], number_names: tuple[str, ...]
-) -> _Block:
+) -> RowBlock:
     """Check the rows of a block and number their kinds."""
     n_rows = len(block[next(iter(block))])
-    sensitive = block.get("sensitive_features")
-    weights = block.get("sample_weight")
     if not n_rows:
-        weights = None if weights is None else np.empty(0)
-        no_rows = np.empty(0, np.int64)
-        nothing = Kinds([], None, no_rows, np.empty(0), no_rows)
         numbers = {name: np.empty(0) for name in number_names}
-        labels = {name: np.empty(0) for name in label_names}
-        return _Block(np.empty(0, np.uint8), numbers, weights, labels, nothing, np.empty(0))
-    weights = check_weights(weights, n_rows, are_all=False)
+        return with_kinds(numbers, {}, block.get("sample_weight"), 0)
     numbers = {name: check_scores(block[name], name, n_rows) for name in number_names}
-    labels = {name: one_dimensional(block[name], name) for name in label_names}
-    codes = [(name, check_labels(values, name, n_rows).codes) for name, values in labels.items()]
-    attributes = [] if sensitive is None else read_columns(sensitive)
-    columns = [
-        ("sensitive_feature" if name is None else name, values) for name, values in attributes
-    ]
-    kind, first, counts, sums = distinct_rows([*columns, *codes], weights, n_rows)
-    if first.size > MOST_KINDS:
-        named = [*columns, *labels.items()]
-        sizes = ", ".join(f"{name} {len(factorize(values).levels)}" for name, values in named)
+    columns: dict[str, Columns] = {
+        argument: read_columns(block[argument], role)
+        for argument, role in ROLES.items()
+        if argument in block
+    }
+    columns |= {name: [(None, one_dimensional(block[name], name))] for name in label_names}
+    kept = with_kinds(numbers, columns, block.get("sample_weight"), n_rows)
+    assert kept.kinds is not None
+    n_kinds = kept.kinds.first.size
+    if n_kinds > MOST_KINDS:
+        sizes = ", ".join(
+            f"{name or argument} {len(factorize(values).levels)}"
+            for argument, own in columns.items()
+            for name, values in own
+        )
         raise ValueError(
-            f"{plural(first.size, 'combination')} of distinct labels and groups (at most "
+            f"{plural(n_kinds, 'combination')} of distinct labels and groups (at most "
             f"{MOST_KINDS} are read) in {n_rows} rows; distinct values: {sizes}. Pass labels, not "
             "numbers."
         )
-    return _Block(
-        kind.astype(np.min_scalar_type(first.size - 1)),
-        numbers,
-        weights,
-        {name: values[first] for name, values in labels.items()},
-        Kinds([(name, values[first]) for name, values in attributes], None, counts, sums, first),
-        sums if weights is None else bincount(kind, weights**2, first.size),
-    )
-
-
-def _facts(block: _Block) -> _Block:
-    """Return what the client learns of a block: nothing that has an entry for each row."""
-    return block._replace(
-        kind=block.kind[:0], numbers={}, weights=None if block.weights is None else np.empty(0)
-    )
+    return kept
 
 
 def _number(name: str, numbers: dict[str, FloatArray]) -> FloatArray:
@@ -393,21 +262,24 @@ def _number(name: str, numbers: dict[str, FloatArray]) -> FloatArray:
 
 
 def _sums(
-    block: _Block, function: Callable[..., FloatArray], tables: tuple[NDArray[Any], ...]
+    block: RowBlock,
+    function: Callable[..., FloatArray],
+    tables: tuple[NDArray[Any], ...],
+    n_kinds: int,
 ) -> FloatArray:
     """Add up a value of the rows of each kind."""
-    values = function(block.numbers, *(table[block.kind] for table in tables))
+    values = function(block.X, *(table[block.kind] for table in tables))
     values = values if block.weights is None else values * block.weights
-    return bincount(block.kind, values, block.squares.size)
+    return bincount(block.kind, values, n_kinds)
 
 
-def _sketch(block: _Block, name: str, n_bins: int, n_quantiles: int) -> Sketch:
+def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch:
     """Return a sketch in which all kinds count alike, so that bins are fine for small groups."""
-    totals = block.kinds.weights
+    totals = np.bincount(block.kind, block.weights)
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
     weights = weights if block.weights is None else weights * block.weights
-    return sketch_of(block.numbers[name], weights, n_bins, n_quantiles)
+    return sketch_of(block.X[name], weights, n_bins, n_quantiles)
 
 
-def _cells(block: _Block, name: str, ends: FloatArray, number_of_kind: IntArray) -> Cells:
-    return cells_of(block.numbers[name], number_of_kind[block.kind], block.weights, ends)
+def _cells(block: RowBlock, name: str, ends: FloatArray) -> Cells:
+    return cells_of(block.X[name], block.kind.astype(np.int64), block.weights, ends)

@@ -28,8 +28,7 @@ from skfair.inspection._rates import KNOWN_RATES, draw_bars, draw_points, errors
 from skfair.inspection._style import (
     as_series,
 )
-from skfair.metrics.report_table import Report
-from skfair.metrics.reports import group_report
+from skfair.metrics.reports import Report, group_report
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_numbers

@@ -1,147 +1,73 @@
 """What ``skfair.metrics`` offers; imported when one of these names is first asked for there."""
 
-from skfair.metrics.clusters import (
-    balance_score,
-    cluster_balances,
-    kl_fairness_error,
-    share_deviation,
-    share_ratio,
-)
-from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
-from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound, sample_size
-from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.metrics.group_metric import make_group_metric
-from skfair.metrics.intervals import noise_floor, suggest_interval
+from skfair.metrics.clusters import balance_score as balance_score
+from skfair.metrics.clusters import cluster_balances as cluster_balances
+from skfair.metrics.clusters import kl_fairness_error as kl_fairness_error
+from skfair.metrics.clusters import kmeans_cost as kmeans_cost
+from skfair.metrics.clusters import normalized_cut as normalized_cut
+from skfair.metrics.clusters import price_of_fairness as price_of_fairness
+from skfair.metrics.clusters import share_deviation as share_deviation
+from skfair.metrics.clusters import share_ratio as share_ratio
+from skfair.metrics.disparity_tests import disparity_test as disparity_test
+from skfair.metrics.disparity_tests import disparity_upper_bound as disparity_upper_bound
+from skfair.metrics.disparity_tests import sample_size as sample_size
+from skfair.metrics.fronts import hypervolume as hypervolume
+from skfair.metrics.fronts import nondominated as nondominated
+from skfair.metrics.intervals import noise_floor as noise_floor
+from skfair.metrics.intervals import suggest_interval as suggest_interval
+from skfair.metrics.labels import accuracy_parity_difference as accuracy_parity_difference
+from skfair.metrics.labels import accuracy_parity_ratio as accuracy_parity_ratio
+from skfair.metrics.labels import demographic_parity_difference as demographic_parity_difference
+from skfair.metrics.labels import demographic_parity_ratio as demographic_parity_ratio
+from skfair.metrics.labels import equal_opportunity_difference as equal_opportunity_difference
+from skfair.metrics.labels import equal_opportunity_ratio as equal_opportunity_ratio
+from skfair.metrics.labels import equalized_odds_difference as equalized_odds_difference
+from skfair.metrics.labels import equalized_odds_ratio as equalized_odds_ratio
 from skfair.metrics.labels import (
-    accuracy_parity_difference,
-    accuracy_parity_ratio,
-    demographic_parity_difference,
-    demographic_parity_ratio,
-    equal_opportunity_difference,
-    equal_opportunity_ratio,
-    equalized_odds_difference,
-    equalized_odds_ratio,
-    false_negative_parity_difference,
-    false_negative_parity_ratio,
-    false_positive_parity_difference,
-    false_positive_parity_ratio,
-    independence_gap,
-    largest_false_negative_rate,
-    largest_false_positive_rate,
-    largest_selection_rate,
-    predictive_parity_difference,
-    predictive_parity_ratio,
-    separation_gap,
-    sufficiency_gap,
-    treatment_equality_difference,
-    treatment_equality_ratio,
+    false_negative_parity_difference as false_negative_parity_difference,
 )
-from skfair.metrics.losses import (
-    excess_loss,
-    largest_group_loss,
-    loss_parity_difference,
-    mean_residual_difference,
-    mean_score_difference,
+from skfair.metrics.labels import false_negative_parity_ratio as false_negative_parity_ratio
+from skfair.metrics.labels import (
+    false_positive_parity_difference as false_positive_parity_difference,
 )
-from skfair.metrics.partial import (
-    partial_ccdf_gap,
-    partial_group_auc_gap,
-    partial_statistical_parity_gap,
-)
-from skfair.metrics.partial_rates import (
-    partial_demographic_parity_gap,
-    partial_equal_opportunity_gap,
-    partial_equalized_odds_gap,
-)
-from skfair.metrics.proxy_bounds import disparity_bounds
-from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
-from skfair.metrics.report_table import Report
-from skfair.metrics.reports import fairness_report, group_report
-from skfair.metrics.scorers import get_scorer, get_scorer_names, make_fairness_scorer
-from skfair.metrics.scores import (
-    group_auc_gap,
-    inter_group_pairwise_gap,
-    intra_group_pairwise_gap,
-    statistical_parity_gap,
-    wasserstein_gap,
-)
-from skfair.metrics.selection import impact_ratios, selection_tests
-
-__all__ = [
-    # labels
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "false_positive_parity_difference",
-    "false_positive_parity_ratio",
-    "false_negative_parity_difference",
-    "false_negative_parity_ratio",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-    "predictive_parity_difference",
-    "predictive_parity_ratio",
-    "treatment_equality_difference",
-    "treatment_equality_ratio",
-    "accuracy_parity_difference",
-    "accuracy_parity_ratio",
-    "independence_gap",
-    "separation_gap",
-    "sufficiency_gap",
-    "largest_selection_rate",
-    "largest_false_positive_rate",
-    "largest_false_negative_rate",
-    # scores
-    "statistical_parity_gap",
-    "wasserstein_gap",
-    "group_auc_gap",
-    "inter_group_pairwise_gap",
-    "intra_group_pairwise_gap",
-    # losses and mean scores
-    "loss_parity_difference",
-    "largest_group_loss",
-    "excess_loss",
-    "mean_score_difference",
-    "mean_residual_difference",
-    # scores within a percentile interval
-    "partial_statistical_parity_gap",
-    "partial_demographic_parity_gap",
-    "partial_group_auc_gap",
-    "partial_equal_opportunity_gap",
-    "partial_equalized_odds_gap",
-    "partial_ccdf_gap",
-    "noise_floor",
-    "suggest_interval",
-    # adverse impact, from counts
-    "impact_ratios",
-    "selection_tests",
-    # do limits hold for new people?
-    "disparity_test",
-    "disparity_upper_bound",
-    "disparity_bounds",
-    "sample_size",
-    # rankings of queries
-    "pair_error_gap",
-    "exposure_gap",
-    "rank_gap",
-    "ndcg",
-    # clusterings
-    "balance_score",
-    "cluster_balances",
-    "share_deviation",
-    "share_ratio",
-    "kl_fairness_error",
-    "kmeans_cost",
-    "normalized_cut",
-    "price_of_fairness",
-    "hypervolume",
-    "nondominated",
-    # reports and scorers
-    "group_report",
-    "fairness_report",
-    "Report",
-    "make_fairness_scorer",
-    "make_group_metric",
-    "get_scorer",
-    "get_scorer_names",
-]
+from skfair.metrics.labels import false_positive_parity_ratio as false_positive_parity_ratio
+from skfair.metrics.labels import independence_gap as independence_gap
+from skfair.metrics.labels import largest_false_negative_rate as largest_false_negative_rate
+from skfair.metrics.labels import largest_false_positive_rate as largest_false_positive_rate
+from skfair.metrics.labels import largest_selection_rate as largest_selection_rate
+from skfair.metrics.labels import predictive_parity_difference as predictive_parity_difference
+from skfair.metrics.labels import predictive_parity_ratio as predictive_parity_ratio
+from skfair.metrics.labels import separation_gap as separation_gap
+from skfair.metrics.labels import sufficiency_gap as sufficiency_gap
+from skfair.metrics.labels import treatment_equality_difference as treatment_equality_difference
+from skfair.metrics.labels import treatment_equality_ratio as treatment_equality_ratio
+from skfair.metrics.losses import excess_loss as excess_loss
+from skfair.metrics.losses import largest_group_loss as largest_group_loss
+from skfair.metrics.losses import loss_parity_difference as loss_parity_difference
+from skfair.metrics.losses import mean_residual_difference as mean_residual_difference
+from skfair.metrics.losses import mean_score_difference as mean_score_difference
+from skfair.metrics.own_metrics import make_group_metric as make_group_metric
+from skfair.metrics.partial import partial_ccdf_gap as partial_ccdf_gap
+from skfair.metrics.partial import partial_demographic_parity_gap as partial_demographic_parity_gap
+from skfair.metrics.partial import partial_equal_opportunity_gap as partial_equal_opportunity_gap
+from skfair.metrics.partial import partial_equalized_odds_gap as partial_equalized_odds_gap
+from skfair.metrics.partial import partial_group_auc_gap as partial_group_auc_gap
+from skfair.metrics.partial import partial_statistical_parity_gap as partial_statistical_parity_gap
+from skfair.metrics.proxy_bounds import disparity_bounds as disparity_bounds
+from skfair.metrics.rankings import exposure_gap as exposure_gap
+from skfair.metrics.rankings import ndcg as ndcg
+from skfair.metrics.rankings import pair_error_gap as pair_error_gap
+from skfair.metrics.rankings import rank_gap as rank_gap
+from skfair.metrics.reports import Report as Report
+from skfair.metrics.reports import fairness_report as fairness_report
+from skfair.metrics.reports import group_report as group_report
+from skfair.metrics.scorers import get_scorer as get_scorer
+from skfair.metrics.scorers import get_scorer_names as get_scorer_names
+from skfair.metrics.scorers import make_fairness_scorer as make_fairness_scorer
+from skfair.metrics.scores import group_auc_gap as group_auc_gap
+from skfair.metrics.scores import inter_group_pairwise_gap as inter_group_pairwise_gap
+from skfair.metrics.scores import intra_group_pairwise_gap as intra_group_pairwise_gap
+from skfair.metrics.scores import statistical_parity_gap as statistical_parity_gap
+from skfair.metrics.scores import wasserstein_gap as wasserstein_gap
+from skfair.metrics.selection import impact_ratios as impact_ratios
+from skfair.metrics.selection import selection_tests as selection_tests

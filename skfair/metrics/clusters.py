@@ -1,4 +1,4 @@
-"""Metrics of a clustering: how evenly the groups are represented.
+"""Metrics of a clustering: how evenly the groups are represented, and what it costs.
 
 Every representation metric is a function of one small table per sensitive attribute, the (weighted)
 number of rows by group and cluster; it is counted in one pass. *Balance* is equation (3) of
@@ -14,24 +14,29 @@ Kullback-Leibler error, a sum, is summed over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import rel_entr
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import (
     Interval,
     StrOptions,
     validate_parameter_constraints,
 )
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
+from skfair.blocks.partitions import align, is_lazy
 from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.utils.docs import documenter
-from skfair.utils.validation import check_clusters, check_weights
+from skfair.utils.pieces import NUMBERS
+from skfair.utils.validation import check_clusters, check_labels, check_weights
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     "intersectional": ["boolean"],
@@ -376,3 +381,368 @@ def _shares(table: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the shares of the groups in each cluster and, as a column, in the sample."""
     overall = table.sum(axis=1, keepdims=True)
     return table / table.sum(axis=0), overall / overall.sum()
+
+
+def kmeans_cost(
+    X: MatrixLike,
+    labels: ColumnLike,
+    *,
+    centers: MatrixLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    mean: bool = False,
+) -> float:
+    r"""Compute the k-means cost of a clustering: the sum of squared distances to the centres.
+
+    .. math:: \sum_i w_i \|x_i - c_{l_i}\|^2
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data; float32 and float64 are read without a copy.
+    labels : array-like of shape (n_samples,)
+        Cluster of each row; any labels unless ``centers`` is given.
+    centers : array-like of shape (n_clusters, n_features), default=None
+        The centres; labels are then the row numbers of the centres. If None, the weighted means of
+        the clusters, so that the value is the smallest cost that these labels can have.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, at least 0.
+    mean : bool, default=False
+        Whether to divide by the number of rows (by the total weight).
+
+    Returns
+    -------
+    cost : float
+        At least 0, smaller is better.
+
+    See Also
+    --------
+    price_of_fairness : Compares the cost with that of an unconstrained clustering.
+    normalized_cut : The cost of spectral clustering.
+
+    Notes
+    -----
+    O(n d) time, O(nnz + K d) for sparse X. Distances are summed in float64, directly and not as a
+    difference of large sums, so data far from the origin lose no digits. Besides the centres (for
+    sparse X a few tables of their size) only a chunk of X is held in float64. Dask collections are
+    read in one pass.
+
+    Examples
+    --------
+    >>> from skfair.metrics import kmeans_cost
+    >>> X = [[0.0], [2.0], [5.0]]
+    >>> kmeans_cost(X, ["a", "a", "b"])
+    2.0
+    >>> kmeans_cost(X, [0, 0, 1], centers=[[0.0], [5.0]])
+    4.0
+    """
+    validate_parameter_constraints({"mean": ["boolean"]}, {"mean": mean}, "kmeans_cost")
+    if is_lazy(X, labels, sample_weight):
+        rows = align(X=X, labels=labels, sample_weight=sample_weight)
+        of_blocks = rows.collect(_cost_of_block, centers)
+    else:
+        of_blocks = [_cost_of_rows(X, labels, sample_weight, centers)]
+    of_blocks = [block for block in of_blocks if block.levels]
+    if not of_blocks:
+        raise ValueError("labels is empty.")
+    masses = np.concatenate([block.masses for block in of_blocks])
+    if not masses.any():
+        raise ValueError("sample_weight is zero for every row.")
+    total = sum(block.cost for block in of_blocks)
+    if centers is None and len(of_blocks) > 1:
+        total += _cost_between(of_blocks, masses)
+    return float(total / masses.sum()) if mean else float(total)
+
+
+def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
+    r"""Compute the normalised cut of a clustering of a graph.
+
+    .. math:: \sum_k \frac{\sum_{i \in C_k, j \notin C_k} w_{ij}}{\sum_{i \in C_k} d_i},
+        \qquad d_i = \sum_j w_{ij}
+
+    Parameters
+    ----------
+    affinity : {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric matrix of the weights of the edges, at least 0. The diagonal counts in the
+        degrees, as it does in the normalised Laplacian.
+    labels : array-like of shape (n_samples,)
+        Cluster of each node; any labels.
+
+    Returns
+    -------
+    cut : float
+        Between 0 and the number of clusters, smaller is better.
+
+    See Also
+    --------
+    kmeans_cost : The cost of k-means.
+    price_of_fairness : Compares the cut with that of an unconstrained clustering.
+
+    Notes
+    -----
+    O(n^2), or O(nnz) for a sparse matrix. A dense matrix is read in blocks of rows. A cluster
+    without edges (isolated nodes only) contributes 0: nothing of it is cut. That is the limit for
+    vanishing weights on the diagonal, and what the normalised Laplacian of SciPy gives.
+
+    Examples
+    --------
+    >>> from skfair.metrics import normalized_cut
+    >>> path = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
+    >>> round(normalized_cut(path, [0, 0, 1, 1]), 3)
+    0.667
+    """
+    if is_lazy(affinity, labels):
+        raise TypeError(
+            "normalized_cut needs the affinities of all pairs of rows and does not read Dask "
+            "collections. Pass those of a sample, compute()d."
+        )
+    affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
+    if affinity.dtype.kind not in "biuf":
+        raise ValueError(f"affinity must hold numbers, got the dtype {affinity.dtype}.")
+    n_nodes, n_columns = affinity.shape
+    if n_nodes != n_columns:
+        raise ValueError(
+            f"affinity must be a square matrix of the weights between rows, got shape "
+            f"{affinity.shape}. To measure clusters of data X, pass a graph of them, for example "
+            "sklearn.metrics.pairwise.rbf_kernel(X)."
+        )
+    codes, n_clusters = check_clusters(labels, None, n_nodes)
+    if sparse.issparse(affinity):
+        affinity = _canonical(affinity)
+    lowest = float(affinity.min())
+    if lowest < 0:
+        raise ValueError(
+            f"affinity has negative weights (smallest: {lowest:g}). Pass similarities, at least 0; "
+            "distances d turn into similarities with exp(-d), for example."
+        )
+    measure = _sparse_cut if sparse.issparse(affinity) else _dense_cut
+    cut, degree, asymmetry = measure(affinity, codes)
+    if asymmetry > _symmetry_tolerance(affinity):
+        raise ValueError(
+            f"affinity is not symmetric: an entry and its mirror image differ by {asymmetry:g}. "
+            "Pass (affinity + affinity.T) / 2, for example for a graph of nearest neighbours."
+        )
+    cuts = np.bincount(codes, weights=cut, minlength=n_clusters)
+    volumes = np.bincount(codes, weights=degree, minlength=n_clusters)
+    return float((cuts / np.where(volumes > 0, volumes, 1.0)).sum())
+
+
+def price_of_fairness(cost: float, reference_cost: float) -> float:
+    r"""Compute by which share a fair clustering costs more than an unconstrained one.
+
+    .. math:: \frac{\text{cost}}{\text{reference cost}} - 1
+
+    Parameters
+    ----------
+    cost : float
+        Cost of the fair clustering, at least 0.
+    reference_cost : float
+        Cost of the clustering without constraints, above 0, measured by the same function.
+
+    Returns
+    -------
+    price : float
+        0.05 means 5% more. Negative if the fair clustering is cheaper, which shows that the
+        reference is not optimal.
+
+    See Also
+    --------
+    kmeans_cost : The cost of k-means.
+    normalized_cut : The cost of spectral clustering.
+
+    Examples
+    --------
+    >>> from skfair.metrics import price_of_fairness
+    >>> price_of_fairness(3.0, 2.0)
+    0.5
+    """
+    validate_parameter_constraints(
+        {
+            "cost": [Interval(Real, 0, None, closed="left")],
+            "reference_cost": [Interval(Real, 0, None, closed="neither")],
+        },
+        {"cost": cost, "reference_cost": reference_cost},
+        "price_of_fairness",
+    )
+    return float(cost) / float(reference_cost) - 1.0
+
+
+def _check_centers(centers: MatrixLike | None, n_features: int) -> FloatArray | None:
+    if centers is None:
+        return None
+    checked: FloatArray = check_array(centers, dtype=np.float64, input_name="centers")
+    if checked.shape[1] != n_features:
+        raise ValueError(
+            f"centers has {checked.shape[1]} features but X has {n_features}. Pass one row per "
+            "cluster and one column per feature of X."
+        )
+    return checked
+
+
+class _Clusters(NamedTuple):
+    """What a block knows of its clusters; the cost is that to ``centers``."""
+
+    levels: list[Any]
+    masses: FloatArray  # (n_levels,)
+    centers: FloatArray  # (n_levels, n_features)
+    cost: float
+
+
+def _cost_between(of_blocks: list[_Clusters], masses: FloatArray) -> float:
+    """Return by how much the cost to the means of all is above those of the blocks to their own.
+
+    It is the weight of the block times the squared distance of the two means, for each cluster:
+    only positive numbers are added.
+    """
+    numbers: dict[Any, int] = {}
+    names = [name for block in of_blocks for name in block.levels]
+    codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    parts = np.concatenate([block.centers for block in of_blocks])
+    gaps = parts - _centers(parts, codes, masses, len(numbers))[codes]
+    return float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
+
+
+def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the weighted means of the rows of each cluster, read chunk by chunk."""
+    sums = np.zeros((n_clusters, X.shape[1]))
+    # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
+    for rows in gen_batches(len(X), max(n_clusters, NUMBERS // X.shape[1], 1)):
+        block = X[rows].astype(np.float64, copy=False)
+        shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
+        sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
+    masses = np.bincount(codes, weights=weights, minlength=n_clusters)
+    return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
+
+
+def _cost_of_block(block: dict[str, Any], centers: MatrixLike | None) -> _Clusters:
+    """Measure the rows of a block of Dask collections, which may have none, from its own means."""
+    if not len(block["labels"]):
+        return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
+    weights = block.get("sample_weight")
+    return _cost_of_rows(block["X"], block["labels"], weights, centers, are_all=False)
+
+
+def _cost_of_rows(
+    X: MatrixLike,
+    labels: ColumnLike,
+    sample_weight: ColumnLike | None,
+    given_centers: MatrixLike | None,
+    *,
+    are_all: bool = True,
+) -> _Clusters:
+    """Sum the weighted squared distances of rows to the centres, by default to their means."""
+    rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_samples, n_features = rows.shape
+    centers = _check_centers(given_centers, n_features)
+    if centers is None:
+        codes, levels = check_labels(labels, "labels", n_samples)
+    else:
+        codes, n_clusters = check_clusters(labels, len(centers), n_samples)
+        levels = list(range(n_clusters))
+    weights = check_weights(sample_weight, n_samples, are_all=are_all)
+    weights = np.ones(n_samples) if weights is None else weights
+    if not isinstance(rows, np.ndarray):
+        cost, centers = _sparse_cost(_canonical(rows), codes, weights, centers, len(levels))
+    else:
+        if centers is None:
+            centers = _centers(rows, codes, weights, len(levels))
+        cost = 0.0
+        for part in gen_batches(n_samples, max(len(levels), NUMBERS // n_features, 1)):
+            gaps = rows[part] - centers[codes[part]]  # float64 even if X is float32
+            cost += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[part])
+    masses = np.bincount(codes, weights, len(levels)).astype(np.float64)
+    return _Clusters(levels, masses, centers, cost)
+
+
+def _canonical(matrix: Any) -> Any:
+    """Return a CSR matrix without repeated entries; the caller's matrix is left as it is."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _sparse_cost(
+    X: sparse.csr_array,
+    codes: IntArray,
+    weights: FloatArray,
+    centers: FloatArray | None,
+    n_rows: int,
+) -> tuple[float, FloatArray]:
+    """Sum the weighted squared distances of CSR rows to the centres; by default to their means.
+
+    The stored entries contribute w (x - c)^2 one by one. The zeros of column j in cluster k have
+    the weight of the cluster without that of its stored entries, and contribute it times c_kj^2.
+    Both terms are sums of positive numbers.
+    """
+    shape = (n_rows, X.shape[1])
+    size = shape[0] * shape[1]
+    stored, n_stored, sums = np.zeros(size), np.zeros(size), np.zeros(size)
+    for cells, values, weight in _entries(X, codes, weights, size):
+        stored += np.bincount(cells, weights=weight, minlength=size)
+        n_stored += np.bincount(cells, weights=weight > 0, minlength=size)
+        if centers is None:
+            sums += np.bincount(cells, weights=weight * values, minlength=size)
+    masses = np.bincount(codes, weights=weights, minlength=n_rows)
+    n_members = np.bincount(codes, weights=weights > 0, minlength=n_rows)
+    if centers is None:
+        centers = sums.reshape(shape) / np.where(masses > 0, masses, 1.0)[:, None]
+    zeros = np.maximum(masses[:, None] - stored.reshape(shape), 0.0)
+    # In a full column the difference is rounding error, which c^2 would blow up.
+    zeros[n_stored.reshape(shape) == n_members[:, None]] = 0.0
+    total = float(np.einsum("kj,kj,kj->", zeros, centers, centers))
+    flat = centers.ravel()
+    for cells, values, weight in _entries(X, codes, weights, size):
+        gaps = values - flat[cells]
+        total += float((gaps * gaps) @ weight)
+    return total, centers
+
+
+def _entries(
+    X: sparse.csr_array, codes: IntArray, weights: FloatArray, size: int
+) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
+    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
+    # At least as many entries as the tables have cells keep the updates of the tables O(nnz).
+    step = max(NUMBERS, size)
+    cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, step, dtype=X.indptr.dtype), side="right")
+    bounds = np.unique(np.concatenate((cuts - 1, [X.shape[0]])))
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        lengths = np.diff(X.indptr[start : stop + 1])
+        part = slice(int(X.indptr[start]), int(X.indptr[stop]))
+        cells = np.repeat(codes[start:stop], lengths) * X.shape[1]
+        cells += X.indices[part]
+        yield cells, X.data[part], np.repeat(weights[start:stop], lengths)
+
+
+def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    n_nodes = len(affinity)
+    cut, degree = np.empty(n_nodes), np.empty(n_nodes)
+    asymmetry = 0.0
+    for rows in gen_batches(n_nodes, max(1, NUMBERS // n_nodes)):
+        block = affinity[rows].astype(np.float64)  # a copy, multiplied in place below
+        degree[rows] = block.sum(axis=1)
+        asymmetry = max(asymmetry, float(np.abs(block - affinity[:, rows].T).max()))
+        block *= codes[rows, None] != codes
+        cut[rows] = block.sum(axis=1)
+    return cut, degree, asymmetry
+
+
+def _sparse_cut(affinity: Any, codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    if affinity.dtype.kind != "f":
+        affinity = affinity.astype(np.float64)  # differences of unsigned integers wrap around
+    n_nodes = affinity.shape[0]
+    asymmetry = float(abs(affinity - affinity.T).max())
+    rows = np.repeat(np.arange(n_nodes), np.diff(affinity.indptr))
+    outside = affinity.data * (codes[rows] != codes[affinity.indices])
+    cut, degree = (
+        np.bincount(rows, weights=values, minlength=n_nodes).astype(np.float64)
+        for values in (outside, affinity.data)
+    )
+    return cut, degree, asymmetry
+
+
+def _symmetry_tolerance(affinity: Any) -> float:
+    """Allow the rounding errors of a kernel computed in the matrix's own precision."""
+    precision = np.finfo(affinity.dtype).eps if affinity.dtype.kind == "f" else 0.0
+    return float(max(1e-10, 100 * precision)) * float(affinity.max())

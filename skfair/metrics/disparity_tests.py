@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import stats
@@ -16,16 +16,74 @@ from scipy import stats
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.groups.compared_groups import Reference, is_group
 from skfair.metrics.docs import PARAGRAPHS
-from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
-from skfair.metrics.evidence_of_scores import evidence_of_scores
-from skfair.metrics.metric_request import MeasuredRule, MetricRequest, requested_metric
+from skfair.metrics.evidence import (
+    SCORE_METRICS,
+    Evidence,
+    Sample,
+    evidence_of_labels,
+    evidence_of_scores,
+)
+from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.two_rates import edge_rates
 from skfair.utils.docs import documenter
-from skfair.utils.text import listed, plural
+from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.validation import check_number, check_probability
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@runtime_checkable
+class MeasuredRule(Protocol):
+    """A fairness constraint that knows the metric which measures it (see skfair.constraints)."""
+
+    max_disparity: float | None
+    metric: str | None
+
+
+class MetricRequest:
+    """What a user means by a metric: its name, how it compares, and the limit of a rule."""
+
+    def __init__(self, name: str, comparison: str, limit: float | None) -> None:
+        self.name, self.comparison, self.limit = name, comparison, limit
+        self.spec: LabelSpec | None = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
+
+
+def requested_metric(metric: Any, comparison: str) -> MetricRequest:
+    """Return what is meant; raise for what has no test."""
+    if comparison not in ("difference", "ratio"):
+        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
+    limit = None
+    if isinstance(metric, str):
+        name: object = metric
+    elif isinstance(metric, MeasuredRule):
+        name, limit = metric.metric, getattr(metric, "own_limit", metric.max_disparity)
+    else:
+        name = getattr(metric, "__name__", None)  # a functools.partial has none
+    if f"{name}_{comparison}" in LABEL_METRICS:
+        name = f"{name}_{comparison}"
+    request = MetricRequest(str(name), comparison, limit)
+    if request.spec is not None:
+        request.comparison = "ratio" if request.spec.greater_is_better else "difference"
+    has_test = request.name in SCORE_METRICS
+    if (spec := request.spec) is not None:
+        has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
+    if not has_test:
+        rules = [
+            metric.removesuffix("_difference") for metric in LABEL_METRICS if "_diff" in metric
+        ]
+        rules.remove("treatment_equality")
+        known = [*rules, *SCORE_METRICS, *LARGEST_RATES]
+        hint = did_you_mean(metric, known)
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
+    if comparison == "ratio" and (request.spec is None or request.comparison != "ratio"):
+        raise ValueError(
+            f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a "
+            "constraint on rates such as 'demographic_parity', or a metric of ratios."
+        )
+    return request
+
 
 Method: TypeAlias = Literal["auto", "melded", "exact", "score"]
 

@@ -3,33 +3,56 @@
 A disparity is the largest of several comparisons, so "the disparity is the limit or more" says that
 one of them is. It is rejected if each is (intersection-union): the largest p-value counts, and
 nothing is shared out over pairs, rates or attributes.
+
+Distributions of scores differ by the limit or more if they do so at some threshold, so each
+threshold is tested, and the largest p-value counts. It costs nothing to have many of them. Within
+an interval shares differ by the limit only if three things hold: rates differ by the limit times
+its length, the higher one reaches into it so far, and the lower one does not cover too much of it.
+Rejecting any of the three is enough, at levels that add up to the whole. An area under a curve is
+tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
+(1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
+Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and that
+of Gaffke (2005), which allows for skewed scores; the larger p-value counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Reference, is_group
 from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.table import RATES, GroupTable
 from skfair.metrics.labels import LabelSpec
+from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (
     both_ways,
     largest_rate,
+    legendre,
+    melded,
     pair_test,
     rest_of_block,
+    score_statistic,
     smallest_limit,
 )
 from skfair.utils.rounding import TINY
+from skfair.utils.validation import check_positive
 
 # "auto" counts every table if both groups have at most about this many rows.
 _FEW_ROWS = 61
+
+
+# Names of both sides of comparisons, and (5, n_comparisons): successes and rows of both sides, and
+# by what their difference is multiplied.
+_Sides: TypeAlias = tuple[tuple[list[str], list[str]], FloatArray]
 
 
 class Sample(NamedTuple):
@@ -93,12 +116,12 @@ def evidence_of_labels(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    pairs = None if is_overall else groups.pairs_with(reference)
     sides = [
-        _against_rest(table, rate) if pairs is None else _between_groups(table, rate, pairs)
+        _against_rest(table, rate) if is_overall else _between_groups(table, rate, reference)
         for rate in spec.rates
     ]
-    k1, n1, k0, n0, share = np.concatenate([side.numbers for side in sides], axis=1)
+    names = [(rate, *both) for rate, (both, _) in zip(spec.rates, sides, strict=True)]
+    k1, n1, k0, n0, share = np.concatenate([numbers for _, numbers in sides], axis=1)
     if method == "auto":
         is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
@@ -112,9 +135,9 @@ def evidence_of_labels(
         larger = np.maximum(r1, r0)
         measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
     columns = {
-        "rate": [side.rate for side in sides for _ in side.first],
-        "first": [name for side in sides for name in side.first],
-        "second": [name for side in sides for name in side.second],
+        "rate": [rate for rate, first, _ in names for _ in first],
+        "first": [name for _, first, _ in names for name in first],
+        "second": [name for _, _, second in names for name in second],
         "n_first": n1,
         "n_second": n0,
         "rate_first": r1,
@@ -147,27 +170,13 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
-class _Sides(NamedTuple):
-    """What is compared: names of both sides, and their numbers."""
-
-    rate: str
-    first: list[str]
-    second: list[str]
-    # (5, n_comparisons): successes and rows of both sides, and by what their difference is
-    # multiplied
-    numbers: FloatArray
-
-
-def _between_groups(table: GroupTable, rate: str, pairs: tuple[IntArray, IntArray]) -> _Sides:
+def _between_groups(table: GroupTable, rate: str, reference: Reference) -> _Sides:
     """Compare pairs of groups."""
-    first, second = pairs
+    first, second = table.groups.pairs_with(reference)
     hits, sizes = table.effective_counts(rate)
-    numbers = np.stack(
-        [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
-    )
-    of_cells = table.groups.cells.names
-    names = [[of_cells[cell] for cell in cells.tolist()] for cells in pairs]
-    return _Sides(rate, names[0], names[1], numbers)
+    numbers = [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
+    names = np.array(table.groups.cells.names, dtype=object)
+    return (names[first].tolist(), names[second].tolist()), np.stack(numbers)
 
 
 def _against_rest(table: GroupTable, rate: str) -> _Sides:
@@ -182,7 +191,7 @@ def _against_rest(table: GroupTable, rate: str) -> _Sides:
     cells = groups.compared[rest.size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
     names = [groups.cells.names[cell] for cell in cells.tolist()]
-    return _Sides(rate, names, ["rest"] * cells.size, numbers)
+    return (names, ["rest"] * cells.size), numbers
 
 
 def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
@@ -195,3 +204,383 @@ def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
     if spec.rates == ("accuracy",):
         return GroupTable.of_correct(*rows, groups)
     return GroupTable.of_labels(*rows, groups, sample.pos_label, ignores_true=not spec.uses_y_true)
+
+
+# Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
+_N_THRESHOLDS = 200
+# Of the level, what each end of an interval gets that is not an end of all ranks.
+_OF_END = 0.1
+# Within intervals that differ by group: where shares may differ most, if rates are so many
+# standard errors off.
+_ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
+_N_NODES = 96  # of integrals
+
+
+class _Sums(NamedTuple):
+    """What a test of means sees of scores: sums over their distances from the mean."""
+
+    n: int
+    mean: float
+    unit: float  # their range, of which squares and cubes are multiples
+    smallest: float  # the smallest and the largest distance
+    largest: float
+    squares: float
+    cubes: float
+
+
+def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
+    """Return the comparisons of a metric of scores."""
+    arguments = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.control_features)
+    if is_lazy(*arguments):
+        raise TypeError(
+            f"The test of {name} reads single scores, and these are in Dask collections. compute() "
+            "them, or test rates of labels, of which sums are enough."
+        )
+    if sample.sample_weight is not None:
+        raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
+    read = scored_rows if interval is None else ranked_rows
+    rows = read(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")
+    pairs = list(zip(*(side.tolist() for side in rows.groups.pairs), strict=True))
+    names = rows.groups.cells.names
+    columns = {
+        "rate": [name] * len(pairs),
+        "first": [names[i] for i, _ in pairs],
+        "second": [names[j] for _, j in pairs],
+    }
+    positive = None
+    if name in _OF_CLASSES:
+        positive = check_positive(sample.y_true, "y_true", sample.pos_label, rows.scores.size)
+    members = _members(rows, positive, name)
+    if name in _DISTRIBUTIONS:
+        intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
+        at = np.zeros(1) if name in _DECISIONS else None
+        curves = [_curves(members[i][0], members[j][0], intervals, (i, j), at) for i, j in pairs]
+        measured = np.array([curve.largest for curve in curves])
+        return Evidence(
+            columns,
+            measured,
+            lambda limit: np.array([curve.p_value(limit) for curve in curves]),
+            "melded",
+        )
+    if name in _SINGLE | _OF_CLASSES:
+        areas = [_areas(name, members[i], members[j]) for i, j in pairs]
+        return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
+    sums = {cell: _sums(*members[cell]) for cell in {cell for pair in pairs for cell in pair}}
+    return _of_means(columns, [_means(sums[i], sums[j]) for i, j in pairs])
+
+
+def _of_means(columns: dict[str, Any], means: list[tuple[float, ...]]) -> Evidence:
+    """Return the evidence on differences of means."""
+    numbers = np.array(means).reshape(-1, 9)
+    (value, variance, freedom), drawn = numbers[:, :3].T, numbers[:, 3:].reshape(-1, 2, 3)
+    error = np.sqrt(np.maximum(variance, TINY))
+
+    def p_values(limit: float) -> FloatArray:
+        z = (np.abs(value) - limit) / error
+        welch = np.where(np.isfinite(freedom), special.stdtr(freedom, z), special.ndtr(z))
+        return np.asarray(np.maximum(welch, _above(limit, drawn).max(axis=1)))
+
+    return Evidence(columns, np.abs(value), p_values, "melded")
+
+
+def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) -> Evidence:
+    """Return the evidence on pairs of areas and their sizes; or on the first one against a half."""
+    (a1, n1), (a0, n0) = areas[:, 0].T, areas[:, 1].T
+    k1, k0 = a1 * n1, a0 * n0
+
+    def p_values(limit: float) -> FloatArray:
+        if limit > (0.5 if is_single else 1.0):
+            return np.zeros(n1.size)
+        if is_single:
+            edge = 0.5 + limit
+            return np.maximum(largest_rate(k1, n1, edge), largest_rate(n1 - k1, n1, edge))
+        return both_ways(pair_test("melded", "difference"), k1, n1, k0, n0, limit)
+
+    measured = np.abs(a1 - (0.5 if is_single else a0))
+    return Evidence(columns, measured, p_values, "melded")
+
+
+def _members(
+    rows: ScoredRows, positive: IntArray | None, name: str
+) -> list[tuple[FloatArray, ...]]:
+    """Return the scores of each cell: all of them, or of its negatives and of its positives."""
+    members = []
+    codes, offsets = rows.groups.cells.codes, rows.groups.cells.offsets
+    for attribute, start, stop in zip(codes, offsets[:-1], offsets[1:], strict=True):
+        for cell in range(start, stop):
+            inside = attribute == cell
+            if positive is None:
+                parts: tuple[FloatArray, ...] = (rows.scores[inside],)
+            else:
+                parts = tuple(rows.scores[inside & (positive == label)] for label in (0, 1))
+            if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
+                raise ValueError(
+                    f"{name} needs two rows or more of each group"
+                    f"{' and class' if positive is not None else ''}; group "
+                    f"{rows.groups.cells.names[cell]!r} has fewer."
+                )
+            members.append(parts)
+    return members
+
+
+def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
+    """Return P(winner > loser), ties counted half, and the size of a rate that is as uncertain.
+
+    Its variance is that of DeLong.
+    """
+    n, m = winners.size, losers.size
+    ranks = stats.rankdata(np.concatenate([winners, losers]))
+    over = (ranks[:n] - stats.rankdata(winners)) / m
+    under = 1 - (ranks[n:] - stats.rankdata(losers)) / n
+    value = float(over.mean())
+    variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
+    # What Hanley and McNeil's variance says near 1, where few pairs or none are in wrong order.
+    most = 4 * n * m / (n + m + 2)
+    return value, min(value * (1 - value) / variance, most) if variance > 0 else most
+
+
+def _areas(
+    name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the two areas that a metric compares."""
+    if name in _SINGLE:
+        return (_area(a[0], b[0]),) * 2
+    losers = (a[0], b[0]) if name.startswith("intra") else (b[0], a[0])
+    return _area(a[1], losers[0]), _area(b[1], losers[1])
+
+
+def _sums(scores: FloatArray) -> _Sums:
+    """Return the sums of scores, each score read once."""
+    mean = float(scores.mean())
+    centred = scores - mean
+    smallest, largest = float(centred.min()), float(centred.max())
+    unit = (largest - smallest) or 1.0
+    centred /= unit
+    squares = centred * centred
+    return _Sums(
+        scores.size, mean, unit, smallest, largest, float(squares.sum()), float(squares @ centred)
+    )
+
+
+def _means(first: _Sums, second: _Sums) -> tuple[float, ...]:
+    """Return a difference of means, its variance, and the degrees of freedom of that one.
+
+    And, if either side is the higher one, the difference that Gaffke's bounds draw.
+    """
+    parts = [
+        (side.unit**2 * side.squares / (side.n - 1) / side.n, side.n - 1)
+        for side in (first, second)
+    ]
+    variance = sum(part for part, _ in parts)
+    squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
+    freedom = 1 / squares if squares else np.inf  # inf: both are constant
+    value = first.mean - second.mean
+    drawn = *_drawn(value, first, second), *_drawn(-value, second, first)
+    return value, float(variance), float(freedom), *drawn
+
+
+def _drawn(value: float, high: _Sums, low: _Sums) -> tuple[float, float, float]:
+    """Return the difference of a mean that is drawn too high and one that is drawn too low.
+
+    Its mean, its standard error and its skewness.
+
+    A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
+    row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
+    skewed distribution do not show how far its tail reaches. With 0 and 1 it is the bound of
+    Clopper and Pearson.
+    """
+    largest, smallest = max(high.largest, low.largest), min(high.smallest, low.smallest)
+    unit = (largest - smallest) or 1.0
+    mean = variance = third = 0.0
+    for side, end, sign in ((high, largest, 1.0), (low, smallest, -1.0)):
+        n, more, size = side.n, end / unit, side.unit / unit
+        # Sums of n rows around 0, then those of n + 1 around the new mean.
+        squares, cubes = side.squares * size**2, side.cubes * size**3
+        cubes += more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
+        squares += more**2 * n / (n + 1)
+        mean += sign * more / (n + 1)
+        variance += squares / ((n + 1) * (n + 2))
+        third += 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
+    skewness = third / variance**1.5 if variance else 0.0
+    return value + unit * mean, unit * float(np.sqrt(variance)), skewness
+
+
+def _above(limit: float, drawn: FloatArray) -> FloatArray:
+    """Return the chances that differences are above a limit: gamma distributions, moved."""
+    mean, error, skewness = np.moveaxis(drawn, -1, 0)
+    z = (limit - mean) / np.where(error > 0, error, 1.0)
+    shape = 4 / np.maximum(skewness**2, 1e-12)  # nearly normal ones have a very large shape
+    towards = np.where(skewness < 0, -1.0, 1.0)
+    x = np.maximum(shape + towards * z * np.sqrt(shape), 0.0)
+    chance = np.where(towards > 0, special.gammaincc(shape, x), special.gammainc(shape, x))
+    return np.where(error > 0, chance, 0.0)
+
+
+_SINGLE = {"group_auc_gap"}  # one area, compared with a half
+_OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
+_DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
+_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
+SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
+
+
+class _Curves(NamedTuple):
+    """Rows of two groups above each threshold, and the intervals of ranks that count."""
+
+    above: tuple[FloatArray, FloatArray]  # each (n_thresholds,)
+    sizes: tuple[int, int]
+    intervals: Intervals
+    cells: tuple[int, int]
+
+    @property
+    def largest(self) -> float:
+        """The largest difference that was measured."""
+        first, other = (
+            self.intervals.share(above / size, cell)
+            for above, size, cell in zip(self.above, self.sizes, self.cells, strict=True)
+        )
+        return float(np.abs(first - other).max())
+
+    def p_value(self, limit: float) -> float:
+        """Return the largest p-value of a threshold, either group being the higher one."""
+        if limit >= 1:
+            return 0.0
+        first, second = (self.intervals.bounds[cell] for cell in self.cells)
+        is_same = np.array_equal(first, second)
+        of_side = self._of_rates if is_same else self._of_shares
+        return max(of_side(higher, other, limit) for higher, other in ((0, 1), (1, 0)))
+
+    def _of_rates(self, higher: int, other: int, limit: float) -> float:
+        """Return the largest p-value of a threshold, of the same interval for both groups."""
+        (k1, n1), (k0, n0) = ((self.above[side], self.sizes[side]) for side in (higher, other))
+        bounds, cell = self.intervals.bounds[self.cells[0]], self.cells[0]
+        gap, ends = limit * float(self.intervals.lengths[cell]), []
+        if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
+            ends.append((k1, n1, float(self.intervals.lowest_rank(limit, cell))))
+        if bounds[-1, 1] < 1:
+            ends.append((n0 - k0, n0, 1 - float(self.intervals.highest_rank(1 - limit, cell))))
+        if not ends:
+            kept = _likeliest(k1, n1, k0, n0, gap)
+            return float(melded(k1[kept], n1, k0[kept], n0, gap, False).max())
+        level = 1 - _OF_END * len(ends)
+        rough = stats.norm.logcdf(_statistic(k1, n1, k0, n0, gap)) - np.log(level)
+        for k, n, rank in ends:
+            z = (k - n * rank) / np.sqrt(n * max(rank * (1 - rank), 1e-12))
+            rough = np.minimum(rough, stats.norm.logcdf(z) - np.log(_OF_END))
+        kept = np.argsort(-rough, kind="stable")[:_N_THRESHOLDS]
+        p = melded(k1[kept], n1, k0[kept], n0, gap, False) / level
+        for k, n, rank in ends:
+            p = np.minimum(p, largest_rate(k[kept], n, rank) / _OF_END)
+        return min(1.0, float(p.max()))
+
+    def _of_shares(self, higher: int, other: int, limit: float) -> float:
+        """Return the largest p-value of a threshold, of intervals that differ.
+
+        What is melded is at least the product of the p-values of both true rates, and that of two
+        uniform numbers is at most p with probability p (1 - log p).
+        """
+        p = float(self._melded(higher, other, limit, self._worst(higher, other)).max())
+        return p * (1 - np.log(p)) if p > 0 else 0.0
+
+    def _worst(self, higher: int, other: int) -> IntArray:
+        """Return the thresholds where shares may differ most, if rates are some errors off."""
+        kept = []
+        for n_errors in _ERRORS:
+            ends = []
+            for side, sign in ((higher, 1.0), (other, -1.0)):
+                n = self.sizes[side]
+                rate = self.above[side] / n
+                error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
+                moved = np.clip(rate + sign * n_errors * error, 0.0, 1.0)
+                ends.append(self.intervals.share(moved, self.cells[side]))
+            kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:_N_OF_ERRORS])
+        return np.unique(np.concatenate(kept))
+
+    def _melded(self, higher: int, other: int, limit: float, kept: IntArray) -> FloatArray:
+        """Return P(share of U - share of L >= limit) of the shares of the intervals."""
+        k, n = self.above[higher][kept], self.sizes[higher]
+        a, b = k + 1, np.maximum(n - k, 1)
+        nodes, factors = legendre(_N_NODES)
+        low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
+        p = np.where(k < n, 0.0, self._below(np.ones(1), higher, other, limit, kept)[:, 0])
+        for start, stop in pairwise(self._kinks(higher, other, limit)):
+            first, last = np.clip(start, low, high), np.clip(stop, low, high)
+            x = first[:, None] + (last - first)[:, None] * nodes
+            density = np.exp(
+                special.xlogy((a - 1)[:, None], x)
+                + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
+                - special.betaln(a, b)[:, None]
+            )
+            below = self._below(x, higher, other, limit, kept)
+            p += np.where(k < n, (density * below) @ factors * (last - first), 0.0)
+        return np.clip(p, 0.0, 1.0)
+
+    def _below(
+        self, rank: FloatArray, higher: int, other: int, limit: float, kept: IntArray
+    ) -> FloatArray:
+        """Return P(share of L <= share of a rank - limit)."""
+        wanted = self.intervals.share(rank, self.cells[higher]) - limit
+        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
+        k0, n0 = self.above[other][kept, None], self.sizes[other]
+        below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, most), 1.0)
+        return np.where(wanted >= 0, below, 0.0)
+
+    def _kinks(self, higher: int, other: int, limit: float) -> FloatArray:
+        """Return the ranks from the first that counts to 1 between which all curves are smooth.
+
+        A sum over nodes on both sides of a jump has an error as large as the jump times a node's
+        weight.
+        """
+        own, cell = self.intervals.bounds[self.cells[higher]].ravel(), self.cells[higher]
+        ends = self.intervals.bounds[self.cells[other]].ravel()
+        shares = limit + self.intervals.share(ends, self.cells[other])
+        shares = shares[shares <= 1]
+        at = [
+            side(shares, cell) for side in (self.intervals.lowest_rank, self.intervals.highest_rank)
+        ]
+        ranks = np.unique(np.concatenate([*at, own, np.ones(1)]))
+        return ranks[ranks >= self.intervals.lowest_rank(limit, cell)]
+
+
+def _curves(
+    first: FloatArray,
+    second: FloatArray,
+    intervals: Intervals,
+    cells: tuple[int, int],
+    thresholds: FloatArray | None,
+) -> _Curves:
+    """Count the rows of two groups above thresholds; None for every one."""
+    if thresholds is None:
+        thresholds = np.unique(np.concatenate([first, second]))
+    first_above, other = (
+        np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
+        for side in (first, second)
+    )
+    return _Curves((first_above, other), (first.size, second.size), intervals, cells)
+
+
+def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:
+    """Return the thresholds with the largest statistics of the faster test, the largest first.
+
+    The statistic rises with the first count and falls with the second, and both counts fall from
+    one threshold to the next. So the first count at the start of a run of thresholds and the second
+    at its end bound all statistics of the run, and most runs are far from the largest.
+    """
+    near = np.arange(k1.size)
+    if k1.size > 4 * _N_THRESHOLDS:
+        length = int(np.sqrt(k1.size))
+        starts = near[::length]
+        ends = np.minimum(starts + length, k1.size) - 1
+        inside = _statistic(k1[starts], n1, k0[starts], n0, limit)
+        most = _statistic(k1[starts], n1, k0[ends], n0, limit)
+        # The runs of the best starts have thresholds enough, so their worst is a lower bound.
+        best = np.argsort(-inside, kind="stable")[: _N_THRESHOLDS // length + 2]
+        some = near[np.isin(near // length, best)]
+        reached = np.sort(_statistic(k1[some], n1, k0[some], n0, limit))[-_N_THRESHOLDS]
+        near = near[np.repeat(most >= reached - 1e-9, ends - starts + 1)]
+    z = _statistic(k1[near], n1, k0[near], n0, limit)
+    return near[np.argsort(-z, kind="stable")[:_N_THRESHOLDS]]
+
+
+def _statistic(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> FloatArray:
+    limits, rows = np.full(k1.size, limit), np.ones(k1.size)
+    return score_statistic(k1, n1 * rows, k0, n0 * rows, limits, False)

@@ -75,25 +75,21 @@ _WORDS = {
     "treatment_equality": "numbers of false negatives per false positive",
     "accuracy_parity": "accuracies",
 }
+_WORDS_OF_TOTALS = {
+    "independence": "predictions against groups",
+    "separation": "predictions against groups, given the true class",
+    "sufficiency": "true classes against groups, given the prediction",
+}
 LABEL_METRICS = {
     **{
         f"{name}_{kind}": LabelSpec(kind, CRITERIA[name], words)
         for name, words in _WORDS.items()
         for kind in ("difference", "ratio")
     },
-    "independence_gap": LabelSpec(
-        "total", CRITERIA["independence"], "independence: predictions against groups"
-    ),
-    "separation_gap": LabelSpec(
-        "total",
-        CRITERIA["separation"],
-        "separation: predictions against groups, given the true class",
-    ),
-    "sufficiency_gap": LabelSpec(
-        "total",
-        CRITERIA["sufficiency"],
-        "sufficiency: true classes against groups, given the prediction",
-    ),
+    **{
+        f"{name}_gap": LabelSpec("total", CRITERIA[name], f"{name}: {words}")
+        for name, words in _WORDS_OF_TOTALS.items()
+    },
 }
 LARGEST_RATES = {
     f"largest_{rate}": LabelSpec("largest", (rate,), rate.replace("_", " "))

@@ -4,14 +4,17 @@ A loss is a function of the score z and the target t of a row; its mean over a g
 the model serves that group. Targets of classifiers are -1 and 1, and z is a value of
 ``decision_function``, not a probability. The mean squared error is that of scikit-learn.
 
-Losses are listed in :mod:`skfair.metrics.row_losses`. Equal losses are not equal selection rates.
+Equal losses are not equal selection rates.
+
+Losses by name are written out here a second time on purpose: a model is never measured by the code
+that trained it. Any other loss can be passed as a function, or as an object that can evaluate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,10 +32,103 @@ from skfair.groups.compared_groups import (
 from skfair.groups.spread_rows import spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
-from skfair.metrics.row_losses import CLASSES, Loss, LossRequest, RowLoss, RowSubset, Task
 from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.utils.docs import documenter
-from skfair.utils.validation import check_scores
+from skfair.utils.text import did_you_mean, listed
+from skfair.utils.validation import check_positive, check_scores
+
+
+@runtime_checkable
+class ExactLoss(Protocol):
+    """What can say how badly it finds each row."""
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the loss of each row."""
+
+
+LossName = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
+Loss = LossName | ExactLoss | Callable[[FloatArray, FloatArray], FloatArray]
+Task = Literal["classification", "regression"]
+RowSubset = Literal["all", "positive", "class"]
+RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
+
+
+def _squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
+    return np.asarray((z - t) ** 2)
+
+
+# By task and name: the loss of each row, given its score z and its target t.
+_LOSSES: dict[str, dict[str, RowLoss]] = {
+    "classification": {
+        "log_loss": lambda z, t: np.logaddexp(0.0, -t * z),
+        "hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z),
+        "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
+        "squared_error": _squared_error,
+    },
+    "regression": {
+        "squared_error": _squared_error,
+        "absolute_error": lambda z, t: np.abs(z - t),
+    },
+}
+# The signs of the targets that are averaged, each by itself; None is every row.
+CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
+
+
+def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
+    """Return the loss of scores and targets; raise unless the options go together."""
+    if not isinstance(task, str) or task not in _LOSSES:
+        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    row_loss = _find_loss(loss, task)
+    if not isinstance(subset, str) or subset not in CLASSES:
+        raise ValueError(f"subset must be 'all', 'positive' or 'class', got {subset!r}.")
+    if task == "regression" and subset != "all":
+        raise ValueError(
+            f"subset={subset!r} needs classes; use subset='all' with task='regression'."
+        )
+    return row_loss
+
+
+def _find_loss(loss: Loss, task: Task) -> RowLoss:
+    """Return a loss as a function of scores and targets, whichever way it was named."""
+    if isinstance(loss, str) and loss in _LOSSES[task]:
+        return _LOSSES[task][loss]
+    if isinstance(loss, ExactLoss) and not isinstance(loss, type):
+        return partial(_values_of, loss.exact)
+    if callable(loss) and not isinstance(loss, type):
+        return partial(_values_of, loss, is_of_targets_first=True)
+    other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
+    hint = f" {loss!r} is for task={other[0]!r}." if other else did_you_mean(loss, _LOSSES[task])
+    raise ValueError(
+        f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function loss(y_true, "
+        "y_score) that returns the loss of each row, or an object with a method exact(scores, "
+        f"targets) that does; got {loss!r}.{hint}"
+    )
+
+
+def _values_of(
+    loss: Callable[[FloatArray, FloatArray], FloatArray],
+    scores: FloatArray,
+    targets: FloatArray,
+    *,
+    is_of_targets_first: bool = False,
+) -> FloatArray:
+    """Evaluate a loss that was passed as a function, and check what it returns."""
+    if not scores.size:  # a block may have no rows
+        return scores
+    arguments = (targets, scores) if is_of_targets_first else (scores, targets)
+    try:
+        values = loss(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"loss={loss!r} cannot be called with scores and targets: {error}"
+        ) from error
+    if np.shape(values) != scores.shape:
+        raise ValueError(
+            f"loss must return one number for each of {scores.size} rows, got a result of shape "
+            f"{np.shape(values)}. Leave the averaging to the metric."
+        )
+    return check_scores(values, "loss")
+
 
 _documented = documenter(
     PARAGRAPHS
@@ -111,8 +207,9 @@ def loss_parity_difference(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, subset, pos_label))
-    means = _loss_means(losses, subset, losses.groups.compared_by(reference), zero_division)
+    losses, targets = _losses_of(y_true, y_score, rows, loss, task, subset, pos_label)
+    cells = losses.groups.compared_by(reference)
+    means = _loss_means(losses, targets, subset, cells, zero_division)
     if sum_classes not in (False, True, "absolute"):
         raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
     if sum_classes and subset != "class":
@@ -123,9 +220,7 @@ def loss_parity_difference(
     if sum_classes == "absolute":
         gaps = [np.abs(gaps).sum(axis=0)]
     elif sum_classes:
-        negative, positive = means
-        both = _Means(negative.of_cells + positive.of_cells, negative.overall + positive.overall)
-        gaps = _gaps([both], losses.groups, reference)
+        gaps = _gaps(means.sum(axis=0, keepdims=True), losses.groups, reference)
     return aggregate(np.concatenate(gaps), agg)
 
 
@@ -169,9 +264,10 @@ def largest_group_loss(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, subset, pos_label))
-    means = _loss_means(losses, subset, cells := losses.groups.present, zero_division)
-    return float(np.max([of_cells[cells] for of_cells, _ in means]))
+    losses, targets = _losses_of(y_true, y_score, rows, loss, task, subset, pos_label)
+    cells = losses.groups.present
+    means = _loss_means(losses, targets, subset, cells, zero_division)
+    return float(means[:, 0, cells].max())
 
 
 @_documented
@@ -226,13 +322,13 @@ def excess_loss(
     0.075
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, LossRequest(loss, task, "all", pos_label))
-    [means] = _loss_means(losses, "all", losses.groups.compared, np.nan)
+    losses, targets = _losses_of(y_true, y_score, rows, loss, task, "all", pos_label)
+    [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
     cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
     if members_only:
         groups = losses.groups
         cells = cells[np.isin(groups.group_of[cells], groups.groups.members())]
-    return aggregate((means.of_cells - means.overall)[cells], agg, is_one_sided=True)
+    return aggregate((of_cells - overall)[cells], agg, is_one_sided=True)
 
 
 @accepts_dask(mean_of="y_score")
@@ -280,11 +376,9 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    rows = scored_rows(
-        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
-    )
-    gaps = _gaps([_means(rows.scores, rows)], rows.groups, reference)
-    return aggregate(np.concatenate(gaps), agg)
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows = scored_rows(y_score, *groups, like=y_true)
+    return aggregate(_gaps(_means(rows)[None], rows.groups, reference)[0], agg)
 
 
 @_documented
@@ -340,50 +434,31 @@ def mean_residual_difference(
     )
 
 
-class _Means(NamedTuple):
-    """Weighted means of a value of the rows."""
-
-    of_cells: FloatArray  # (n_cells,); NaN for a cell without rows
-    overall: FloatArray  # (n_cells,): of all rows of the block of a cell
-
-
-class _Losses(NamedTuple):
-    """Loss and target of each row."""
-
-    values: FloatArray
-    targets: FloatArray
-    groups: ComparedGroups
-    weights: FloatArray | None
-
-
 def _losses_of(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
     rows: tuple[Any, Any, Any, bool],
-    request: LossRequest,
-) -> _Losses:
-    """Check the rows and compute the loss of each."""
+    loss: Loss,
+    task: Task,
+    subset: RowSubset,
+    pos_label: ClassLabel,
+) -> tuple[ScoredRows, FloatArray]:
+    """Return the loss of each row, as its score, and its target: 1 and -1 of classifiers.
+
+    The rows of Dask collections of the same groups and class become one, with their mean loss.
+    """
     (y_true, y_score), rows = spread_rows([y_true, y_score], rows)
-    if is_lazy(y_true, y_score, *rows):
-        return _lazy_losses(y_true, y_score, rows, request)
-    scored = scored_rows(y_score, *rows, like=y_true)
-    row_loss = request.row_loss()
-    if request.task == "regression":
-        targets = check_scores(y_true, "y_true", scored.scores.size)
-    else:
-        targets = request.signs(y_true, scored.scores.size)
-    return _Losses(row_loss(scored.scores, targets), targets, scored.groups, scored.weights)
+    row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
+    def targets_of(values: ColumnLike | None, n_rows: int) -> FloatArray:
+        if is_regression:
+            return check_scores(values, "y_true", n_rows)
+        return np.where(check_positive(values, "y_true", pos_label, n_rows), 1.0, -1.0)
 
-def _lazy_losses(
-    y_true: ColumnLike | None,
-    y_score: ColumnLike,
-    rows: tuple[Any, Any, Any, bool],
-    request: LossRequest,
-) -> _Losses:
-    """Return the mean losses of the rows of the same groups and class of Dask collections."""
-    row_loss = request.row_loss()
-    is_regression = request.task == "regression"
+    if not is_lazy(y_true, y_score, *rows):
+        scored = scored_rows(y_score, *rows, like=y_true)
+        targets = targets_of(y_true, scored.scores.size)
+        return scored._replace(scores=row_loss(scored.scores, targets)), targets
     sensitive_features, control_features, sample_weight, intersectional = rows
     lazy = LazyRows(
         {} if is_regression else {"y_true": y_true},
@@ -396,14 +471,14 @@ def _lazy_losses(
     kinds = lazy.kinds()
     targets = np.zeros(kinds.weights.size)
     if not is_regression:
-        targets = request.signs(kinds.columns.get("y_true"), targets.size)
+        targets = targets_of(kinds.columns.get("y_true"), targets.size)
     means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
     groups, _ = checked_rows(
         means.groups, means.control_features, means.weights, n_samples=targets.size
     )
     if groups.strata is None:
         groups.cells.check_nonempty(sample_weight=means.weights)
-    return _Losses(means.columns["loss"], targets, groups, means.weights)
+    return ScoredRows(means.columns["loss"], groups, means.weights), targets
 
 
 def _loss_of_numbers(
@@ -414,32 +489,38 @@ def _loss_of_numbers(
 
 
 def _loss_means(
-    losses: _Losses, subset: RowSubset, of_cells: IntArray, zero_division: ZeroDivision
-) -> list[_Means]:
-    """Average the loss over each cell, for each class that counts."""
+    losses: ScoredRows,
+    targets: FloatArray,
+    subset: RowSubset,
+    of_cells: IntArray,
+    zero_division: ZeroDivision,
+) -> FloatArray:
+    """Return the mean losses of each class that counts: (n_classes, 2, n_cells)."""
     means = []
     for sign in CLASSES[subset]:
-        mean = _means(losses.values, losses, None if sign is None else losses.targets == sign)
-        losses.groups.check_class(mean.of_cells, of_cells, sign == 1, zero_division)
-        means.append(mean)
-    return means
+        means.append(_means(losses, None if sign is None else targets == sign))
+        losses.groups.check_class(means[-1][0], of_cells, sign == 1, zero_division)
+    return np.stack(means)
 
 
-def _means(
-    values: FloatArray, rows: _Losses | ScoredRows, is_counted: BoolArray | None = None
-) -> _Means:
-    """Average ``values`` over the rows that count, for each cell and its block."""
-    weights = np.ones(values.size) if rows.weights is None else rows.weights
+def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
+    """Average the scores of the rows that count over each cell, and over its block: (2, n_cells).
+
+    NaN where no row counts.
+    """
+    weights = np.ones(rows.scores.size) if rows.weights is None else rows.weights
     if is_counted is not None:
         weights = weights * is_counted
-    sums, totals = rows.groups.cells.sums(weights * values), rows.groups.cells.sums(weights)
+    cells = rows.groups.cells
+    sums = np.stack([cells.sums(weights * rows.scores), cells.sums(weights)], axis=1)
+    parts = np.stack([sums, rows.groups.block_sums(sums)])
     with np.errstate(invalid="ignore"):
-        overall = rows.groups.block_sums(sums) / rows.groups.block_sums(totals)
-        return _Means(sums / totals, overall)
+        return np.asarray(parts[..., 0] / parts[..., 1])
 
 
-def _gaps(
-    means: Sequence[_Means], groups: ComparedGroups, reference: Reference
-) -> list[FloatArray]:
+def _gaps(means: FloatArray, groups: ComparedGroups, reference: Reference) -> list[FloatArray]:
     """Compare the cells of each block with each other, with one of them, or with all rows of it."""
-    return [differences(*groups.sides(*mean, reference), reference) for mean in means]
+    return [
+        differences(*groups.sides(of_cells, overall, reference), reference)
+        for of_cells, overall in means
+    ]

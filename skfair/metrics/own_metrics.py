@@ -1,19 +1,266 @@
-"""Any metric of scikit-learn by group, with percentile intervals: columns of ``group_report``."""
+"""Any metric of scikit-learn or of one's own: by group, between groups, or of the worst class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
-from inspect import signature
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from functools import partial, update_wrapper
+from inspect import Parameter, signature
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
-from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, Seed
-from skfair.utils.validation import check_positive
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
+from skfair.blocks.partitions import is_lazy
+from skfair.groups.attributes import check_aligned
+from skfair.groups.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    check_agg,
+    checked_rows,
+    differences,
+    is_group,
+    ratios,
+)
+from skfair.groups.spread_rows import spread_rows
+from skfair.metrics.docs import documented_gap
+from skfair.utils.validation import check_labels, check_positive
 from skfair.utils.warn import hidden
+
+GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
+
+
+class GroupMetric:
+    """A metric that compares groups by another metric; made by :func:`make_group_metric`.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y_true, y_pred)`` for the rows of each group.
+    compare : {"difference", "ratio", "smallest", "largest"}
+        How the values of the groups become one number.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import roc_auc_score
+    >>> from skfair.metrics import make_group_metric
+    >>> make_group_metric(roc_auc_score, compare="smallest")
+    make_group_metric(roc_auc_score, compare='smallest')
+    """
+
+    def __init__(self, metric: Callable[..., float], compare: GroupStatistic) -> None:
+        self.metric = metric
+        self.compare = compare
+        # The name of the second parameter tells scorers what to predict.
+        own = signature(type(self).__call__)
+        parameters = list(own.parameters.values())[1:]
+        if takes_scores(metric):
+            parameters[1] = Parameter("y_score", Parameter.POSITIONAL_OR_KEYWORD)
+        self.__signature__ = own.replace(parameters=parameters)
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric and of the comparison."""
+        return f"{getattr(self.metric, '__name__', 'metric')}_{self.compare}"
+
+    def __repr__(self) -> str:
+        name = getattr(self.metric, "__name__", repr(self.metric))
+        return f"make_group_metric({name}, compare={self.compare!r})"
+
+    @documented_gap
+    def __call__(
+        self,
+        y_true: ColumnLike,
+        y_pred: MatrixLike | ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        pos_label: ClassLabel = None,
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Compare the groups.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted labels or numbers, or scores, whatever the metric takes; its name is
+            ``y_score`` then.
+
+        Returns
+        -------
+        value : float
+            The largest difference or the smallest ratio of two groups, the smallest or the largest
+            value of a group.
+        """
+        if is_lazy(y_true, y_pred, sensitive_features, control_features, sample_weight):
+            raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
+        check_agg(agg)
+        (y_true, y_pred), options = spread_rows(
+            [y_true, y_pred], (sensitive_features, control_features, sample_weight, intersectional)
+        )
+        true, predicted = np.asarray(y_true), np.asarray(y_pred)
+        check_consistent_length(true, predicted)
+        groups, weights = checked_rows(
+            *options,
+            n_samples=true.shape[0],
+            like=y_true if hasattr(y_true, "index") else y_pred,
+            predictions=y_pred,
+        )
+        rows = OwnRows(true, predicted, None, weights)
+        metric = with_positive(self.metric, pos_label, y_true)
+        values, overall = _values(metric, rows, groups, reference)
+        is_alone = self.compare in ("smallest", "largest")
+        name = groups.undefined(
+            values, groups.present if is_alone else groups.compared_by(reference), zero_division
+        )
+        if name is not None:
+            raise ValueError(
+                f"{self!r} is not defined for group {name!r}. Merge small groups or add data, or "
+                "pass zero_division=numpy.nan to get NaN."
+            )
+        if is_alone:
+            present = values[groups.present]
+            return float(present.min() if self.compare == "smallest" else present.max())
+        values_of_group, other = groups.sides(values, overall, reference)
+        if self.compare == "difference":
+            return aggregate(differences(values_of_group, other, reference), agg)
+        quotients = np.where(
+            values_of_group == other, 1.0, ratios(values_of_group, other, reference)
+        )
+        return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
+
+
+def _values(
+    metric: Callable[..., float], rows: OwnRows, groups: ComparedGroups, reference: Reference
+) -> tuple[FloatArray, FloatArray]:
+    """Return the metric of each cell, and of all rows that it is compared with."""
+    of_cells = groups.rows_of_cells()
+    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in of_cells]
+    if not all(isinstance(number, float) for number in numbers):
+        raise TypeError(
+            f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} "
+            "returns more. List it by group with group_report(metrics=), or return a number."
+        )
+    values = np.array(numbers)
+    overall = np.full(values.size, np.nan)
+    if not is_group(reference) and reference == "overall":
+        for start, stop in pairwise(groups.blocks.tolist()):
+            every = np.unique(np.concatenate(of_cells[start:stop]))
+            overall[start:stop] = value_of(metric, rows, rows.y_pred, every)
+    return values, overall
+
+
+def make_group_metric(
+    metric: Callable[..., float], *, compare: GroupStatistic = "difference"
+) -> GroupMetric:
+    """Make a metric that compares groups by any metric of scikit-learn, or by one of your own.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y_true, y_pred)`` for the rows of each group, with ``sample_weight`` if
+        there are weights. One whose second parameter is called ``y_score`` or ``y_proba``, such as
+        ``roc_auc_score``, is computed from scores. Fix other arguments by ``functools.partial``.
+    compare : {"difference", "ratio", "smallest", "largest"}, default="difference"
+        The largest difference between two groups, the smallest ratio of two groups, or the value of
+        the group with the smallest or the largest one.
+
+    Returns
+    -------
+    group_metric : GroupMetric
+        Call it as ``group_metric(y_true, y_pred, sensitive_features=...)``, or pass it to
+        :func:`make_fairness_scorer`.
+
+    See Also
+    --------
+    group_report : The values of the groups beside each other, with intervals.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import recall_score
+    >>> from skfair.metrics import make_group_metric
+    >>> y_true, y_pred = [1, 1, 1, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> recall_difference = make_group_metric(recall_score)
+    >>> recall_difference(y_true, y_pred, sensitive_features=sex)
+    0.5
+    >>> make_group_metric(recall_score, compare="smallest")(y_true, y_pred, sensitive_features=sex)
+    0.5
+    """
+    if not callable(metric):
+        raise TypeError(f"metric must be a function metric(y_true, y_pred), got {metric!r}.")
+    if compare not in get_args(GroupStatistic):
+        raise ValueError(
+            f"compare must be one of {', '.join(map(repr, get_args(GroupStatistic)))}, "
+            f"got {compare!r}."
+        )
+    return GroupMetric(metric, compare)
+
+
+# Arguments with a value for each row, whose index must be that of the labels.
+_OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
+
+
+def against_rest(metric: Callable[..., float], label: Any) -> Callable[..., float]:
+    """Return a metric of one class against the rest, which is computed with ``pos_label=True``."""
+
+    def of_class(y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
+        return metric(np.asarray(y_true) == label, np.asarray(y_pred) == label, **options)
+
+    return of_class
+
+
+class WorstClass:
+    """A metric of labels, computed for each class against the rest: the value of the worst one."""
+
+    def __init__(
+        self,
+        metric: Callable[..., float],  # takes y_true, y_pred and pos_label
+        is_greater_better: bool,  # whether the worst value is the smallest one
+    ) -> None:
+        parameters = signature(metric).parameters
+        if "pos_label" not in parameters or "y_pred" not in parameters:
+            raise ValueError(
+                "worst_class=True needs a metric of labels with a pos_label, such as "
+                f"demographic_parity_difference; got {metric!r}."
+            )
+        if isinstance(metric, partial) and "pos_label" in metric.keywords:
+            raise ValueError("worst_class=True tries every class. Do not bind pos_label.")
+        update_wrapper(self, metric)
+        self._metric, self._worst = metric, np.min if is_greater_better else np.max
+
+    def __call__(self, y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
+        """Compute the metric of the worst class."""
+        if is_lazy(y_true, y_pred):
+            raise TypeError(
+                "worst_class=True needs rows in memory, got a Dask collection. compute() it."
+            )
+        rows = {name: options.get(name) for name in _OF_ROWS}
+        check_aligned(y_true=y_true, y_pred=y_pred, **rows)
+        levels = check_labels(y_true, "y_true").levels + check_labels(y_pred, "y_pred").levels
+        values = [
+            against_rest(self._metric, label)(y_true, y_pred, pos_label=True, **options)
+            for label in dict.fromkeys(levels)
+        ]
+        return float(self._worst(values))
+
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
 # Resamples have at most so many rows: a metric of a million takes minutes to compute 200 times.
@@ -29,26 +276,6 @@ class OwnRows(NamedTuple):
     y_pred: FloatArray
     y_score: FloatArray | None
     weights: FloatArray | None
-
-    @classmethod
-    def read(
-        cls,
-        y_true: ColumnLike,
-        y_pred: ColumnLike,
-        y_score: ColumnLike | None,
-        weights: FloatArray | None,
-    ) -> OwnRows:
-        """Make arrays of what the user passed."""
-        scores = None if y_score is None else np.asarray(y_score)
-        return cls(np.asarray(y_true), np.asarray(y_pred), scores, weights)
-
-
-class OwnIntervals(NamedTuple):
-    """How the intervals are found: by how many resamples; none without."""
-
-    n_resamples: int
-    confidence: float
-    random_state: Seed
 
 
 def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:
@@ -67,11 +294,16 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
 
 
 def measure_own(
-    metrics: OwnMetrics, rows: OwnRows, cells: list[IntArray], intervals: OwnIntervals
+    metrics: OwnMetrics,
+    rows: OwnRows,
+    cells: list[IntArray],
+    n_resamples: int,  # for the intervals; none without
+    confidence: float,
+    random_state: Seed,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return each metric for the given cells of rows, and the ends of its intervals."""
     values, limits = {}, {}
-    rng = check_random_state(intervals.random_state)
+    rng = check_random_state(random_state)
     for name, metric in metrics.items():
         of_scores = takes_scores(metric)
         if of_scores and rows.y_score is None:
@@ -81,15 +313,15 @@ def measure_own(
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
-        if intervals.n_resamples and is_number:
+        if n_resamples and is_number:
             draws = [
                 [
-                    value_of(metric, rows, predicted, picked)
-                    for picked in _resampled(cell, rng, intervals)
+                    value_of(metric, rows, predicted, _resampled(cell, rng))
+                    for _ in range(n_resamples)
                 ]
                 for cell in cells
             ]
-            tail = 50 * (1 - intervals.confidence)
+            tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
             # Errors fall with the root of the number of rows: those of fewer are scaled down.
@@ -131,13 +363,10 @@ def with_positive(
     return partial(metric, pos_label=pos_label)
 
 
-def _resampled(
-    cell: IntArray, rng: np.random.RandomState, intervals: OwnIntervals
-) -> Iterator[IntArray]:
-    """Yield rows that are drawn from a cell with replacement."""
+def _resampled(cell: IntArray, rng: np.random.RandomState) -> IntArray:
+    """Draw rows from a cell with replacement."""
     n_drawn = min(cell.size, _MOST_ROWS)
-    for _ in range(intervals.n_resamples):
-        yield cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
+    return cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
 
 
 def value_of(

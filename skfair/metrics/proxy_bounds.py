@@ -11,12 +11,12 @@ are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bound
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from skfair._typing import (
@@ -33,7 +33,7 @@ from skfair.groups.attributes import Role, check_alignment, check_missing, read_
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.table import RATES, rates_of
-from skfair.metrics.metric_request import MeasuredRule, requested_metric
+from skfair.metrics.disparity_tests import MeasuredRule, requested_metric
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
@@ -173,24 +173,19 @@ def disparity_bounds(
     )
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     n, pairs = outcomes.size, list(combinations(range(len(table.names)), 2))
-    sample = _differences(rows.counted(rows.weights), rates, pairs)
-    draws = [
-        _differences(rows.counted(rows.weights * drawn), rates, pairs)
-        for drawn in (np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(n_bootstrap))
-    ]
+    sample = rows.differences(rows.weights, rates, pairs)
+    draws = np.stack(
+        [
+            rows.differences(
+                rows.weights * np.bincount(rng.integers(n, size=n), minlength=n), rates, pairs
+            )
+            for _ in range(n_bootstrap)
+        ],
+        axis=1,
+    )
     names = [(rate, table.names[i], table.names[j]) for rate in rates for i, j in pairs]
     of_pairs = pd.DataFrame(names, columns=["rate", "first", "second"])
     return of_pairs.join(_described(sample, draws, 0.5 * (1 - confidence), known is not None))
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Weights by cell: what is seen of the rows."""
-
-    outcomes: FloatArray  # (n_cells, 2, 2): by true and predicted class
-    groups: FloatArray  # (n_cells, n_groups): the share of each group
-    weighted: FloatArray  # (n_groups, 2, 2): outcomes of each group, by probability
-    corrected: FloatArray | None  # the same with what the known part adds
 
 
 class _Rows(NamedTuple):
@@ -202,81 +197,64 @@ class _Rows(NamedTuple):
     cells: IntArray
     known: IntArray | None  # number of the group, -1 where it is not known
 
-    def counted(self, weights: FloatArray) -> _Counts:
-        """Count the rows with other weights."""
+    def differences(
+        self, weights: FloatArray, rates: tuple[str, ...], pairs: list[tuple[int, int]]
+    ) -> FloatArray:
+        """Return differences of each rate and pair if the rows have these weights, (4, n).
+
+        That of weighted rates, the smallest and the largest true one, and the corrected one.
+        """
         n_groups, n_cells = self.chances.shape[1], int(self.cells.max()) + 1
-        joint = np.bincount(4 * self.cells + self.outcomes, weights, 4 * n_cells)
-        outcomes = joint.reshape(-1, 2, 2).astype(np.float64)
-        own, chances = weights, self.chances
-        weighted = self._by_group(weights, chances)
-        corrected = None
+        of_rows = 4 * self.cells + self.outcomes
+        joint = np.bincount(of_rows, weights, 4 * n_cells).astype(np.float64)
+        cells, own, members = self.cells, weights, self.chances
+        weighted = corrected = _sums(self.outcomes, weights, self.chances, 4)
         if self.known is not None:
             part = np.flatnonzero(self.known >= 0)
-            members = np.eye(n_groups)[self.known[part]]
-            scale = weights.sum() / max(float(weights[part].sum()), TINY)
-            lacking = self._by_group(weights[part] * scale, members - chances[part], part)
-            corrected = np.maximum(weighted + lacking, 0.0)
-            own, chances = weights[part], members
-        cells = self.cells if self.known is None else self.cells[self.known >= 0]
-        of_groups = np.stack(
-            [np.bincount(cells, own * of_group, n_cells) for of_group in chances.T], axis=1
-        )
+            cells, own, members = cells[part], weights[part], np.eye(n_groups)[self.known[part]]
+            scale = weights.sum() / max(float(own.sum()), TINY)
+            lacking = members - self.chances[part]
+            corrected = weighted + _sums(self.outcomes[part], own * scale, lacking, 4)
+            corrected = np.maximum(corrected, 0.0)
+        of_groups = _sums(cells, own, members, n_cells)
         totals = of_groups.sum(axis=1, keepdims=True)
         shares = np.divide(
             of_groups, totals, out=np.full_like(of_groups, 1 / n_groups), where=totals > 0
         )
-        return _Counts(outcomes, shares, weighted, corrected)
-
-    def _by_group(
-        self, weights: FloatArray, chances: FloatArray, rows: IntArray | slice = slice(None)
-    ) -> FloatArray:
-        """Return the outcomes of each group."""
-        tables = [np.bincount(self.outcomes[rows], weights * of_group, 4) for of_group in chances.T]
-        return np.stack(tables).reshape(-1, 2, 2).astype(np.float64)
-
-
-class _Differences(NamedTuple):
-    """Differences of each rate and pair, and their bounds."""
-
-    weighted: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    corrected: FloatArray
+        first, second = np.array(pairs).T
+        parts = []
+        for rate in rates:
+            low, high = _rate_bounds(joint.reshape(-1, 2, 2), shares, rate)
+            seen, right = (rates_of(t.T.reshape(-1, 2, 2), rate) for t in (weighted, corrected))
+            sides = ((seen, seen), (low, high), (high, low), (right, right))
+            parts.append([a[first] - b[second] for a, b in sides])
+        return np.concatenate(parts, axis=1)
 
 
-def _differences(
-    counts: _Counts, rates: tuple[str, ...], pairs: list[tuple[int, int]]
-) -> _Differences:
-    first, second = np.array(pairs).T
-    parts = []
-    for rate in rates:
-        low, high = _rate_bounds(counts, rate)
-        of_groups = rates_of(counts.weighted, rate)
-        right = of_groups if counts.corrected is None else rates_of(counts.corrected, rate)
-        parts.append(
-            (
-                of_groups[first] - of_groups[second],
-                low[first] - high[second],
-                high[first] - low[second],
-                right[first] - right[second],
-            )
-        )
-    return _Differences(*np.concatenate(parts, axis=1))
+def _sums(codes: IntArray, weights: FloatArray, values: FloatArray, n_codes: int) -> FloatArray:
+    """Add up the weighted values, (n_rows, n_groups), of the rows of each code."""
+    shape = n_codes, codes.size
+    members = sparse.csc_array((weights, codes, np.arange(codes.size + 1)), shape=shape)
+    return np.asarray(members @ values)
 
 
-def _rate_bounds(counts: _Counts, rate: str) -> tuple[FloatArray, FloatArray]:
+def _rate_bounds(
+    outcomes: FloatArray,  # (n_cells, 2, 2): weights by true and predicted class
+    groups: FloatArray,  # (n_cells, n_groups): the share of each group
+    rate: str,
+) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest rate of each group that the cells allow.
 
     A rate a / (a + o) grows with the selected ones a and falls with the others o; both extremes
     are reached together.
     """
     above, below = RATES[rate][:2]
-    mass = counts.outcomes.sum(axis=(1, 2))
+    mass = outcomes.sum(axis=(1, 2))
     ends = []
     for entries in (above, below - above):
-        share = (counts.outcomes * entries).sum(axis=(1, 2)) / np.where(mass > 0, mass, 1.0)
-        least = np.maximum(counts.groups + share[:, None] - 1, 0.0)
-        most = np.minimum(counts.groups, share[:, None])
+        share = (outcomes * entries).sum(axis=(1, 2)) / np.where(mass > 0, mass, 1.0)
+        least = np.maximum(groups + share[:, None] - 1, 0.0)
+        most = np.minimum(groups, share[:, None])
         ends.append((mass @ least, mass @ most))
     (fewest, most), (fewest_others, most_others) = ends
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -284,15 +262,14 @@ def _rate_bounds(counts: _Counts, rate: str) -> tuple[FloatArray, FloatArray]:
     return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
-def _described(
-    sample: _Differences, draws: list[_Differences], tail: float, has_known: bool
-) -> pd.DataFrame:
+def _described(sample: FloatArray, draws: FloatArray, tail: float, has_known: bool) -> pd.DataFrame:
     """Return the columns of the table; ends of resampled bounds are turned around."""
     import pandas as pd
 
     weighted, lower, upper, corrected = sample
-    low = 2 * lower - np.quantile([draw.lower for draw in draws], 1 - tail, axis=0)
-    high = 2 * upper - np.quantile([draw.upper for draw in draws], tail, axis=0)
+    _, drawn_lower, drawn_upper, drawn_corrected = draws
+    low = 2 * lower - np.quantile(drawn_lower, 1 - tail, axis=0)
+    high = 2 * upper - np.quantile(drawn_upper, tail, axis=0)
     low, high = np.clip(np.minimum(low, lower), -1, 1), np.clip(np.maximum(high, upper), -1, 1)
     columns = {
         "weighted": weighted,
@@ -303,7 +280,7 @@ def _described(
         "width": high - low,
     }
     if has_known:
-        ends = np.nanquantile([draw.corrected for draw in draws], [tail, 1 - tail], axis=0)
+        ends = np.nanquantile(drawn_corrected, [tail, 1 - tail], axis=0)
         columns |= {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
     return pd.DataFrame(columns)
 

@@ -259,8 +259,10 @@ def ndcg(
             f"y_true has a negative grade, {rows.y_true.min():g}. Grades are gains: subtract the "
             "smallest one."
         )
-    gains = _query_sums(rows, rows.y_true * _attention(rows, rows.y_score, k))
-    best = _query_sums(rows, rows.y_true * _attention(rows, rows.y_true, k))
+    gains, best = (
+        np.add.reduceat((rows.y_true * _attention(rows, by, k))[rows.order], rows.starts[:-1])
+        for by in (rows.y_score, rows.y_true)
+    )
     is_defined = (best > 0) & (np.diff(rows.starts) > 1)
     values = np.where(is_defined, gains / np.where(is_defined, best, 1.0), np.nan)
     return _aggregated(rows, values, "mean", zero_division)
@@ -359,10 +361,6 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
     attention = np.empty(queries.size)
     attention[ranked] = np.repeat(np.add.reduceat(at_place, starts) / sizes, sizes)
     return attention
-
-
-def _query_sums(rows: RankedRows, values: FloatArray) -> FloatArray:
-    return np.asarray(np.add.reduceat(values[rows.order], rows.starts[:-1]))
 
 
 def _aggregated(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,26 +16,25 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import Agg, Reference, checked_rows
+from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, checked_rows
 from skfair.groups.spread_rows import spread_rows
 from skfair.groups.table import RATES, GroupTable, LabelRows, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows
+from skfair.metrics.intervals import (
+    SCORE_METRICS,
+    difference_interval,
+    quantiles,
+    resampled_gaps,
+    spread,
+    wilson,
+)
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.metrics.listed_cells import ListedCells, with_differences
 from skfair.metrics.own_metrics import (
-    OwnIntervals,
     OwnMetrics,
     OwnRows,
     check_own,
     measure_own,
     with_positive,
-)
-from skfair.metrics.report_table import Report
-from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
-from skfair.metrics.resampling import (
-    quantiles,
-    spread,
-    wilson,
 )
 from skfair.metrics.scores import scored_rows
 from skfair.utils.validation import (
@@ -153,11 +152,11 @@ def group_report(
     if not rates and not metrics:
         raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
+    rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
         table = GroupTable.of_correct(rows.y_true, rows.y_pred, rows.groups, are_numbers=True)
     else:
-        table = GroupTable.of_rows(rows.labels, pos_label, ignores_true=y_true is None)
+        table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=y_true is None)
     listed = ListedCells(table.groups)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
@@ -170,18 +169,18 @@ def group_report(
         if interval is not None:
             ends = _ends_of(rate, columns[rate], effective, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
-    if rows.y_score is not None:
-        scores = check_scores(rows.y_score, "y_score", table.groups.cells.n_samples)
+    if scores is not None:
+        scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
+        scores = scores if weights is None else scores * weights
         with np.errstate(invalid="ignore", divide="ignore"):
-            columns["mean_score"] = listed.sums(
-                scores if weights is None else scores * weights
-            ) / listed.sums(weights)
+            columns["mean_score"] = listed.sums(scores) / listed.sums(weights)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
-        own_rows = OwnRows.read(y_true, y_pred, y_score, weights)
-        resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)
+        own_scores = None if y_score is None else np.asarray(y_score)
+        own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), own_scores, weights)
         metrics = {name: with_positive(own, pos_label, y_true) for name, own in metrics.items()}
-        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
+        resampling = n_bootstrap if interval else 0, confidence, random_state
+        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report(with_differences(columns, limits, listed, reference), index=listed.names())
 
@@ -291,100 +290,64 @@ def fairness_report(
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
-    options = _ReportOptions(pos_label, reference, agg, n_bootstrap, rng)
-    measured: dict[str, _Measured] = {}
+    rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
+    measured: dict[str, tuple[float, FloatArray]] = {}
     if rows.y_pred is not None:
-        measured |= _measure_labels(rows, options)
-    if rows.y_score is not None:
-        measured |= _measure_scores(rows, options)
-    report = pd.DataFrame({"value": {name: metric.value for name, metric in measured.items()}})
+        measured |= _measure_labels(rows, pos_label, reference, agg, n_bootstrap, rng)
+    if scores is not None:
+        measured |= _measure_scores(rows, scores, pos_label, agg, n_bootstrap, rng)
+    report = pd.DataFrame({"value": {name: value for name, (value, _) in measured.items()}})
     if n_bootstrap:
-        ends = [quantiles(metric.draws, (1 - confidence) / 2) for metric in measured.values()]
-        report["standard_error"] = [spread(metric.draws) for metric in measured.values()]
+        ends = [quantiles(draws, (1 - confidence) / 2) for _, draws in measured.values()]
+        report["standard_error"] = [spread(draws) for _, draws in measured.values()]
         report["value_low"] = [float(low) for low, _ in ends]
         report["value_high"] = [float(high) for _, high in ends]
     return Report(report)
 
 
-class _Measured(NamedTuple):
-    """A metric of the rows, and of each resample of them."""
-
-    value: float
-    draws: FloatArray
-
-
-class _ReportOptions(NamedTuple):
-    """Options of a report."""
-
-    pos_label: Any
-    reference: Reference
-    agg: Agg
-    n_bootstrap: int
-    rng: np.random.RandomState
-
-
-def _measure_labels(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
-    """Compute the metrics of labels; only their small table is resampled."""
-    table = GroupTable.of_rows(rows.labels, options.pos_label, ignores_true=rows.y_true is None)
-    draws = resampled(table.effective(), options.n_bootstrap, options.rng)
-    tables = [table, *map(table.with_weights, draws)]
-    choice = (options.reference, options.agg, np.nan)
+def _measure_labels(
+    rows: LabelRows,
+    pos_label: ClassLabel,
+    reference: Reference,
+    agg: Agg,
+    n_bootstrap: int,
+    rng: np.random.RandomState,
+) -> dict[str, tuple[float, FloatArray]]:
+    """Return the metrics of labels, and of resamples of their small table."""
+    ignores_true = rows.y_true is None
+    table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=ignores_true)
+    tables = [table, *map(table.with_weights, resampled(table.effective(), n_bootstrap, rng))]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
-            value, *drawn = (spec.value(part, *choice) for part in tables)
-            of_draws = np.array(drawn)
-            measured[name] = _Measured(
-                value, np.full_like(of_draws, np.nan) if np.isnan(value) else of_draws
-            )
+            value, *draws = (spec.value(part, reference, agg, np.nan) for part in tables)
+            measured[name] = value, np.where(np.isnan(value), np.nan, draws)
     return measured
 
 
-def _measure_scores(rows: _ReportRows, options: _ReportOptions) -> dict[str, _Measured]:
-    """Compute the metrics of scores; each resample takes a pass over the rows."""
-    scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
-    arguments = {
-        "sensitive_features": scored.groups,
-        "sample_weight": scored.weights,
-        "agg": options.agg,
-    }
+def _measure_scores(
+    rows: LabelRows,
+    y_score: ColumnLike,
+    pos_label: ClassLabel,
+    agg: Agg,
+    n_bootstrap: int,
+    rng: np.random.RandomState,
+) -> dict[str, tuple[float, FloatArray]]:
+    """Return the metrics of scores, and of resamples, each of which takes a pass over the rows."""
+    scored = scored_rows(y_score, *rows.groups, like=rows.y_true)
     positive = None
     if rows.y_true is not None:
-        positive = check_positive(rows.y_true, "y_true", options.pos_label, scored.scores.size)
-    measured = {
+        positive = check_positive(rows.y_true, "y_true", pos_label, scored.scores.size)
+    arguments = {"sensitive_features": scored.groups, "sample_weight": scored.weights, "agg": agg}
+    values = {
         metric.__name__: metric(
-            positive,
-            scored.scores,
-            **arguments,
-            **({"zero_division": np.nan} if needs_y_true else {}),
+            positive, scored.scores, **arguments, **({"zero_division": np.nan} if needs else {})
         )
-        for metric, needs_y_true in SCORE_METRICS.items()
-        if positive is not None or not needs_y_true
+        for metric, needs in SCORE_METRICS.items()
+        if positive is not None or not needs
     }
-    draws = resampled_gaps(
-        scored, positive, options.agg, options.n_bootstrap, options.rng, rows.counts
-    )
-    return {
-        name: _Measured(value, of_draws)
-        for (name, value), of_draws in zip(measured.items(), draws.T, strict=True)
-    }
-
-
-class _ReportRows(NamedTuple):
-    """Arguments of a report, and for weighted rows that stand for others what those add up to."""
-
-    y_true: Any
-    y_pred: Any
-    y_score: Any
-    groups: tuple[Any, Any, Any, bool]  # sensitive and control features, weights, intersectional
-    squares: FloatArray | None = None  # sums of squared weights
-    counts: IntArray | None = None
-
-    @property
-    def labels(self) -> LabelRows:
-        """The rows without the scores."""
-        return LabelRows(self.y_true, self.y_pred, self.groups, self.counts, self.squares)
+    draws = resampled_gaps(scored, positive, agg, n_bootstrap, rng, rows.counts)
+    return dict(zip(values, zip(values.values(), draws.T, strict=True), strict=True))
 
 
 def _report_rows(
@@ -394,11 +357,11 @@ def _report_rows(
     groups: tuple[Any, Any, Any, bool],
     *,
     is_binned: bool,
-) -> _ReportRows:
-    """Return the rows as they are, or the few that stand for those of Dask collections."""
+) -> tuple[LabelRows, Any]:
+    """Return labels and scores as they are, or the few that stand for those of Dask collections."""
     if not is_lazy(y_true, y_pred, y_score, *groups):
         (y_true, y_pred, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
-        return _ReportRows(y_true, y_pred, y_score, groups)
+        return LabelRows(y_true, y_pred, groups), y_score
     sensitive_features, control_features, sample_weight, intersectional = groups
     lazy = LazyRows(
         {"y_true": y_true, "y_pred": y_pred},
@@ -421,4 +384,164 @@ def _report_rows(
     )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
     read_groups = (compared, None, few.weights, intersectional)
-    return _ReportRows(true, predicted, scores, read_groups, few.squares, few.counts)
+    return LabelRows(true, predicted, read_groups, few.counts, few.squares), scores
+
+
+class Report(pd.DataFrame):
+    """A DataFrame that prints ``name``, ``name_low`` and ``name_high`` as one column.
+
+    Examples
+    --------
+    >>> from skfair.metrics import group_report
+    >>> report = group_report([1, 0, 1, 0], [1, 0, 0, 0], sensitive_features=["f", "f", "m", "m"])
+    >>> isinstance(report, Report), float(report.loc["f", "selection_rate"])
+    (True, 0.5)
+    """
+
+    @property
+    def _constructor(self) -> type[Report]:
+        # Copies, rounded reports and selections of columns print as reports too.
+        return Report
+
+    def compact(self, digits: int = 3) -> pd.DataFrame:
+        """Return the report as text: each value with its interval, as it is printed.
+
+        Parameters
+        ----------
+        digits : int, default=3
+            Digits after the decimal point.
+
+        Returns
+        -------
+        text : DataFrame of str
+            One column per value.
+        """
+        text, names = pd.DataFrame(index=self.index), list(self.columns)
+        intervals = [name for name in names if _has_interval(name, names)]
+        ends = {f"{name}_{end}" for name in intervals for end in ("low", "high")}
+        for place, name in enumerate(names):
+            values = self.iloc[:, place]
+            if name in ends:
+                continue
+            if name in intervals:
+                columns = [values, self[f"{name}_low"], self[f"{name}_high"]]
+                cells = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
+            else:
+                cells = _column_text(values, 0 if name == "n" else digits)
+            text.insert(text.shape[1], name, cells, allow_duplicates=True)
+        return text.set_axis([name for name in names if name not in ends], axis=1)
+
+    def __repr__(self) -> str:
+        return str(self.compact().to_string())
+
+    def _repr_html_(self) -> str:
+        return str(self.to_html())
+
+    def to_html(self, *args: Any, **kwargs: Any) -> Any:
+        """Render the compact form as an HTML table; arguments as in pandas."""
+        return self.compact().to_html(*args, **kwargs)
+
+
+def _has_interval(name: object, names: list[Any]) -> bool:
+    """Whether a column is the only one of its name and has both ends of an interval."""
+    columns = [name, f"{name}_low", f"{name}_high"]
+    return isinstance(name, str) and all(names.count(column) == 1 for column in columns)
+
+
+def _column_text(values: pd.Series, digits: int) -> list[str]:
+    """Return the cells of a column without an interval."""
+    if values.dtype.kind != "f":
+        return [" ".join(str(value).split()) for value in values]
+    return [_number_text(value, digits) for value in values]
+
+
+def _number_text(value: float, digits: int) -> str:
+    return "-" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def _interval_text(row: tuple[float, ...], digits: int) -> str:
+    value, low, high = row
+    if pd.isna(value) or pd.isna(low):
+        return _number_text(value, digits)
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+class ListedCells:
+    """The cells in the order of a report: by stratum, and below each the whole stratum."""
+
+    def __init__(self, groups: ComparedGroups) -> None:
+        self._groups = groups
+        self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
+        self._order = np.argsort(self._stratum, kind="stable")
+
+    def with_overall(self, of_cells: FloatArray) -> FloatArray:
+        """List numbers of cells, and their sums over strata."""
+        own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
+        overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
+        np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
+        return np.concatenate([of_cells, overall])[self._order]
+
+    def table(self, table: GroupTable) -> GroupTable:
+        """Return the sums of the cells, and of each stratum."""
+        squares = None if table.add_squares is None else self.with_overall(table.squares)
+        add_squares = None if squares is None else lambda: squares
+        return GroupTable(table.groups, self.with_overall(table.weights), add_squares)
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """List the sums of a value of the rows."""
+        return self.with_overall(self._groups.cells.sums(values))
+
+    def rows(self) -> list[IntArray]:
+        """List the rows of each cell, and of each stratum."""
+        strata = self._groups.stratum_of[self._groups.cells.codes[0]]
+        rows = self._groups.rows_of_cells()
+        rows += [np.flatnonzero(strata == stratum) for stratum in range(strata.max() + 1)]
+        return [rows[i] for i in self._order]
+
+    def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
+        """Return the rows that are compared, and the row of the reference group of each."""
+        place = np.argsort(self._order)
+        first, second = self._groups.pairs_with(reference)
+        return place[first], place[second]
+
+    def names(self) -> pd.Index:
+        """Return the names of the rows of the report."""
+        strata = self._groups.strata
+        of_cells = [self._groups.groups.names[g] for g in self._groups.group_of]
+        names = of_cells + ["overall"] * (self._stratum.size - len(of_cells))
+        ordered = [names[i] for i in self._order]
+        index: pd.Index = pd.Index(ordered)
+        if strata is not None:
+            keys = [strata[s] for s in self._stratum[self._order]]
+            index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
+        return index
+
+
+def with_differences(
+    columns: dict[str, FloatArray],
+    limits: dict[str, FloatArray],
+    listed: ListedCells,
+    reference: Any,
+) -> dict[str, FloatArray]:
+    """Return values and ends of intervals, with differences from the reference group if any."""
+    if reference is None:
+        return {**columns, **limits}
+    rows, places = listed.compared_with(reference)
+    columns, limits = columns.copy(), limits.copy()
+    for name in [n for n, values in columns.items() if n != "n" and values.dtype != object]:
+        values, added = columns[name], f"{name}_difference"
+        parts = {added: values[rows] - values[places]}
+        if f"{name}_low" in limits:
+            ends = limits[f"{name}_low"], limits[f"{name}_high"]
+            both = np.arange(values.size)
+            both[rows] = places
+            ends_of_difference = difference_interval(values, *ends, both)
+            parts |= {
+                f"{added}_low": ends_of_difference[0][rows],
+                f"{added}_high": ends_of_difference[1][rows],
+            }
+        for key, own in parts.items():
+            whole = np.full(values.size, np.nan)
+            whole[rows] = own
+            (columns if key == added else limits)[key] = whole
+    return {**columns, **limits}

@@ -14,15 +14,13 @@ regressor there is but one response, ``predict``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_clusterer, is_regressor
-
-# The base class is what GridSearchCV, ScoringMonitor and TunedThresholdClassifierCV recognise as a
-# scorer; scikit-learn offers no public name for it.
+from sklearn.metrics import accuracy_score
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -30,9 +28,9 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
-from skfair.metrics.against_rest import WorstClass
-from skfair.metrics.own_metrics import takes_pos_label
-from skfair.metrics.scorer_names import METHODS, RESPONSES, SCORERS, Metric
+from skfair.metrics import clusters, labels, losses, rankings, scores
+from skfair.metrics import partial as partial_metrics
+from skfair.metrics.own_metrics import WorstClass, takes_pos_label
 from skfair.utils.response import (
     get_response,
     positive_class,
@@ -40,6 +38,72 @@ from skfair.utils.response import (
     takes_groups,
 )
 from skfair.utils.text import did_you_mean, listed
+
+# What each leading parameter of a metric stands for: which response it needs, if any.
+RESPONSES: dict[str, str | tuple[str, ...] | None] = {
+    "X": None,
+    "y_true": None,
+    "y_pred": "predict",
+    "labels": "predict",
+    "y_score": ("decision_function", "predict_proba"),
+}
+
+Metric = Callable[..., float]
+
+_SMALLER_IS_BETTER: tuple[Metric, ...] = (
+    scores.statistical_parity_gap,
+    scores.wasserstein_gap,
+    scores.group_auc_gap,
+    scores.inter_group_pairwise_gap,
+    scores.intra_group_pairwise_gap,
+    losses.loss_parity_difference,
+    losses.largest_group_loss,
+    losses.excess_loss,
+    losses.mean_score_difference,
+    losses.mean_residual_difference,
+    partial_metrics.partial_statistical_parity_gap,
+    partial_metrics.partial_group_auc_gap,
+    partial_metrics.partial_ccdf_gap,
+    partial_metrics.partial_demographic_parity_gap,
+    partial_metrics.partial_equal_opportunity_gap,
+    partial_metrics.partial_equalized_odds_gap,
+    rankings.pair_error_gap,
+    rankings.exposure_gap,
+    rankings.rank_gap,
+    clusters.share_deviation,
+    clusters.kl_fairness_error,
+    *(getattr(labels, name) for name in labels.LARGEST_RATES),
+)
+# Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
+# when smaller is negated, and its scorer's name says so.
+SCORERS: dict[str, tuple[Metric, bool]] = {
+    **{
+        (name if spec.greater_is_better else f"neg_{name}"): (
+            getattr(labels, name),
+            spec.greater_is_better,
+        )
+        for name, spec in labels.LABEL_METRICS.items()
+    },
+    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
+    # For group-aware models, to which scikit-learn's scorer of this name passes no groups.
+    "accuracy": (accuracy_score, True),
+    "ndcg": (rankings.ndcg, True),
+    "balance_score": (clusters.balance_score, True),
+    "share_ratio": (clusters.share_ratio, True),
+}
+
+# Response methods other than those above.
+METHODS: dict[Metric, str | tuple[str, ...]] = {
+    # The loss of a probability is not the loss of a score.
+    losses.loss_parity_difference: "decision_function",
+    losses.largest_group_loss: "decision_function",
+    losses.excess_loss: "decision_function",
+    **dict.fromkeys(
+        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
+        ("decision_function", "predict_proba", "predict"),
+    ),
+}
+
 
 # What a metric is told of the rows -> the option that says where it is found in X.
 _OPTIONS = {

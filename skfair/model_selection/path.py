@@ -27,7 +27,7 @@ from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics import make_fairness_scorer
-from skfair.metrics.against_rest import against_rest
+from skfair.metrics.own_metrics import against_rest
 from skfair.model_selection.limits import (
     Limits,
     disparity_reached,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.exceptions import NoFeasibleModelWarning
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
@@ -68,7 +69,7 @@ class BestWithin:
                 "Every candidate of the search has an undefined (NaN) score. The first error of "
                 "the search, shown with GridSearchCV(error_score='raise'), says why."
             )
-        feasible = excess <= self.slack
+        feasible = excess <= self.slack + ROUNDING
         if feasible.any():
             return int(np.argmax(np.where(feasible, scores, -np.inf)))
         closest = int(np.argmin(excess))

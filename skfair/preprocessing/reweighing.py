@@ -181,6 +181,18 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         rows = self._rows(X)
         return np.asarray(self.estimator_.predict_proba(rows))
 
+    @available_if(_inside_has("predict_log_proba"))
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Return logarithms of the probabilities of the classifier.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        rows = self._rows(X)
+        return np.asarray(self.estimator_.predict_log_proba(rows))
+
     @available_if(_inside_has("decision_function"))
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return the scores of the classifier.

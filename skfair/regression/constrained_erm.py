@@ -93,7 +93,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights of a linear model.
+        Weights of a linear model; 0 for the columns of ``sensitive``.
     intercept_ : ndarray of shape (1,)
         Intercept of a linear model.
     coefs_, intercepts_ : list of ndarray
@@ -219,7 +219,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
-        rules = active_rules(self.constraint, self._task, data)
+        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if rules and self.confidence is not None:
             return self._certify(data, task, rules, X, metadata)
         problem = self._build(data, task, rules)
@@ -267,7 +267,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             The predictions.
         """
         check_is_fitted(self)
-        return self._raw_scores(self._read_features(X, **ROW_CHECKS))
+        rows = self._read_features(X, **ROW_CHECKS)
+        return self._raw_scores(rows).astype(rows.dtype, copy=False)
 
     def _regression(self, y: FloatArray, weights: FloatArray | None) -> Task:
         """Say what is learned: targets are standardised, as far as the loss allows it."""

@@ -15,7 +15,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils import indexable
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import (
@@ -28,7 +27,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS, Split, held_out
+from skfair.estimators.chances import FOLDS, Split
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_numbers import (
     InnerRegressors,
@@ -39,7 +38,7 @@ from skfair.estimators.inner_numbers import (
 )
 from skfair.estimators.inner_scores import (
     as_rows,
-    fitted,
+    cross_fitted,
     groups_of_new_rows,
     keep_folds,
     known_folds,
@@ -234,7 +233,7 @@ class FairDecisionRegressor(
         rule = NUMBER_RULES[self.constraint]
         task = NumberTask(rule, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
-        task = task._replace(chances=self._chances(data, places, splits, free.excess > 0))
+        task = task._replace(chances=self._chances(data, splits, free.excess > 0))
         self._store(find_steps(free, task), free, data)
         return self
 
@@ -251,15 +250,13 @@ class FairDecisionRegressor(
         if self._is_prefit:
             self.estimators_ = [check_prefit_regressor(self._inner())]
             return numbers_of(self.estimators_[0], data.X)
-        train_parts = [train for train, _ in splits()]
-        fits = [delayed(fitted)(self._inner(), data.X, targets, params, k) for k in train_parts]
-        self.estimators_, values = held_out(fits, data.X, splits(), numbers_of, self.n_jobs)
+        rows = data.X, targets, params, splits(), self.n_jobs
+        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
         return values
 
     def _chances(
         self,
         data: TrainingData,
-        places: IntArray,
         splits: Callable[[], list[Split]],
         is_needed: bool,
     ) -> list[FloatArray] | None:
@@ -270,7 +267,7 @@ class FairDecisionRegressor(
         if self.is_group_aware_ or not is_needed:
             return None
         fits, n = self._group_fits(data, self.estimators_, splits()), data.groups.n_samples
-        group_models = fits(data.X, data.groups, np.zeros(n, np.int64), places)
+        group_models = fits(data.X, data.groups, np.zeros(n, np.int64))
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
         return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))

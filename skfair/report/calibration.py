@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from skfair._typing import FloatArray
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 from skfair.report.tally import N_BINS, ScoreBins
 from skfair.utils.rounding import TINY
 

@@ -22,7 +22,7 @@ from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 from skfair.report.moments import Moments
 from skfair.utils.rounding import ROUNDING
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
 from skfair.report.roles import View

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.metrics.resampling import wilson
+from skfair.metrics.intervals import wilson
 
 
 class Moments(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray
-from skfair.metrics.resampling import difference_interval
+from skfair.metrics.intervals import difference_interval
 from skfair.report.moments import Moments
 from skfair.report.options import Options
 from skfair.report.roles import View

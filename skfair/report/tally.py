@@ -227,7 +227,7 @@ def measured(
     n_cells: int,
     names: Collection[str] | None = None,
 ) -> Iterator[tuple[str, Moments]]:
-    """Sum up measures (None: all) by cell; rows of the same labels are counted first."""
+    """Sum up measures (None: all) by cell; rows of the same labels (``kinds``) count once."""
     few, of_few, squares = rows, cells, None
     if kinds is not None:
         few, of_few, squares = kinds.counted(rows.weights, cells, n_cells)

@@ -66,11 +66,14 @@ class Task(ABC):
         """Return the gaps to report; those that were asked for must exist and be computable."""
         known = {gap.name: gap for gap in self.known_gaps()}
         names = list(self.defaults or known) if metrics is None else metrics
+        names = [getattr(name, "__name__", name) for name in names]  # functions go by their names
         unknown = [name for name in names if name not in known]
         if unknown:
             hint = did_you_mean(unknown[0], known)
             raise ValueError(
-                f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint}"
+                f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
+                "function of your own needs the rows of each group: "
+                "group_report(metrics={name: function})."
             )
         lacking = [name for name in names if not set(known[name].measures) <= measures]
         if lacking and metrics is not None:

@@ -71,14 +71,15 @@ def _factorize_integers(array: NDArray[Any]) -> Factorized | None:
     if width > _MAX_TABLE:
         return None
     codes, least = np.empty(values.size, np.int64), values.dtype.type(lowest)
-
-    def of_block(start: int, stop: int) -> IntArray:
-        own = codes[start:stop]
-        # 127 - (-128) does not fit in int8; unsigned integers wrap around, differences do not.
-        np.subtract(values[start:stop], least, out=own, dtype=np.int64, casting="unsafe")
-        return np.bincount(own, minlength=width)
-
-    occurs = sum(over_blocks(of_block, values.size), np.zeros(width, np.int64)) > 0
+    # 127 - (-128) does not fit in int8; unsigned integers wrap around, differences do not.
+    kept: Any = {"dtype": np.int64, "casting": "unsafe"}
+    counts = over_blocks(
+        lambda i, j: np.bincount(
+            np.subtract(values[i:j], least, out=codes[i:j], **kept), minlength=width
+        ),
+        values.size,
+    )
+    occurs = sum(counts, np.zeros(width, np.int64)) > 0
     present = np.flatnonzero(occurs)
     if present.size < occurs.size:
         codes = looked_up(np.cumsum(occurs) - 1, codes)
@@ -99,7 +100,16 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
     if not values.size or not width or n_words > _MAX_WORDS:
         codes, uniques = pd.factorize(values.astype(object))
         return _sorted_levels(codes, list(uniques))
-    words = _words(np.ascontiguousarray(values))
+    # A byte a character, if that will do.
+    characters = np.ascontiguousarray(values).view(
+        np.uint32 if values.dtype.kind == "U" else np.uint8
+    )
+    characters = characters.reshape(values.size, -1)
+    kind = np.uint8 if characters.max() < 256 else np.uint32
+    n_per_word = 8 // np.dtype(kind).itemsize
+    padded = np.zeros((values.size, -(-characters.shape[1] // n_per_word) * n_per_word), kind)
+    padded[:, : characters.shape[1]] = characters
+    words = padded.view(np.uint64)
     codes = np.zeros(values.size, np.int64)
     for j in range(words.shape[1]):
         word = np.ascontiguousarray(words[:, j])
@@ -111,17 +121,6 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
             word_codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
         codes = word_codes
     return _sorted_levels(codes, values[first_rows(codes)].tolist())
-
-
-def _words(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return fixed-width strings as rows of 64-bit words, of a byte a character if that will do."""
-    characters = values.view(np.uint32 if values.dtype.kind == "U" else np.uint8)
-    characters = characters.reshape(values.size, -1)
-    kind = np.uint8 if characters.max() < 256 else np.uint32
-    n_per_word = 8 // np.dtype(kind).itemsize
-    padded = np.zeros((values.size, -(-characters.shape[1] // n_per_word) * n_per_word), kind)
-    padded[:, : characters.shape[1]] = characters
-    return padded.view(np.uint64)
 
 
 def first_rows(codes: IntArray) -> IntArray:

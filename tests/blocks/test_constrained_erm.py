@@ -253,7 +253,7 @@ def test_a_bound_that_cannot_be_kept_is_said():
 def problem_of(model, X, y, group):
     data = model._read(X, y, sensitive_features=group)
     model.classes_ = np.unique(data.y)
-    rules = active_rules(model.constraint, "classification", data)
+    rules = active_rules(model.constraint, "classification", data, 0.1)
     return model._build(data, classification_task(data, model.classes_, "log_loss", None), rules)
 
 

@@ -16,8 +16,6 @@ from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.base import go_on
-from skfair.solvers.clustering.prices import Prices
 from tests.older import needs_callbacks
 
 da = pytest.importorskip("dask.array")
@@ -289,24 +287,6 @@ def twins():
     return here, PartitionedProblem(training, rules, 4)
 
 
-def test_the_twin_has_the_cells_rules_and_units(twins):
-    here, there = twins
-    assert_array_equal(there.membership, here.membership)
-    assert_allclose(there.rules.matrix, here.rules.matrix)
-    assert_allclose(there.rules.slack, here.rules.slack)
-    assert_allclose(there.units.mean, here.units.mean, rtol=1e-12)
-    assert there.units.scale == pytest.approx(here.units.scale, rel=1e-12)
-    assert there.total_weight == pytest.approx(here.total_weight)
-    assert (there.largest_weight, there.n_samples) == (here.largest_weight, here.n_samples)
-    assert there.row_weight == 0
-    rows = np.array([3, 4, 150, 500, 1999])
-    one, other = here.subset(rows), there.subset(rows)
-    assert_array_equal(one.X, other.X)
-    assert_array_equal(one.cells, other.cells)
-    assert_array_equal(one.weights, other.weights)
-    assert_allclose(one.rules.slack, other.rules.slack)
-
-
 @pytest.mark.parametrize("factor", [1e-200, 1.0, 1e200])
 def test_units_of_very_large_and_small_numbers(factor):
     X = (people(200)[["a", "b", "c"]].to_numpy() + 1e3) * factor
@@ -397,22 +377,3 @@ def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
         assert_array_equal(problem.counts(labels), wanted)
         costs.append(distances.cost(labels))
     assert_allclose(costs, costs[0], rtol=1e-12)
-
-
-def test_the_solver_itself_takes_either_problem(twins):
-    """The sample, starts and rounds of a solver do not know where the rows are."""
-    starts = [np.random.default_rng(1).normal(size=(4, 3))]
-    here, there = (
-        Prices().cluster(
-            problem,
-            starts,
-            max_iter=3,
-            tol=1e-4,
-            random_state=np.random.RandomState(0),
-            callback=go_on,
-        )
-        for problem in twins
-    )
-    assert there.cost == pytest.approx(here.cost, rel=1e-6)
-    assert there.lower_bound == pytest.approx(here.lower_bound, rel=1e-6)
-    assert there.violation == pytest.approx(here.violation, abs=1e-9)

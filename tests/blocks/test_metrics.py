@@ -192,7 +192,7 @@ def test_control_features_of_any_kind():
     found = metric(None, frame.pred, sensitive_features=frame.sex, control_features=kinds[0])
     assert_allclose(found, expected, atol=1e-14)
     missing = lazy_frame(frame.assign(job=frame.job.where(frame.index != 300)))
-    with pytest.raises(ValueError, match="control_features: job has 1 missing value"):
+    with pytest.raises(ValueError, match="Control attribute .job. has 1 missing value"):
         metric(None, lazy.pred, sensitive_features=lazy.sex, control_features=missing[["job"]])
 
 

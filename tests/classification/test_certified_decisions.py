@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
+from sklearn.tree import DecisionTreeClassifier
 
 from skfair import Certificate, Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
@@ -182,11 +183,50 @@ def test_certificates_of_few_rows_have_more_folds(n, n_positives, confidence, n_
     assert np.array_equal(found[0].prices_, found[1].prices_)
 
 
+def tailed(rng, n):
+    return np.clip(rng.standard_cauchy((n, 3)), -30, 30)
+
+
+def leaved(rng, n):
+    return (rng.normal(size=(n, 3)) > 0).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("draw", "inner"),
+    [
+        (tailed, LogisticRegression()),
+        (leaved, LogisticRegression()),
+        (leaved, DecisionTreeClassifier(max_depth=8, random_state=0)),
+    ],
+)
+def test_who_is_certified_tells_people_apart(draw, inner):
+    """Whatever else happens is said: no model that decides (nearly) alike for all is certified."""
+
+    def sample(n, seed):
+        rng = np.random.default_rng(seed)
+        group, X = rng.integers(0, 2, n), draw(rng, n)
+        X[:, 0] += 0.9 * (group == 0)
+        return X, (1.2 * X[:, 0] - X[:, 1] + 0.7 * rng.logistic(size=n) > 0).astype(int), group
+
+    X, y, group = sample(20_000, 99)
+    for seed in range(6):
+        model = FairDecisionClassifier(
+            inner, max_disparity=0.05, group_aware=True, confidence=0.95, random_state=0
+        )
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            rows, of_rows, of_groups = sample(600, seed)
+            model.fit(rows, of_rows, sensitive_features=of_groups)
+        rate = model.predict(X, sensitive_features=group).mean()
+        assert (model.status_ == "certified") == (not said)
+        assert model.status_ == "no_solution" or min(rate, 1 - rate) > 0.04 * y.mean()
+
+
 def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
     rng = np.random.default_rng(0)
     X, groups, y = rng.normal(size=(300, 2)), np.repeat(["a", "b"], 150), rng.random(300) < 0.5
     model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.95, group_aware=True)
-    with pytest.warns(ConvergenceWarning, match="worth no more than the same decision for every"):
+    with pytest.warns(ConvergenceWarning, match="same decision for everybody"):
         model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "no_solution"
     assert model.certified_disparity_ <= 0.3

@@ -88,6 +88,17 @@ def test_strata_in_columns_of_the_model_have_prices():
     assert across.decisions_.prices_.shape[1] == 1
 
 
+def test_columns_in_huge_units_are_certified_without_a_word():
+    X, y, sex = (part[:800] for part in EVERYBODY)
+    decided = [
+        ConstrainedERMClassifier(max_disparity=0.2, confidence=0.95, random_state=0)
+        .fit(unit * X, y, sensitive_features=sex)
+        .predict(unit * X)
+        for unit in (1.0, 1e8)
+    ]
+    assert (decided[0] == decided[1]).mean() > 0.95
+
+
 def test_no_certificate_outlives_what_it_is_about():
     X, y, sex = (part[:3000] for part in EVERYBODY)
     fresh = ConstrainedERMClassifier(max_disparity=0.15, confidence=0.95)

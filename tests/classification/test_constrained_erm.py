@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn import clone, config_context
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -810,3 +811,16 @@ def test_known_scores_are_read_unless_rounding_may_change_a_sign(case):
         return
     known = scores_of_same_sign(problem, found)
     assert np.array_equal(known > 0, model.predict(X) == model.classes_[1])
+
+
+def test_sensitive_columns_have_weights_of_0():
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
+    X = np.column_stack([X[:, :2], sex, X[:, 2:]])
+    model = ConstrainedERMClassifier(sensitive=2).fit(X, X[:, 4] + rng.normal(size=300) > 0)
+    assert model.coef_.shape == (1, model.n_features_in_)
+    assert model.coef_[0, 2] == 0
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_)
+    kept = SelectFromModel(model, prefit=True).get_support()
+    assert kept[4]
+    assert not kept[2]

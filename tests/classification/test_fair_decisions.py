@@ -256,7 +256,13 @@ def test_a_fitted_model_decides_the_same_again():
 @pytest.mark.parametrize("confidence", [None, 0.9])
 def test_what_is_no_fitted_model_is_said(confidence):
     X, y, groups = people(400)
-    asked = partial(FairDecisionClassifier, cv="prefit", group_aware=True, confidence=confidence)
+    asked = partial(
+        FairDecisionClassifier,
+        max_disparity=0.5,
+        cv="prefit",
+        group_aware=True,
+        confidence=confidence,
+    )
     for unfitted in (LogisticRegression(), FrozenEstimator(LogisticRegression())):
         with pytest.raises(NotFittedError, match="this LogisticRegression is not.*FrozenEstimator"):
             asked(unfitted).fit(X, y, sensitive_features=groups)
@@ -328,18 +334,58 @@ def test_control_features_that_no_rule_looks_at_change_nothing():
         assert np.array_equal(fitted.predict(X, **given), usual.predict(X, **given))
 
 
-def test_weights_count_like_copies():
-    X, y, groups = people(400, seed=11)
-    weights = np.random.default_rng(0).integers(1, 4, y.size)
-    copies = np.repeat(np.arange(y.size), weights)
-    inner = LogisticRegression().fit(X, y)
+@pytest.mark.parametrize("seed", [9000, 9015])
+def test_weights_count_like_copies(seed):
+    rng, n = np.random.default_rng(seed), 120
+    n_groups = int(rng.integers(2, 4))
+    groups, X = rng.integers(0, n_groups, n), rng.normal(size=(n, 3))
+    X[:, 0] += 0.7 * (groups == 0)
+    y = (X[:, 0] - X[:, 1] + rng.logistic(size=n) > 0).astype(int)
+    weights = rng.integers(1, 4, n) * (np.arange(n) > 9)
+    copies, inner = np.repeat(np.arange(n), weights), LogisticRegression().fit(X, y)
     one, other = (
-        FairDecisionClassifier(inner, cv="prefit", group_aware=True).fit(
-            X[rows], y[rows], w, sensitive_features=groups[rows]
-        )
-        for rows, w in ((np.arange(y.size), weights.astype(float)), (copies, None))
+        FairDecisionClassifier(
+            inner, "demographic_parity", 0.05, cv="prefit", group_aware="thresholds"
+        ).fit(X[rows], y[rows], w, sensitive_features=groups[rows])
+        for rows, w in ((np.arange(n), weights.astype(float)), (copies, None))
     )
     assert np.array_equal(one.train_predictions_[copies], other.train_predictions_)
+
+
+@pytest.mark.parametrize(("allowed", "n"), [(1, 20), (1, 8), (2, 3), (3, 7), (10, 200)])
+@pytest.mark.parametrize("rule", ["bounded_selection_rate", "demographic_parity"])
+def test_at_most_is_at_most(rule, allowed, n):
+    """Rates of two groups of n rows that are (or differ by) allowed / n satisfy this limit."""
+    rng, limit = np.random.default_rng(n), allowed / n
+    groups, scores = np.repeat(["a", "b"], n), rng.permutation(2 * n) / n
+    if rule == "demographic_parity":  # the best decisions select the first group only
+        scores += 3.0 * (groups == "a")
+    y = (scores > (3.0 if rule == "demographic_parity" else -1.0)).astype(int)
+    y[scores.argmin()] = 0
+    inner = LogisticRegression(C=100).fit(scores[:, None], y)
+    fitted = FairDecisionClassifier(inner, rule, limit, cv="prefit", group_aware="thresholds")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few rows, and of decisions for hardly anybody
+        fitted.fit(scores[:, None], y, sensitive_features=groups)
+    selected = [int(fitted.train_predictions_[groups == g].sum()) for g in "ab"]
+    if rule == "demographic_parity":
+        assert abs(selected[0] - selected[1]) == allowed
+    else:
+        assert selected == [allowed, allowed]
+    assert fitted.status_ == "converged"
+    assert fitted.train_disparity_ <= limit
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+def test_a_limit_that_decisions_satisfy_changes_nothing(rule, aware):
+    X, y, groups = people(150, seed=3)
+    free = model(rule, 1.0, group_aware=aware).fit(X, y, sensitive_features=groups)
+    limited = model(rule, free.train_disparity_, group_aware=aware)
+    limited.fit(X, y, sensitive_features=groups)
+    assert limited.method_ == "none"
+    assert_array_equal(limited.train_predictions_, free.train_predictions_)
+    assert limited.price_of_fairness_ == 0
 
 
 def test_groups_that_were_never_seen():

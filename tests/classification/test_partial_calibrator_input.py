@@ -10,6 +10,8 @@ import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair import Sensitive
@@ -67,6 +69,29 @@ def test_routing_hands_over_the_groups():
     assert search.best_params_ == {"max_disparity": 0.1}
 
 
+class Weighed(LogisticRegression):
+    """Writes down whether its fit got weights."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.got_weights_ = sample_weight is not None
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_the_estimator_gets_what_it_requested(is_wanted):
+    X, y, sex = sample()
+    with sklearn.config_context(enable_metadata_routing=True):
+        last = Weighed().set_fit_request(sample_weight=is_wanted)
+        inner = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), last)
+        for scorer in (inner, last):
+            model = PartialParityCalibrator(scorer, INTERVAL)
+            warned = pytest.warns(UserWarning, match="count in the limits only")
+            with nullcontext() if is_wanted else warned:
+                model.fit(X, y, np.ones(len(y)), sensitive_features=sex)
+            found = [getattr(one, "steps", [("", one)])[-1][1] for one in model.estimators_]
+            assert [one.got_weights_ for one in found] == 5 * [is_wanted]
+
+
 # --- bad input ----------------------------------------------------------------------------------
 
 
@@ -88,7 +113,7 @@ def test_predictions_need_known_groups(method):
 def test_one_group_is_the_plain_scorer():
     X, y, _ = sample()
     plain = LogisticRegression().fit(X, y)
-    model = PartialParityCalibrator(None, INTERVAL)
+    model = PartialParityCalibrator(None, INTERVAL, cv=None)
     with pytest.warns(UserWarning, match="single group"):
         model.fit(X, y, sensitive_features=np.zeros(len(y), int))
     assert np.array_equal(

@@ -615,6 +615,20 @@ def test_probabilities_stay_probabilities_where_random_moves_found_the_model(rul
     assert objective(1) == pytest.approx(model.objective_)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the limit is violated
+def test_the_order_of_rows_does_not_matter_where_the_limit_is_violated():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 150)
+    X = rng.normal(size=(150, 3)) + 0.7 * group[:, None]
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=150) > 1.5).astype(int)
+    order = rng.permutation(150)
+    models = [PartialParityClassifier((0.1, 0.6), max_disparity=0.05, max_iter=10) for _ in "ab"]
+    models[0].fit(X, y, sensitive_features=group)
+    models[1].fit(X[order], y[order], sensitive_features=group[order])
+    assert models[0].status_ == "infeasible"
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+
+
 @pytest.mark.filterwarnings("ignore:.*fewer than 30 rows")
 def test_rows_of_weight_0_give_no_group_weights_of_its_own():
     X, y, group = people()

@@ -325,7 +325,7 @@ def test_weights_count_in_cost_and_limits():
     [
         lambda: FairKMeans(4, random_state=0),
         lambda: FairAssignment(KMeans(4, n_init=1, random_state=0)),
-        lambda: ParetoFairKMeans(4, balances=3, n_init=1, random_state=0),
+        lambda: ParetoFairKMeans(3, balances=5, n_init=1, random_state=0),
     ],
     ids=["FairKMeans", "FairAssignment", "ParetoFairKMeans"],
 )
@@ -722,3 +722,30 @@ def test_more_runs_are_never_worse_than_the_usual_one(seed):
     ]
     assert costs[0] == costs[1]
     assert costs[1] >= costs[2] >= costs[3]
+
+
+@pytest.mark.parametrize("share_bounds", [None, 0.5])
+def test_empty_clusters_are_warned_of(share_bounds):
+    X, groups = np.repeat([[0.0], [1.0]], 40, axis=0), np.tile(["f", "m"], 40)
+    limit = {"min_balance": None if share_bounds else 0.0, "share_bounds": share_bounds}
+    with pytest.warns(ConvergenceWarning, match="1 of 3 clusters are empty"):
+        FairKMeans(3, **limit, random_state=0).fit(X, sensitive_features=groups)
+
+
+def test_runs_that_given_centres_leave_out_are_warned_of():
+    X, groups = segregated()
+    with pytest.warns(RuntimeWarning, match="one run is made instead of n_init=10"):
+        fit(X, groups, init=X[:4], n_init=10)
+
+
+def test_given_centres_treat_integer_weights_as_copies():
+    """Where a cluster becomes empty, too: heavy rows do not refill it before far ones."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.normal(size=(60, 2)), rng.choice([1, 8], 60)
+        groups = np.tile(["f", "m"], 30)
+        start = np.vstack([X[:2], [[90.0, 90.0]]])
+        model = FairKMeans(3, min_balance=0.0, n_init=1, init=start)
+        labels = model.fit(X, sensitive_features=groups, sample_weight=weights).labels_
+        model.fit(np.repeat(X, weights, axis=0), sensitive_features=np.repeat(groups, weights))
+        assert (np.repeat(labels, weights) == model.labels_).all()

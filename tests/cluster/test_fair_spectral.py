@@ -33,7 +33,10 @@ from skfair.solvers import DenseEigh, Lanczos
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral as naive
 
-pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skfair.exceptions.SmallGroupWarning",
+    "ignore:The graph of the rows is not connected",
+)
 
 FORMS = {
     "rbf": {"affinity": "rbf", "gamma": 1.0},
@@ -485,7 +488,7 @@ def test_weights_read_as_rows_are_noticed(form):
         ({"n_clusters": 59, "min_balance": 0}, None, "group constraints leave"),
         ({"n_clusters": 4}, ["x"] * 57 + ["y"] * 3, r"'y' \(3 rows\)"),
         ({"min_balance": 0.99, "relative_balance": False}, None, "balance of the whole sample is"),
-        ({"min_balance": 0.5, "share_bounds": 0.8}, None, "were both given"),
+        ({"min_balance": 0.5, "share_bounds": 0.8}, None, "cannot be used with"),
         ({"affinity": "linear"}, None, "negative weights"),
         ({"affinity": "nope"}, None, "affinity"),
         ({"solver": "nope"}, None, "solver"),
@@ -618,3 +621,16 @@ def test_parameters_beside_an_affinity_object_are_refused(parameter, blobs):
 def test_rows_of_an_embedding_get_length_1():
     points = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-9, 0.0]])
     assert unit_rows(points) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [-1, 0]]))
+
+
+def test_graphs_that_are_not_connected_are_warned_of():
+    X = np.repeat([[0.0], [50.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 1))
+    model = FairSpectralClustering(2, affinity="nearest_neighbors", n_neighbors=5, random_state=0)
+    with pytest.warns(UserWarning, match="not connected"):
+        model.fit(X, sensitive_features=np.tile(["f", "m"], 20))
+
+
+def test_a_limit_of_the_process_is_known_before_weights_are_made(monkeypatch, blobs):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1000, 1000))
+    with pytest.raises(MemoryError, match="this machine has 1e\\+03.*'nearest_neighbors'"):
+        FairSpectralClustering(3).fit(blobs[0], sensitive_features=blobs[2])

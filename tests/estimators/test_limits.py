@@ -2,15 +2,17 @@
 
 import contextlib
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
-from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.constraints import ConditionalOn, DemographicParity, EqualizedOdds
 from skfair.constraints.base import CONSTRAINTS
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import (
@@ -59,6 +61,37 @@ def test_one_limit_for_each_attribute(people):
         ConstrainedERMClassifier(
             max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(crossed=False)
         ).fit(X, y, sensitive_features=both)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairDecisionClassifier(group_aware=True, cv=3, random_state=0),
+        ConstrainedERMClassifier(),
+        FairDecisionClassifier(group_aware=True, cv=3, random_state=0, confidence=0.9),
+    ],
+)
+@pytest.mark.parametrize("other", [None, 0.06, 0.05])
+def test_a_constraint_that_is_stated_twice_is_one(model, other):
+    """Of two limits the tighter one holds; None is that of the estimator, 0.1."""
+    rng = np.random.default_rng(4001)
+    sex, X = rng.integers(0, 3, 150), rng.normal(size=(150, 3))
+    X[:, 0] += 0.7 * (sex == 0)
+    y = (X[:, 0] - X[:, 1] + rng.logistic(size=150) > 0).astype(int)
+    fits = []
+    for constraint in (EqualizedOdds(0.05), [EqualizedOdds(other), EqualizedOdds(0.05)]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fits.append(
+                clone(model)
+                .set_params(constraint=constraint, max_disparity=0.1)
+                .fit(X, y, sensitive_features=sex)
+            )
+    once, twice = fits
+    assert twice.train_disparities_ == once.train_disparities_
+    assert list(once.train_disparities_) == ["EqualizedOdds"]
+    given = {"sensitive_features": sex} if isinstance(model, FairDecisionClassifier) else {}
+    assert np.array_equal(once.predict(X, **given), twice.predict(X, **given))
 
 
 def test_a_floor_keeps_rates_from_being_levelled_down(people):

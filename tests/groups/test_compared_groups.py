@@ -9,7 +9,6 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 import skfair.metrics
-from skfair.groups.compared_groups import checked_rows
 from skfair.metrics import get_scorer_names
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 
@@ -276,15 +275,6 @@ def test_bad_control_features(control, error, message):
         skfair.metrics.equalized_odds_difference(
             y, y, sensitive_features=list("ffmm"), control_features=control
         )
-
-
-def test_cells_are_sorted_and_counted():
-    groups, _ = checked_rows(["m", "f", "m", "f", "m"], ["b", "b", "a", "b", "a"], n_samples=5)
-    assert groups.cells.names == ("m (stratum a)", "f (stratum b)", "m (stratum b)")
-    assert groups.cells.counts.tolist() == [2, 2, 1]
-    assert groups.blocks.tolist() == [0, 1, 3]
-    assert [side.tolist() for side in groups.pairs] == [[1], [2]]
-    assert groups.compared.tolist() == [1, 2]
 
 
 def test_treatment_equality_counts_errors():

@@ -36,15 +36,3 @@ def test_the_loosest_limit():
     assert loosest(0.1) == 0.1
     assert loosest({"sex": 0.1, "age": 0.3}) == 0.3
     assert loosest({"sex": None}) == np.inf
-
-
-def test_an_attribute_by_itself():
-    both = groups()
-    for a, column in enumerate((SEX, AGE)):
-        own = both.of_attribute(a)
-        alone = encode_groups({both.levels.attributes[a]: column})
-        assert own.codes.tolist() == alone.codes.tolist()
-        assert own.counts.tolist() == alone.counts.tolist()
-        assert own.levels.keys() == alone.levels.keys()
-        assert own.n_attributes == 1
-        assert own.n_groups == 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.groups.score_bins import Bins, cells_of, joined_cells, joined_sketches, sketch_of
+from skfair.groups.score_bins import Bins, joined_sketches, sketch_of
 
 each_seed = pytest.mark.parametrize("seed", range(4))
 
@@ -13,16 +13,6 @@ def scores_of(seed, n=2000):
     rng = np.random.default_rng(seed)
     scores = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n) / 2, rng.random(n))
     return scores, rng.uniform(0.1, 2, n)
-
-
-@each_seed
-def test_few_scores_are_all_kept(seed):
-    scores, weights = scores_of(seed)
-    scores = scores.round(1)
-    found = sketch_of(scores, weights, 50, 5)
-    assert found.values.tolist() == sorted(set(scores))
-    expected = [weights[scores == value].sum() for value in found.values]
-    assert found.weights == pytest.approx(expected)
 
 
 @each_seed
@@ -49,38 +39,6 @@ def test_quantiles_of_many_scores_part_the_weight_evenly(seed, in_parts):
     assert max(inside[np.array(spread) > 0]) <= 1.5 * total / n
     for value in (0.0, 0.5, 1.0):
         assert set(scores[number == np.searchsorted(ends, value)]) == {value}
-
-
-@each_seed
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_cells_are_counted(seed, is_weighted):
-    scores, weights = scores_of(seed)
-    weights = weights if is_weighted else None
-    kinds = np.random.default_rng(seed).integers(0, 3, scores.size)
-    ends = sketch_of(scores, np.ones(scores.size), 50, 10).values
-    whole = cells_of(scores, kinds, weights, ends)
-    number = np.array([np.flatnonzero(score <= ends)[0] for score in scores])
-    powers = [np.ones(scores.size)] if weights is None else [weights**p for p in (0, 1, 2)]
-    for key, sums in zip(whole.keys, whole.sums.T, strict=True):
-        here = (kinds == key // ends.size) & (number == key % ends.size)
-        assert here.any()
-        assert sums == pytest.approx([power[here].sum() for power in powers])
-    assert whole.sums[0].sum() == scores.size
-    factor = 1 if weights is None else weights
-    for b in range(ends.size):
-        inside = scores[number == b]
-        assert whole.low[b] == inside.min(initial=np.inf)
-        assert whole.high[b] == inside.max(initial=-np.inf)
-        assert whole.moments[b] == pytest.approx((scores * factor)[number == b].sum())
-    parts = [slice(0, 100), slice(100, 700), slice(700, None)]
-    joined = joined_cells(
-        [
-            cells_of(scores[p], kinds[p], weights if weights is None else weights[p], ends)
-            for p in parts
-        ]
-    )
-    for one, other in zip(joined, whole, strict=True):
-        assert one == pytest.approx(other)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])

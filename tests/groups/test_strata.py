@@ -9,12 +9,6 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
 
 
-def test_levels_are_strata():
-    codes, names = read_strata(["law", "art", "law"])
-    assert codes.tolist() == [1, 0, 1]
-    assert names == ("art", "law")
-
-
 def test_several_columns_are_crossed():
     frame = pd.DataFrame({"faculty": ["law", "art", "law"], "grade": [1, 1, 2]})
     codes, names = read_strata(frame)
@@ -25,29 +19,9 @@ def test_several_columns_are_crossed():
     assert (unnamed.codes == codes).all()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (["a", None, "b"], "Control attribute 'control_feature' has 1 missing value in 3"),
-        (["a", "b"], "control_features has 2 rows but the other data have 3"),
-        ([], "control_features is empty"),
-        (np.zeros((3, 1, 1)), "control_features has 3 dimensions"),
-    ],
-)
-def test_errors_name_control_features(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        read_strata(wrong, n_samples=3)
-
-
 def test_continuous_control_features_are_refused():
     with pytest.raises(ValueError, match=r"Control attribute 'income' has 60 .* continuous"):
         read_strata(pd.Series(np.linspace(0, 1, 60), name="income"))
-
-
-def test_other_order_of_the_index():
-    X = pd.DataFrame({"a": [1, 2, 3]})
-    with pytest.raises(ValueError, match="control_features and the data have the same index .* st"):
-        read_strata(pd.Series(["p", "q", "p"], index=[2, 1, 0]), like=X)
 
 
 def test_new_rows_are_matched_and_errors_name_control_features():

@@ -43,14 +43,6 @@ def test_sums_over_kinds_are_sums_over_rows(weights):
                 assert sums[0] == sums[1] > 0
 
 
-def test_build_knows_where_the_rows_are():
-    for lazily, expected in ((False, ("rows", N)), (True, ("blocks", N))):
-        found = read(lazily=lazily).build(
-            lambda rows: ("rows", len(rows)), lambda blocks: ("blocks", blocks.n_samples)
-        )
-        assert found == expected
-
-
 def test_who_does_not_read_blocks_refuses_them():
     lazy = [da.from_array(one, chunks=70) for one in (X, X[:, 0], SEX)]
     with pytest.raises(TypeError, match="does not read Dask collections here"):

@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.metrics import costs as module
-from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
+from skfair.metrics import clusters as module
+from skfair.metrics.clusters import kmeans_cost, normalized_cut, price_of_fairness
 from tests import naive
 
 few = settings(deadline=None, max_examples=30)

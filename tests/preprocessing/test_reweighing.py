@@ -41,6 +41,7 @@ def test_group_and_class_are_independent_under_the_weights(is_weighted):
     assert model.train_weights_.sum() == pytest.approx(own.sum())
     by_hand = LogisticRegression().fit(X, y, sample_weight=model.train_weights_)
     assert np.array_equal(model.predict_proba(X), by_hand.predict_proba(X))
+    assert np.array_equal(model.predict_log_proba(X), by_hand.predict_log_proba(X))
     assert np.array_equal(model.decision_function(X), by_hand.decision_function(X))
     assert model.score(X, y, given) == by_hand.score(X, y, given)
 

@@ -303,3 +303,11 @@ def test_losses_are_limited_as_mean_squared_errors():
     found = model.fit(X, y, sensitive_features=groups).predict(X)
     errors = [mean_squared_error(y[groups == g], found[groups == g]) for g in (0, 1)]
     assert 0.95 * limit < max(errors) <= limit * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_predictions_have_the_precision_of_the_rows(dtype):
+    X, y, sex = np.random.default_rng(0).normal(size=(3, 200, 1)).astype(dtype)
+    model = ConstrainedERMRegressor("mean_score_parity", 0.1)
+    model.fit(X, y[:, 0], sensitive_features=sex[:, 0] > 0)
+    assert model.predict(X).dtype == dtype

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skfair.command.main import main
-from skfair.metrics.resampling import difference_interval
+from skfair.metrics.intervals import difference_interval
 from skfair.report import Audit, audit
 from skfair.report.moments import Moments
 from tests.report.schema import breaches

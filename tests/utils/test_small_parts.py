@@ -17,8 +17,8 @@ from skfair.estimators.partial.options import solver_of_name
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.inspection.rates import _check_rates
 from skfair.losses import LOSSES
-from skfair.metrics.metric_request import requested_metric
-from skfair.metrics.row_losses import _find_loss
+from skfair.metrics.disparity_tests import requested_metric
+from skfair.metrics.losses import _find_loss
 from skfair.problems.cut.choice import make_affinity
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import clustering_solver

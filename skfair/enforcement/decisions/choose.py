@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
+from skfair.enforcement.decisions.judge import Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended, moved
 from skfair.enforcement.decisions.mixtures import Mixed, Mixture, Mixtures
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.windows import is_described, window_prices
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import one_blas_thread
 
 _TIE_WEIGHT = 0.1  # of v log v for expected worth v that is tried
@@ -61,10 +62,7 @@ def choose(
     """
     free = search.free()
     if free.verdict.is_feasible:
-        best = _at_windows(search, groups)
-        if best is None or not best.verdict.is_better_than(free.verdict):
-            return _chosen(free, "none")
-        return _chosen(best, "windows")
+        return _chosen(free, "none")
     candidates: list[tuple[str, Candidate]] = []
     is_exact, tie_weight = False, 0.0
     candidate = _at_windows(search, groups)

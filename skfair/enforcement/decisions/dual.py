@@ -258,7 +258,7 @@ def solve_dual(
 
     is_dense = isinstance(data.shares, np.ndarray)
     most = max_iter if is_dense else max(max_iter, _LBFGS)
-    minimiser = minimised_above_zero(slope_at, point, max_iter=most, least_gain=1e-9, tol=1e-6)
+    minimiser = minimised_above_zero(slope_at, point, most)
     return dual.multipliers(np.minimum(minimiser, _LARGEST))
 
 

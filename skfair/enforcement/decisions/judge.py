@@ -15,15 +15,13 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.thresholds.scan import TO_SPARE, Cut, RateTable
-from skfair.utils.rounding import ROUNDING as TIED
+from skfair.enforcement.thresholds.scan import Cut, RateTable
+from skfair.utils.rounding import ROUNDING
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.decisions import Counted
     from skfair._kernels.thresholds import SortedRows
 
-# A limit is satisfied if it is exceeded by less than this: the scans leave twice as much to spare.
-ROUNDING = 0.5 * TO_SPARE
 # With so many rows expected worth is trusted as much as counted worth.
 BELIEVED = 6_000
 
@@ -59,10 +57,10 @@ class Verdict(NamedTuple):
         Where missed limits are fined, what is worth more after fines is preferred.
         """
         if self.fines is not None and other.fines is not None:
-            return self.worth - self.fines > other.worth - other.fines + TIED
+            return self.worth - self.fines > other.worth - other.fines + ROUNDING
         if self.is_feasible and other.is_feasible:
-            return self.worth > other.worth + TIED
-        return self.excess < other.excess - TIED and not other.is_feasible
+            return self.worth > other.worth + ROUNDING
+        return self.excess < other.excess - ROUNDING and not other.is_feasible
 
 
 class Decisions(NamedTuple):
@@ -127,7 +125,7 @@ class Judge:
     classes : ndarray of shape (n_samples,)
         Number of the true class of each row.
     weights : ndarray of shape (n_samples,)
-        Weights of the rows; they add up to 1.
+        Weights of the rows. Whole numbers count as so many rows each.
     worth : ndarray of shape (n_classes, n_classes)
         What it is worth to decide for a class (column), given the true one (row): from 0 to 1.
 
@@ -147,7 +145,9 @@ class Judge:
         worth: FloatArray,
     ) -> None:
         self.rules = [rule for rule in rules if rule.bound.blocks.size]
-        self.classes, self.weights, self.worth = classes, weights, worth
+        self.classes, self.weights, self.worth = classes, weights / weights.sum(), worth
+        is_whole = not np.any(weights % 1)
+        self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
         self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
         self.bounds = [rule.bound for rule in self.rules]
         self._table = RateTable(self.bounds)
@@ -194,7 +194,7 @@ class Judge:
         The decisions that are best for the true classes of few rows are in part best for the noise
         in them.
         """
-        return BELIEVED / (BELIEVED + np.count_nonzero(self.weights))
+        return BELIEVED / (BELIEVED + self.n_rows)
 
     def valuing(self, worth: FloatArray) -> Judge:
         """Return a judge to whom decisions are worth something else."""
@@ -283,7 +283,7 @@ class Judge:
 
         order = np.argsort(-points)
         ordered = points[order]
-        can_cut = ordered[:-1] - ordered[1:] > TIED * (1.0 + np.abs(ordered[1:]))
+        can_cut = ordered[:-1] - ordered[1:] > ROUNDING * (1.0 + np.abs(ordered[1:]))
         n_rules = len(self.rules)
         gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
         cells = np.empty((n_rules, rows.size), np.int64)

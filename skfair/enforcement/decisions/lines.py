@@ -133,7 +133,7 @@ def priced_classes(judge: Judge) -> range:
 
 def offsets(judge: Judge, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield the lines along which all rows pay the same for a class."""
-    everybody = _features_of(features, features.everyone)
+    everybody = features.of(features.everyone)
     for label in priced_classes(judge):
         yield label, everybody
 
@@ -142,15 +142,11 @@ def lines(judge: Judge, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield lines: all rows, then each group, then each group, stratum and true class."""
     yield from offsets(judge, features)
     for label in priced_classes(judge):
-        for group in range(features.n_groups):
-            yield label, _features_of(features, np.array([group]))
+        for group in features.groups:
+            yield label, features.of(np.array([group]))
     for label in priced_classes(judge):
-        for feature in range(features.size):
+        for feature in features.of(features.groups):
             yield label, np.array([feature])
-
-
-def _features_of(features: Features, groups: IntArray) -> IntArray:
-    return (groups[:, None] * features.n_kinds + np.arange(features.n_kinds)).ravel()
 
 
 def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:

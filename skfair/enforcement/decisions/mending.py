@@ -78,9 +78,10 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             is_aimed = k % 4 != 0 and step.size <= MOST_PRICES
-            step = (
-                _aimed(current, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
-            )
+            if is_aimed:
+                step = _aimed(current, fine, length, rng)
+            else:
+                step[search.features.of(search.features.groups)] = length * rng.randn(*step.shape)
         trial = Candidate(
             fined, current.values, current.shares, current.prices + step, current.columns
         )
@@ -206,7 +207,7 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
 
     def move(candidate: Candidate, length: float) -> Candidate:
         step = np.zeros_like(candidate.prices)
-        step[:, 1] = rng.standard_normal(step.shape[0])
+        step[search.features.of(search.features.groups), 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
         trial = search.candidate(candidate.prices + length * candidate.spread() / change * step)
         for label, which in offsets(search.judge, search.features):

@@ -22,8 +22,7 @@ from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.thresholds.scan import TO_SPARE
-from skfair.utils.rounding import ROUNDING
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40
@@ -210,7 +209,7 @@ def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
     )
     lengths = np.linalg.norm(effects, axis=1, keepdims=True)
     directions = effects / np.where(lengths > 0, lengths, 1.0)
-    return int(np.linalg.matrix_rank(directions @ directions.T, tol=TO_SPARE, hermitian=True))
+    return int(np.linalg.matrix_rank(directions @ directions.T, tol=SUM_ROUNDING, hermitian=True))
 
 
 def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
@@ -253,9 +252,8 @@ def _limits(judge: Judge) -> _Limits:
         has_center = np.flatnonzero(bound.centers >= 0)
         centers[first + has_center, used + bound.centers[has_center]] = -1.0
         fixed = bound.row_values(start)
-        room = np.minimum(TO_SPARE, 0.25 * (bound.upper - bound.lower))
-        low.append(bound.lower - fixed + room)
-        high.append(bound.upper - fixed - room)
+        low.append(bound.lower - fixed)
+        high.append(bound.upper - fixed)
         first, used = first + fixed.size, used + size
     signs = np.vstack([np.eye(n), -np.eye(n)])
     most = np.concatenate([*high, *(-of_group for of_group in low)])

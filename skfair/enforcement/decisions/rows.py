@@ -32,12 +32,24 @@ class Features(NamedTuple):
         Numbers of groups, strata and true classes.
     everyone : ndarray
         Groups of one attribute: each row is in one of them.
+    order : ndarray, default=None
+        All groups, in an order that does not depend on their names; None for that of their numbers.
     """
 
     n_groups: int
     n_strata: int
     n_classes: int
     everyone: IntArray
+    order: IntArray | None = None
+
+    @property
+    def groups(self) -> IntArray:
+        """All groups, in the order in which they are searched."""
+        return np.arange(self.n_groups) if self.order is None else self.order
+
+    def of(self, groups: IntArray) -> IntArray:
+        """Return the features of groups."""
+        return (groups[:, None] * self.n_kinds + np.arange(self.n_kinds)).ravel()
 
     @property
     def n_kinds(self) -> int:

@@ -15,12 +15,9 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
-from skfair.enforcement.thresholds.scan import TO_SPARE, Cut, threshold_at
+from skfair.enforcement.thresholds.scan import Cut, threshold_at
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
-
-# A window is no shorter than rates that are equal may differ.
-_SHORTEST = 2e-13
 
 
 class _Group(NamedTuple):
@@ -94,8 +91,7 @@ def _group(
             start = float(shares @ judge.starts[k])
             curve = (start + np.concatenate([[0.0], np.cumsum(effects)]))[n_above]
             window = n_windows + int(bound.blocks[r]) if is_window else -1
-            length = bound.max_disparity - TO_SPARE
-            length = max(length, _SHORTEST) if is_window else length
+            length = bound.max_disparity + ROUNDING
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
         n_windows += int(bound.blocks.max()) + 1 if is_window else 0
     worth = np.concatenate([[0.0], np.cumsum(gains)])[n_above]

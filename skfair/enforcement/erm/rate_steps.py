@@ -27,13 +27,13 @@ from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.refine import STEEPNESSES, fitted_scale
 from skfair.enforcement.random_moves import MOST_MOVES, random_moves
-from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SolverResult, Status
 from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
+from skfair.utils.rounding import ROUNDING
 
 # Where it pays: least number of constraints, most of parameters, least of rows in each cell.
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
@@ -205,7 +205,7 @@ class RateSteps:
         decisions = problem.decide(problem.model.forward(w)[0])
         seen = _seen(problem, w, self.judge.constraints(decisions.means), 1 - decisions.right)
         is_better = self.best is None or seen.errors < self.best.errors
-        if seen.violation <= -TO_SPARE and is_better:
+        if seen.violation <= ROUNDING and is_better:
             self.best = seen
         return seen
 

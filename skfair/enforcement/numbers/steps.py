@@ -24,7 +24,6 @@ from skfair.enforcement.numbers.maps import (
 )
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.rounds import PATIENCE
-from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.losses import (
     loss_parity_difference,
@@ -32,7 +31,7 @@ from skfair.metrics.losses import (
     mean_score_difference,
 )
 from skfair.metrics.scores import statistical_parity_gap, wasserstein_gap
-from skfair.utils.rounding import ROUNDING
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 ROUNDS = 60  # over the attributes
 # Maps aim a little below the limit, relatively, so that rounding finds room; with known groups each
@@ -151,7 +150,7 @@ class NumberTask(NamedTuple):
         if self.chances is None or self.rule.shrinking == "never":
             return None
         kept = [
-            limit * (1 - TO_SPARE) / gap
+            limit * (1 - SUM_ROUNDING) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit
         ]
@@ -192,7 +191,7 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
     With estimated groups each round is also shrunk until limits are satisfied, which costs less
     than many rounds where the other columns say little of the groups.
     """
-    best, moved, least, room, n_without_gain = start, start, start.excess, TO_SPARE, 0
+    best, moved, least, room, n_without_gain = start, start, start.excess, SUM_ROUNDING, 0
     for _ in range(_rounds(task)):
         if moved.excess <= 0 or n_without_gain == PATIENCE:
             break

@@ -26,8 +26,8 @@ from skfair.constraints.partial import (
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
+from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
-from skfair.groups.weighted_rows import WeightedRows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user

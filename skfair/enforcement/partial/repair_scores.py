@@ -11,7 +11,7 @@ from skfair._typing import FloatArray
 from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.partial.repair import GroupMaps, band_maps, shift_maps
 from skfair.enforcement.thresholds.cuts import Blocks, choose_cuts, score_blocks
-from skfair.enforcement.thresholds.scan import TO_SPARE
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
 _BISECTIONS = 12
@@ -52,7 +52,7 @@ def repair_scores(
     if not promise.rule.is_share:
         tolerance = _widest(bands, promise.bound)
     maps, kept = bands(tolerance)
-    if as_they_are < kept > promise.bound + TO_SPARE:  # ties: better not to move them
+    if as_they_are < kept > promise.bound + ROUNDING:  # ties: better not to move them
         maps, kept = unmoved, as_they_are
     return Repaired(maps, _kept_or_warned(promise, kept))
 
@@ -80,7 +80,7 @@ def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> 
 
 def _kept_or_warned(promise: Promise, kept: float) -> float:
     """Return the bound, or with a warning the disparity that ties do not let one go below."""
-    if kept <= promise.bound + TO_SPARE:
+    if kept <= promise.bound + ROUNDING:
         return promise.bound
     warn_user(
         f"Ties make a smaller limit impossible than {kept:.4g} on the {promise.name} disparity of "

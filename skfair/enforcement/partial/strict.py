@@ -25,9 +25,9 @@ from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
 from skfair.enforcement.random_moves import LONGEST, MOST_MOVES, random_moves
 from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, Rounds, SolveOptions
-from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
+from skfair.utils.rounding import ROUNDING
 
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
@@ -99,7 +99,7 @@ class Target(NamedTuple):
 
     def excess(self, disparity: float) -> float:
         """Return by how much a disparity is too large."""
-        return max(disparity - self.max_disparity - TO_SPARE, 0.0)
+        return max(disparity - self.max_disparity - ROUNDING, 0.0)
 
     def rank(self, scores: FloatArray, disparity: float) -> tuple[float, float]:
         """Return what the better of two solutions has less of."""
@@ -140,7 +140,7 @@ class _Tightened(Rounds[PartialParityProblem]):
         # Later any solution within the bound will do.
         if not last.excess and (is_used_up or self.n_done > PATIENCE):
             return False
-        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, TO_SPARE)
+        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
         self.tolerance *= float(np.clip(wanted, 0.3, 1.5))
         self.narrowed = max(NARROWEST, NARROWING * self.narrowed)
         if self.spread:

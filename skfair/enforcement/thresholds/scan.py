@@ -15,13 +15,10 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import first_of
+from skfair.utils.rounding import ROUNDING
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
-
-# Rates are sums of many floating-point numbers, and other orders of adding round differently: a
-# bound counts as kept only with this to spare.
-TO_SPARE = 1e-10
 
 
 class Threshold(NamedTuple):
@@ -52,12 +49,7 @@ class RateTable:
 
         self.which = [k for k, rule in enumerate(rules) if rule.blocks.size]
         self.rules = [rules[k] for k in self.which]
-        self.bounds = np.array(
-            [
-                rule.max_disparity + (TO_SPARE if rule.max_disparity < 1e-9 else -TO_SPARE)
-                for rule in self.rules
-            ]
-        )
+        self.bounds = np.array([rule.max_disparity + ROUNDING for rule in self.rules])
         sums = [_tracked(rule) for rule in self.rules]
         self._sums = [matrix for matrix, _ in sums]
         n_cells = max((rule.n_cells for rule in self.rules), default=0)

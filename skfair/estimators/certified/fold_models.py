@@ -116,7 +116,7 @@ def fold_models(X: Any, y: Any, rows: LabelledRows, models: Models) -> FoldModel
     groups = None
     if models.group_fits is not None:
         fits = models.group_fits(crossed.models, splits)
-        groups = fits(X, rows.groups, rows.codes, rows.places)
+        groups = fits(X, rows.groups, rows.codes)
     return FoldModels(X, rows, n_strata, splits, crossed, groups)
 
 

@@ -145,6 +145,11 @@ class Folds(NamedTuple):
             predicted[rows] = product(X[rows], model.coef[0]) + model.intercept[0]
         return predicted
 
+    def deployed(self, fitted: list[LinearFit]) -> NDArray[Any]:
+        """Predict all rows by the mean of the models."""
+        mean = self.attributes(fitted)
+        return product(self.data.X, mean["coef_"][0]) + mean["intercept_"][0]
+
     def attributes(self, fitted: list[LinearFit]) -> dict[str, Any]:
         """Return the mean of the models."""
         return {

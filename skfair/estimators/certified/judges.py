@@ -28,15 +28,16 @@ from skfair.estimators.certified.split import (
 )
 from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
-from skfair.metrics.evidence import Sample
-from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
+from skfair.metrics.evidence import SCORE_METRICS, Sample, evidence_of_scores
 from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights
 
 # Levels that are tried for a p-value.
@@ -75,6 +76,11 @@ class DecisionJudge:
         """Return the verdict on a model."""
         predicted = model.predict(self.X)
         selected = predicted == model.pos_label_
+        shares = [
+            np.average(is_so, weights=self.rates.weights)
+            for is_so in (selected, self.y == model.pos_label_)
+        ]
+        both = np.array([[1 - share, share] for share in shares])
         weights, steps = self.rates.weights, selected[:, None]
         walked = walk(self.rates, steps, self.confidence)
         return Verdict(
@@ -82,8 +88,8 @@ class DecisionJudge:
             float(walked.disparities[0]),
             float(walked.bounds[0]),
             float(accuracy_score(self.y, predicted, sample_weight=weights)),
-            float(np.average(selected, weights=weights)),
-            bool(selected.all() or not selected.any()),
+            float(shares[0]),
+            bool(is_nearly_constant(*both)),
             walked.reported(0),
         )
 
@@ -175,7 +181,8 @@ class MeanJudge:
             bound = shift * spread + (1 - shift) * bound
             verdicts.append((p_value, evidence.largest, bound))
         p_value, disparity, bound = (max(values) for values in zip(*verdicts, strict=True))
-        is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
+        deployed = self.rows.deployed(fitted)
+        is_constant = bool(np.ptp(deployed) <= SUM_ROUNDING * np.abs(deployed).max())
         names = [limit.name for limit in self.limits]
         own_p, _, own_bounds = zip(*verdicts, strict=True)
         by_rule = {

@@ -106,6 +106,9 @@ class JudgedRows(Protocol):
     def predict(self, fitted: Any) -> NDArray[Any]:
         """Return predictions for the rows that judge, by a model that has not seen them."""
 
+    def deployed(self, fitted: Any) -> NDArray[Any]:
+        """Return predictions for the same rows by the model that is deployed."""
+
     def attributes(self, fitted: Any) -> dict[str, Any]:
         """Return the fitted attributes of the model."""
 
@@ -156,6 +159,8 @@ class Halves(NamedTuple):
     def predict(self, fitted: Any) -> NDArray[Any]:
         """Predict the rows that judge."""
         return np.asarray(fitted.predict(self.part(self.X)))
+
+    deployed = predict
 
     def attributes(self, fitted: Any) -> dict[str, Any]:
         """Return the fitted attributes of the model."""
@@ -268,7 +273,7 @@ def _warn(rows: JudgedRows, verdict: Verdict, confidence: float, limit: float) -
         people += f", {rows.n_judging} of them to judge by"
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
-    if verdict.is_constant:
+    if verdict.is_constant and verdict.p_value <= 1 - confidence:
         advice = "The models treat all rows alike, which is no solution: raise max_disparity."
     elif needed > 1.1 * n:
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "

@@ -135,7 +135,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         limits = class_limits(rules, rows, *values, self.pos_label_, goal.recall)
 
         def judge_of(fair: Sequence[ClassRule]) -> Judge:
-            return Judge([*fair, *limits], rows.codes, rows.weights, before.worth)
+            return Judge([*fair, *limits], rows.codes, rows.counts, before.worth)
 
         return judge_of, before
 
@@ -222,7 +222,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_ or rows.groups.is_vacuous or judge(before).is_feasible:
             return None
         fits = self._group_fits(data, self.estimators_, splits())
-        group_models = fits(data.X, rows.groups, rows.codes, rows.places)
+        group_models = fits(data.X, rows.groups, rows.codes)
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
         return group_models.joint_of_rows(chances)
@@ -241,7 +241,11 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_:
             chances = self._corrected(rows, groups, chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
-        features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
+        # By size, and those of equal size by what is expected of them: names do not matter.
+        known_by = [groups.sums(rows.weights * of_class) for of_class in (chances[:, -1], 1.0)]
+        order = np.lexsort(np.round(known_by, 9))
+        everyone = np.arange(offsets[0], offsets[1])
+        features = Features(groups.n_groups, n_strata, n_classes, everyone, order)
         strata = None if rows.strata is None else rows.strata.codes
         kinds = rows.codes if strata is None else strata * n_classes + rows.codes
         shares = self._shares(chances, groups.codes, joint, strata)

@@ -10,7 +10,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.choose import choose
-from skfair.enforcement.decisions.judge import ROUNDING, Judge
+from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.levels import (
     Weighed,
     best_level,
@@ -21,6 +21,7 @@ from skfair.enforcement.decisions.levels import (
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.estimators.objective import Goal, worth_at
+from skfair.utils.rounding import ROUNDING
 
 # Limits are bisected until they are so close to each other.
 _CLOSE = 5e-4

@@ -16,7 +16,7 @@ from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
-from skfair.enforcement.decisions.judge import ROUNDING, ClassRule, Judge
+from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.estimators.limits import (
     budget,
     floor_rule,
@@ -32,6 +32,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
 from skfair.losses import LogLoss
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
@@ -53,34 +54,33 @@ class LabelledRows(NamedTuple):
     strata: Strata | None  # levels of the control features
 
     @property
-    def places(self) -> IntArray:
-        """Place of each group in an order that its name says nothing of."""
-        return self.groups.places(self.codes, self.sample_weight)
+    def counts(self) -> FloatArray:
+        """Weights as they were passed; 1 if there are none."""
+        return np.ones(self.codes.size) if self.sample_weight is None else self.sample_weight
 
     @property
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
-        n = self.codes.size
-        weights = np.ones(n) if self.sample_weight is None else self.sample_weight
-        return np.asarray(weights / weights.sum())
+        return np.asarray(self.counts / self.counts.sum())
 
-    def taken(self, order: IntArray, places: IntArray) -> LabelledRows:
-        """Return the rows in another order, and the groups at other places."""
-        groups, weights, strata = self.groups, self.sample_weight, self.strata
-        by_place = np.argsort(places)
+    def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
+        """Return one row for each kind, with the weights of all; groups are at other places."""
+        groups, strata, people = self.groups, self.strata, self.groups.people
+        by_place, is_merged = np.argsort(places), first.size < kind.size
         names = tuple(groups.names[group] for group in by_place)
         groups = replace(
             groups,
-            codes=np.ascontiguousarray(places[groups.codes][:, order]),
+            codes=np.ascontiguousarray(places[groups.codes][:, first]),
             counts=groups.counts[by_place],
             levels=replace(groups.levels, names=names),
-            people=None if groups.people is None else groups.people[order],
+            people=None if people is None else np.bincount(kind, people),
         )
+        weights = self.sample_weight if self.sample_weight is None else self.sample_weight[first]
         return self._replace(
             groups=groups,
-            codes=self.codes[order],
-            sample_weight=None if weights is None else weights[order],
-            strata=None if strata is None else strata._replace(codes=strata.codes[order]),
+            codes=self.codes[first],
+            sample_weight=np.bincount(kind, self.counts) if is_merged else weights,
+            strata=None if strata is None else strata._replace(codes=strata.codes[first]),
         )
 
     def against_rest(self, label: int | None) -> TrainingRows:
@@ -103,18 +103,23 @@ class LabelledRows(NamedTuple):
 def in_order(
     rows: LabelledRows, chances: FloatArray, joint: FloatArray
 ) -> tuple[LabelledRows, FloatArray, FloatArray, IntArray, IntArray]:
-    """Return rows and probabilities in an order that names and the order of rows say nothing of.
+    """Return the distinct rows, in an order that names and the order of rows say nothing of.
 
-    Searches for decisions are chaotic: rounding errors alone change what is found. Returned besides
-    are the place of each row, and that of each group.
+    Searches for decisions are chaotic: rounding errors alone change what is found. Copies of a row
+    become one with their weight. Returned besides are the place of each row, and of each group.
     """
     chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
     places = rows.groups.places(chances[:, -1], rows.sample_weight)
     joint = joint[:, np.argsort(places)]
     keys = [chances.T, joint.reshape(rows.codes.size, -1).T, rows.codes, places[rows.groups.codes]]
-    keys += [rows.weights] + ([] if rows.strata is None else [rows.strata.codes])
-    order = np.lexsort(np.vstack(keys))
-    return rows.taken(order, places), chances[order], joint[order], np.argsort(order), places
+    keys += [] if rows.strata is None else [rows.strata.codes]
+    table = np.vstack(keys)
+    order = np.lexsort(table)
+    is_new = np.ones(order.size, bool)
+    is_new[1:] = (np.diff(table[:, order]) != 0).any(axis=0)
+    first, kind = order[is_new], np.empty_like(order)
+    kind[order] = np.cumsum(is_new) - 1
+    return rows.merged(first, kind, places), chances[first], joint[first], kind, places
 
 
 def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
@@ -211,11 +216,8 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     disparities = judge.disparities(chosen.predicted)
     names = [bound.name for bound in judge.bounds]
     by_rule = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
-    # A search leaves something to spare. Limits that are reached to the last bit are kept.
     limits = [bound.max_disparity for bound in judge.bounds]
-    is_kept = all(
-        disparity <= limit + ROUNDING for disparity, limit in zip(disparities, limits, strict=True)
-    )
+    is_kept = judge(chosen.predicted).is_feasible
     if not is_kept:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "

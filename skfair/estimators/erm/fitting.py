@@ -210,9 +210,16 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     def _store_model(self, attributes: dict[str, object]) -> None:
         """Store a model; nothing is left of one of the other kind that was fitted before."""
-        for name in report.MODEL_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        self._forget(*report.MODEL_ATTRIBUTES)
         self.__dict__.update(attributes)
+        if self._model_positions is not None and "coef_" in attributes:
+            used, self.coef_ = self.coef_, np.zeros((1, self.n_features_in_))
+            self.coef_[:, self._model_positions] = used
+
+    @property
+    def _used_weights(self) -> FloatArray:
+        """Weights of the columns that the model uses: ``coef_`` is 0 for those of ``sensitive``."""
+        return np.ravel(self.coef_[0][self._model_positions])  # all if there are no positions
 
     def _store_certified(self, attributes: dict[str, object]) -> Self:
         """Store what was certified; nothing is left of a problem that was solved before."""
@@ -223,7 +230,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     def _raw_scores(self, rows: Rows) -> FloatArray:
         """Return the scores of validated rows."""
         if hasattr(self, "coef_"):
-            return product(rows, self.coef_[0]) + float(self.intercept_[0])
+            return product(rows, self._used_weights) + float(self.intercept_[0])
         if hasattr(self, "parameters_"):
             scores = plugged_scores(self.model_, self.parameters_, rows)
             return self.score_scale_ * scores + self.score_shift_
@@ -241,7 +248,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         return data.build(
             in_memory,
             lambda _: LinearScores(
-                self.coef_[0] / task.scale.spread, float(task.scale.inside(self.intercept_)[0])
+                self._used_weights / task.scale.spread, float(task.scale.inside(self.intercept_)[0])
             ),
         )
 

@@ -21,6 +21,7 @@ from skfair.estimators.limits import (
     floors,
     prepare_rule,
     rates_before,
+    tightest,
     unique_names,
 )
 from skfair.groups.kinds import Training
@@ -99,13 +100,18 @@ class ModelOptions(NamedTuple):
     alpha: float | None
 
 
-def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
+def active_rules(
+    constraint: RuleChoice, task: str, data: TrainingData, limit: Limit
+) -> list[Constraint]:
     """Return the constraints that limit something, and warn of those that do not.
 
-    With a single group these are the caps.
+    With a single group these are the caps. Of equal constraints, the tightest remains.
     """
     groups = data.groups
-    rules = asked = make_constraints(constraint, task)
+    rules = make_constraints(constraint, task)
+    if len(rules) > 1:
+        rules = tightest(rules, limit)
+    asked = rules
     if groups.is_vacuous:
         rules = [rule for rule in asked if rule.compared().is_cap]
     if groups.levels.attributes and len(rules) < len(asked):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -26,14 +27,15 @@ from skfair.enforcement.partial.promise import (
 )
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.partial.repair_scores import repair_scores
-from skfair.enforcement.thresholds.scan import TO_SPARE
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
-from skfair.groups.weighted_rows import WeightedRows
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
 # Groups and classes of at most so many rows are never made smaller to guess the noise.
@@ -49,11 +51,13 @@ def _type_of_classes(estimator: Any) -> Any:
 class PartialPrediction(Certified, ClassifierMixin):
     """From raw scores to decisions, with the maps of the groups in between.
 
-    Subclasses have ``_raw_scores(X, codes)``; at fit they call :meth:`_settle`.
+    Subclasses have ``_raw_scores(X, codes)`` and ``_check_probabilities()``, which raises if scores
+    are no log-odds; at fit they call :meth:`_settle`.
     """
 
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__predict_proba = {"sensitive_features": True}
+    __metadata_request__predict_log_proba = {"sensitive_features": True}
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
@@ -82,7 +86,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
-        self.certified_ = bool(kept.load(final) + error <= bound + TO_SPARE)
+        self.certified_ = bool(kept.load(final) + error <= bound + ROUNDING)
         positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
         self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
         self.__dict__.pop("noise_floor_", None)
@@ -140,6 +144,49 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self)
         codes = self._prediction_codes(X, sensitive_features)
         return self._finished(self._raw_scores(X, codes), codes)
+
+    @available_if(lambda self: self._check_probabilities())
+    @by_block(n_columns=lambda self: 2)
+    def predict_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
+        """Return probabilities of both classes: the scores, read as log-odds.
+
+        They include thresholds and maps, so that 1/2 separates the predicted classes; that makes
+        them less calibrated.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
+        return np.column_stack([1 - positive, positive])
+
+    @available_if(lambda self: self._check_probabilities())
+    @by_block(n_columns=lambda self: 2)
+    def predict_log_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
+        """Return logarithms of the probabilities of both classes.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
 
     @by_block(dtype=_type_of_classes)
     def predict(
@@ -316,16 +363,8 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
     ) -> Promise:
         """Return the promise of the fit on other rows."""
-        bound = self.effective_disparity_
-        return Promise.of(
-            self.constraint,
-            self.interval,
-            self.scale,
-            bound,
-            groups,
-            targets,
-            weights,
-        )
+        terms = self.constraint, self.interval, self.scale, self.effective_disparity_
+        return Promise.of(*terms, groups, targets, weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

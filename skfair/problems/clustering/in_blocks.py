@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import KEPT_BYTES
 from skfair.blocks.running import add
-from skfair.groups.kinds import RowBlock, Training, sample_rows
+from skfair.groups.kinds import RowBlock, Training
 from skfair.problems.clustering.cost_table import Moves
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
@@ -101,7 +101,10 @@ class PartitionedProblem(RepresentationProblem):
 
     def subset(self, rows: IntArray) -> RepresentationProblem:  # type: ignore[override]
         """Return the problem on some of the points (numbers must rise), gathered in memory."""
-        parts = sample_rows(self._training, rows, _take)
+        starts = np.cumsum([0, *self._training.sizes])
+        cuts = pairwise(np.searchsorted(rows, starts).tolist())
+        each = [rows[i:j] - start for (i, j), start in zip(cuts, starts[:-1], strict=True)]
+        parts = self._training.rows.collect(_take, each=each)
         X, kind, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
         X = np.ascontiguousarray(X, dtype=self.X.dtype)
         part = self._frame().piece.with_rows(X, self.cells[kind], weights)
@@ -125,7 +128,7 @@ class PartitionedProblem(RepresentationProblem):
     def farthest_points(
         self, labels: Labels, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        """Return the largest distances to own centres of rows with weight, and their points."""
         farthest: _FarPoints = self.total(
             _farthest, centers, n_points, labels=labels, combine=_FarPoints.merged
         )

@@ -17,6 +17,8 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostTable, Moves
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.whole_rows import (
+    FOR_ANY,
+    FOR_CHEAPER,
     MAX_MOVES,
     MAX_PLACES,
     SMALL,
@@ -32,8 +34,6 @@ _MAX_REPAIRS, _MAX_IMPROVEMENTS = 60, 3
 _LONGEST_LIST = 256
 # Nothing is searched when no more than this share of the cost can be gained.
 _CLOSE = 5e-5
-# What need not be gained where any labels will do.
-_NEARLY_CHEAPEST = 0.01
 
 
 class Placement:
@@ -136,7 +136,7 @@ class Placement:
         giver = np.asarray(self.labels[row], np.int64)
         change = problem.weights[row] * (costs[row, taker] - costs[row, giver])
         places = np.stack([row, giver, taker, problem.cells[row]])
-        self._take_moves(places, change, _NEARLY_CHEAPEST)
+        self._take_moves(places, change)
 
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no rule.
@@ -148,7 +148,7 @@ class Placement:
         """
         problem = self.problem
         gap = (self.cost - self.lower_bound) * problem.total_weight
-        total = self._total
+        total = (self.cost - self.table.surplus) * problem.total_weight
         if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
             return
         # Heavy rows fit together in few ways, which take more moves to find.
@@ -166,20 +166,21 @@ class Placement:
         if not n_open or (n_open > most and gap <= WORTH * total):
             return
         chosen = nearest[: min(n_open, most)]
-        self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen], _CLOSE)
+        self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen])
 
-    @property
-    def _total(self) -> float:
-        """What the rows pay, without what the table adds."""
-        return (self.cost - self.table.surplus) * self.problem.total_weight
-
-    def _take_moves(self, places: IntArray, change: FloatArray, gap: float) -> None:
+    def _take_moves(self, places: IntArray, change: FloatArray) -> None:
         """Take the cheapest labels within the rules that combinations of moves lead to."""
         problem, row, taker = self.problem, places[0], places[2]
-        best = self if self.is_feasible else None
+        best, cost, is_any = self if self.is_feasible else None, self.cost, not self.is_feasible
 
-        def attempt(made: BoolArray) -> float:
-            nonlocal best
+        def enough() -> float:
+            if best is None:
+                return np.inf
+            return (best.cost * (1 - _CLOSE) - cost) * problem.total_weight
+
+        counts, weight = problem.counts(self.labels), problem.weights[row]
+        n_programmes = FOR_ANY if is_any else FOR_CHEAPER
+        for made in search_moves(problem, counts, places, weight, change, enough, n_programmes):
             labels = self.labels.copy()
             labels[row[made]] = taker[made]
             other = Placement(problem, self.table, labels)
@@ -188,12 +189,8 @@ class Placement:
                 other.improve()
                 if best is None or other.cost < best.cost:
                     best = other
-            return np.inf if best is None else best._total
-
-        counts, weight = problem.counts(self.labels), problem.weights[row]
-        least = self._total if self.is_feasible else np.inf
-        paid = self._total, least, gap
-        search_moves(problem, counts, places, weight, change, *paid, attempt)
+                if is_any:
+                    break
         if best is not None:
             self.labels[:] = best.labels
             self.counts = problem.counts(self.labels)

@@ -275,10 +275,11 @@ class RepresentationProblem(CostedRows):
     def farthest_points(
         self, labels: Any, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        """Return the largest distances to own centres of rows with weight, and their points."""
         own = self.distances(centers).each(
             lambda rows, costs: (
-                np.take_along_axis(costs, labels[rows, None], axis=1)[:, 0] * self.weights[rows]
+                np.take_along_axis(costs, labels[rows, None], axis=1)[:, 0]
+                * (self.weights[rows] > 0)
             )
         )
         cost = np.concatenate(own)

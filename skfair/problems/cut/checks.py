@@ -33,12 +33,17 @@ def check_memory(n: int, bytes_per_weight: int) -> None:
 
 
 def _memory_limit() -> int | None:
-    """Bytes of memory of the machine or of the container, whichever is less; None if unknown."""
+    """Bytes of memory of the machine, the container or the process (``ulimit -v``): the least."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(ValueError, OSError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        if (most := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
+            limits.append(most)
     return min(limits, default=None)
 
 

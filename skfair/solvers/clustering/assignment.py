@@ -47,9 +47,6 @@ _COLD = 3e-4
 # Of more multipliers than this, those that nothing draws away from 0 are left there. With fewer the
 # choice and its sparse products cost more than they save: 5 of 16 ms in a fit of 300 rows.
 MANY = 500
-# A step of the dual that gains less than this share of it is the last, and one after which all
-# slopes are this small.
-_LEAST_GAIN, _SMALL_SLOPE = 1e-9, 1e-6
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -256,13 +253,7 @@ class _NegativeDual:
 
     def minimised(self, start: FloatArray, temperature: float, max_iter: int) -> FloatArray:
         """Minimise over all multipliers."""
-        return minimised_above_zero(
-            lambda flat: self(flat, temperature),
-            start,
-            max_iter=max_iter,
-            least_gain=_LEAST_GAIN,
-            tol=_SMALL_SLOPE,
-        )
+        return minimised_above_zero(lambda flat: self(flat, temperature), start, max_iter)
 
     def minimised_among_few(
         self, start: FloatArray, temperature: float, max_iter: int
@@ -286,9 +277,7 @@ class _NegativeDual:
             return self._relative(value, float(values @ slack)), slope / self._total
 
         minimised = start.copy()
-        minimised[few] = minimised_above_zero(
-            of_few, start[few], max_iter=max_iter, least_gain=_LEAST_GAIN, tol=_SMALL_SLOPE
-        )
+        minimised[few] = minimised_above_zero(of_few, start[few], max_iter)
         return minimised
 
     @property

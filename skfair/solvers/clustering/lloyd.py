@@ -31,7 +31,7 @@ def fair_lloyd(
     dual_iter: int = 15,  # steps on the dual per round
     # Largest number of rounds with repair and improvement
     finishing_rounds: int = FINISHING_ROUNDS,
-    search_counts: bool = True,  # whether an integer programme helps where single moves get stuck
+    search_counts: bool = True,  # whether whole counts are sought where single moves get stuck
     part: RepresentationProblem | None = None,  # a sample of the points that prices are found on
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:

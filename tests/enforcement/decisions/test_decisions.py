@@ -15,7 +15,7 @@ from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.rows import Features, linear_rows, moved_rows
+from skfair.enforcement.decisions.rows import Features, linear_rows
 from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
@@ -206,32 +206,6 @@ def test_newton_ends_where_the_dual_is_least(rule):
     assert abs(slope[point > 1e-9]).max() < 1e-4
 
 
-@pytest.mark.parametrize("names", ["ab", "abcd"])
-def test_other_limits_move_bounds_only_and_effects_serve_again(names):
-    judge, features, _, chances, shares = small(EqualizedOdds(), 0.1, 400, 3, names=tuple(names))
-    data, predicted = SoftRows(chances, shares, judge.weights), chances.argmax(axis=1)
-    rows = linear_rows(judge, features, judge.classes, judge.means(predicted), data.totals)
-    tight = judge.tightened(0.3)
-    moved = moved_rows(tight, rows, judge.means(predicted))
-    again = linear_rows(tight, features, judge.classes, judge.means(predicted), data.totals)
-    assert moved.matrix is rows.matrix
-    assert (moved.matrix != again.matrix).nnz == 0
-    assert (moved.centers != again.centers).nnz == 0
-    for own, other in zip((moved.lower, moved.upper, moved.fixed), again[1:4], strict=True):
-        assert np.array_equal(own, other)
-    assert data.effects(moved) is data.effects(rows)
-    assert data.effects(again) is not data.effects(rows)
-    one_sided = rows._replace(lower=np.full(rows.lower.size, -np.inf))
-    assert data.effects(one_sided).which.size == rows.upper.size
-
-
-def test_limits_of_ratios_change_effects():
-    judge, features, _, chances, _ = small(DemographicParity(comparison="ratio"), 0.2)
-    means, totals = judge.means(chances.argmax(axis=1)), None
-    rows = linear_rows(judge, features, judge.classes, means, totals)
-    assert moved_rows(judge.tightened(0.5), rows, means) is None
-
-
 def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
     """Only the centre, which its rate may not be far from, depends on its multipliers."""
     judge, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
@@ -322,22 +296,11 @@ def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
             search = PriceSearch(one, features, kinds, chances, shares, rng)
             chosen = choose(search, codes)
             rates = [chosen.predicted[codes == g].mean() for g in (0, 1)]
-            assert abs(rates[0] - rates[1]) <= 0.05
+            assert abs(rates[0] - rates[1]) <= 0.05 + 1e-12
             worth[name] = chances[np.arange(80), chosen.predicted].mean()
         gained.append(worth["expected"] - worth["counted"])
     assert min(gained) >= -1e-12
     assert max(gained) > 0.005
-
-
-def test_rows_of_weight_0_do_not_change_what_decisions_are_expected_to_be_worth():
-    rng = np.random.default_rng(0)
-    classes, chances, weights = rng.integers(0, 2, 90), rng.dirichlet([1, 1], 90), rng.random(90)
-    weights[40:] = 0
-    judges = [
-        Judge([], classes[:n], weights[:n] / weights.sum(), np.eye(2)).expecting(chances[:n])
-        for n in (40, 90)
-    ]
-    np.testing.assert_allclose(judges[0].values, judges[1].values[:40], rtol=1e-12)
 
 
 def unlike(n=3000, seed=0):

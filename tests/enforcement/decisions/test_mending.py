@@ -105,10 +105,3 @@ def test_limits_below_what_chance_does_are_kept_at_little_cost():
         assert max(search.judge.disparities(found.predicted)) <= 0.02
         gains.append(found.verdict.worth - plain.verdict.worth)
     assert max(gains) > 0.05
-
-
-def test_too_many_rows_for_small_steps_are_left_alone(monkeypatch):
-    search = search_of(EqualOpportunity(), 0.02, 0, n=600)
-    plain = search.run()
-    monkeypatch.setattr("skfair.enforcement.decisions.mending._JUDGED_ROWS", 1e4)
-    assert mended(search, search.soft(), plain) is plain

@@ -101,33 +101,6 @@ def test_scores_beyond_the_knots_move_in_parallel(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_weight_two_is_a_row_twice(seed):
-    case = Case(seed)
-    weights = case.rng.integers(1, 3, case.codes.size)
-    twice = np.repeat(np.arange(case.codes.size), weights)
-    case.given_weights = weights.astype(float)
-    maps, _, kept, thresholds = case.repaired()
-    rows = (values[twice] for values in (case.scores, case.codes))
-    blocks = score_blocks(*rows, case.n_groups, case.targets[twice])
-    others, also_kept = band_maps(blocks, thresholds, case.intervals, case.tolerance)
-    assert also_kept == pytest.approx(kept, abs=1e-12)
-    assert others(case.scores, case.codes) == pytest.approx(maps(case.scores, case.codes))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_permuted_rows_have_the_same_maps(seed):
-    case = Case(seed, tie_free=True)
-    _, mapped, *_ = case.repaired(threshold=None)
-    order = case.rng.permutation(case.codes.size)
-    for name in ("scores", "codes", "targets"):
-        setattr(case, name, getattr(case, name)[order])
-    if case.given_weights is not None:
-        case.given_weights = case.given_weights[order]
-    _, permuted, *_ = case.repaired(threshold=None)
-    assert permuted == pytest.approx(mapped[order], abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(20))
 def test_relabelled_groups_have_the_same_maps(seed):
     """The threshold is fixed: of cuts that are equally accurate any may be chosen."""
     case = Case(seed)

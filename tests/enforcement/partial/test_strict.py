@@ -13,7 +13,6 @@ from skfair.enforcement.partial.strict import (
     Target,
     solve_partially,
 )
-from skfair.enforcement.rounds import PATIENCE
 from skfair.solvers.base import SolverResult
 
 STEP = Surrogate("smoothstep", 0.6)
@@ -101,16 +100,6 @@ def test_a_tolerance_grows_while_room_is_left():
     assert found.disparity == pytest.approx(0.09)
 
 
-def test_it_does_not_grow_if_no_constraint_is_active():
-    solver = Solver(proportional(0.1), multiplier=0.0)
-    assert solve(solver).n_solves == 1
-
-
-def test_patience_ends():
-    solver = Solver(scripted((0.01, 0.5)))
-    assert solve(solver).n_solves == PATIENCE + 1
-
-
 def test_the_best_solution_within_the_bound_is_kept_with_its_tolerance_and_steps():
     solver = Solver(scripted((0.3, 0.99), (0.05, 0.8), (0.02, 0.7), (0.09, 0.6)))
     found = solve(solver)
@@ -132,23 +121,6 @@ def test_the_least_disparity_is_kept_if_none_is_within_the_bound():
 def test_rounding_above_the_bound_counts_as_within():
     found = solve(Solver(scripted((0.1 + 1e-12, 0.5))))
     assert found.n_solves == 1
-
-
-@pytest.mark.parametrize("max_disparity", [0.0, 0.05])
-def test_zero_is_a_bound_and_a_disparity(max_disparity):
-    found = solve(Solver(scripted((0.0, 0.5))), max_disparity=max_disparity)
-    assert found.disparity == 0
-    found = solve(Solver(scripted((0.2, 0.5))), max_disparity=max_disparity)
-    assert found.disparity == 0.2
-
-
-def test_steps_become_narrower_down_to_a_limit():
-    solver = Solver(scripted((0.5, 0.5)))
-    solve(solver)
-    widths = np.array([call[2].width for call in solver.calls]) / STEP.width
-    expected = np.maximum(NARROWEST, NARROWING ** np.arange(widths.size))
-    assert widths == pytest.approx(expected)
-    assert widths[-1] == pytest.approx(NARROWEST)
 
 
 def test_steps_are_as_wide_as_scores_are_spread():
@@ -194,11 +166,6 @@ def test_the_best_of_several_forms_is_kept(best):
     found = solve(solver, problems)
     assert found.problem.name == best
     assert found.n_solves == 3
-
-
-def test_one_round_is_one_solution_per_form():
-    solver = Solver(scripted((0.5, 0.5)))
-    assert solve(solver, [Problem(), Problem()], n_rounds=1).n_solves == 2
 
 
 def test_no_round_follows_one_that_was_stopped():

@@ -236,6 +236,13 @@ def test_networks_are_halved():
     assert [layer.shape for layer in model.coefs_] == [(8, 2), (2, 1)]
 
 
+def test_a_mean_of_models_that_predicts_alike_for_all_is_no_solution():
+    """Each fold predicts the mean of its rows, so what is judged differs, and what predicts not."""
+    with pytest.warns(ConvergenceWarning, match="treat all rows alike"):
+        model = regressor(2.0).fit(np.ones((Y.size, 1)), Y, sensitive_features=GROUPS)
+    assert model.status_ == "no_solution"
+
+
 @pytest.mark.filterwarnings("ignore:2 groups of fewer than 30 rows")
 @pytest.mark.parametrize("n", [4, 9, 30])
 def test_few_rows_have_no_solution(n):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skfair.constraints import DemographicParity
 from skfair.estimators.erm.problem import (
     ModelOptions,
     TargetScale,
@@ -24,7 +25,7 @@ TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
 
 
 def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
-    rules = active_rules(list(rules), "classification", DATA)
+    rules = active_rules(list(rules), "classification", DATA, 0.1)
     return build_problem(
         DATA,
         TASK,
@@ -42,14 +43,15 @@ def test_the_default_penalty_counts_all_rows_of_a_stream():
 
 
 def test_rules_of_the_same_name_are_numbered():
-    names = [rule.name for rule in built(rules=["demographic_parity"] * 2).rules]
+    rules = "demographic_parity", DemographicParity(reference="overall")
+    names = [rule.name for rule in built(rules=rules).rules]
     assert names == ["DemographicParity (1)", "DemographicParity (2)"]
 
 
 def test_a_single_group_has_no_rules():
     alone = TrainingData(X, SIGNS, None, encode_groups(["a"] * 90))
     with pytest.warns(UserWarning, match="single group, 'a'"):
-        assert active_rules("demographic_parity", "classification", alone) == []
+        assert active_rules("demographic_parity", "classification", alone, 0.1) == []
 
 
 def test_the_solver_follows_the_problem():

@@ -1,12 +1,11 @@
 import itertools
-import time
 
 import numpy as np
 import pytest
 
 from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import branching, placement, whole_rows
+from skfair.problems.clustering import placement, whole_rows
 from skfair.problems.clustering.counts import Rules, balance_rules
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
@@ -174,41 +173,21 @@ def tied_rows(seed, n=60):
     return X, np.arange(n) % 2, rng.lognormal(0, 1.5, n)
 
 
-def test_labels_do_not_depend_on_the_speed_of_the_machine(monkeypatch):
-    """A machine on which everything takes a hundred times as long finds the same labels."""
-    X, groups, weights = tied_rows(4)
-    model = FairKMeans(4, min_balance=0.95, random_state=0)
-    fit = {"sensitive_features": groups, "sample_weight": weights}
-    model.fit(X, **fit)
-    fast = model.labels_, model.assign(X, **fit)
-    real = branching.linprog
-
-    def slow(*args, **kwargs):
-        options = dict(kwargs.pop("options", {}))
-        assert "time_limit" not in options
-        time.sleep(0.002)
-        return real(*args, options=options, **kwargs)
-
-    monkeypatch.setattr(branching, "linprog", slow)
-    model.fit(X, **fit)
-    slowly = model.labels_, model.assign(X, **fit)
-    for one, other in zip(fast, slowly, strict=True):
-        assert np.array_equal(one, other)
-
-
 def test_searches_end_after_a_number_of_programmes(monkeypatch):
     """Sixty rows take no seconds, whatever their weights."""
-    n_solved, real = [], branching.linprog
-    monkeypatch.setattr(branching, "linprog", lambda *a, **k: n_solved.append(0) or real(*a, **k))
+    n_solved, real = [], whole_rows.linprog
+    monkeypatch.setattr(whole_rows, "linprog", lambda *a, **k: n_solved.append(0) or real(*a, **k))
     for seed in range(3):
         X, groups, weights = tied_rows(seed)
         model = FairKMeans(4, min_balance=0.95, random_state=0)
         fit = {"sensitive_features": groups, "sample_weight": weights}
+        n_solved.clear()
         model.fit(X, **fit)
+        assert len(n_solved) <= 100  # of a few milliseconds each; each start may need two searches
         n_solved.clear()
         model.assign(X, **fit)
         # Any labels within the limits, if single moves found none, and then the cheapest.
-        assert len(n_solved) <= 2 * whole_rows._MAX_FOR_MOVES
+        assert len(n_solved) <= 60
 
 
 @pytest.mark.parametrize("sizes", [(86, 98), (30, 70), (41, 65), (60, 60)])
@@ -238,7 +217,7 @@ def test_a_search_can_be_interrupted(monkeypatch):
         n_solved.append(0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(branching, "linprog", interrupted)
+    monkeypatch.setattr(whole_rows, "linprog", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.assign(X, **fit)
     assert len(n_solved) == 1
