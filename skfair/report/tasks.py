@@ -66,7 +66,6 @@ class Task(ABC):
         """Return the gaps to report; those that were asked for must exist and be computable."""
         known = {gap.name: gap for gap in self.known_gaps()}
         names = list(self.defaults or known) if metrics is None else metrics
-        names = [getattr(name, "__name__", name) for name in names]  # functions go by their names
         unknown = [name for name in names if name not in known]
         if unknown:
             hint = did_you_mean(unknown[0], known)

@@ -220,6 +220,16 @@ def test_noise_is_what_shuffled_groups_show():
     assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.15)
 
 
+def test_a_metric_may_be_a_function_of_the_package():
+    A, y, p, _ = people(300)
+    names = ["equal_opportunity_difference", "accuracy_parity_ratio"]
+    pair = [
+        FEW(y, p, sensitive_features=A, metrics=asked).gaps
+        for asked in (names, [getattr(metrics, name) for name in names])
+    ]
+    pd.testing.assert_frame_equal(*pair)
+
+
 def test_a_group_without_positives_is_named():
     y = np.array([0] * 40 + [0, 1] * 40)
     p = np.array([0, 1] * 60)
