@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
 from skfair.groups.reference import read_reference
@@ -34,7 +33,7 @@ from skfair.report.reading import (
     task_of_scores,
 )
 from skfair.report.tally import Tally, merge_tallies, tally_rows
-from skfair.report.tasks import Numbers, Task, look_like_scores
+from skfair.report.tasks import Numbers, Task, in_order, look_like_scores
 from skfair.utils.factorize import Factorized
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
@@ -81,10 +80,8 @@ def run_audit(options: argparse.Namespace) -> int:
         raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
     if options.out is not None and not Path(options.out).parent.is_dir():
         raise ValueError(f"There is no folder {str(Path(options.out).parent)!r} for --out.")
-    both_exist = (
-        options.out is not None and os.path.exists(options.out) and os.path.exists(options.file)
-    )
-    if both_exist and os.path.samefile(options.out, options.file):
+    files = [options.out, options.file]
+    if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
         raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
     check_probability(options.confidence, "--confidence")
     check_number(options.seed, "--seed", 0, 2**32 - 1)
@@ -154,16 +151,18 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     options = read_options(
-        asked,
-        arguments.confidence,
-        arguments.depth,
-        arguments.min_size,
-        500,
-        arguments.seed,
+        random_state=arguments.seed,
+        metrics=asked,
+        confidence=arguments.confidence,
+        depth=arguments.depth,
+        min_size=arguments.min_size,
         preset=arguments.preset,
         reference=reference,
         median=median,
-        unknown=_unknown(arguments.unknown, arguments.missing),
+        unknown=[
+            *_names(arguments.unknown or ""),
+            *([] if table.missing is None else [table.missing]),
+        ],
         min_group_size=arguments.min_group_size,
     )
     return audit_tally(
@@ -195,29 +194,19 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
         ) from error
 
 
-def _unknown(text: str | None, missing: str | None) -> list[str]:
-    """Return the levels that stand for "not known"; rows without an attribute are among them."""
-    return [*_names(text or ""), *([] if missing is None else [missing])]
-
-
 def _table(options: argparse.Namespace) -> Table:
     """Return the file with its columns as they were asked for."""
     groups, within = _names(options.groups), _names(options.within or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
-    columns = Columns(
-        options.target,
-        options.prediction,
-        options.score,
-        options.before,
-        options.weight,
-        groups,
-        within,
-    )
-    bins = read_bins(options.bins)
-    rows = options.block_rows
+    named = (getattr(options, name) for name in Columns._fields[:5])
     return Table(
-        Path(options.file), columns, bins, options.missing, rows, encoding=options.encoding
+        Path(options.file),
+        Columns._make([*named, groups, within]),
+        read_bins(options.bins),
+        options.missing,
+        options.block_rows,
+        encoding=options.encoding,
     )
 
 
@@ -247,7 +236,10 @@ def _survey(table: Table, own: str | None) -> Survey | None:
         if not len(block):
             continue
         n_rows += len(block)
-        counted = _counted(block, columns.weight)
+        counted = np.ones(len(block), bool)
+        if columns.weight is not None:
+            weights = check_weights(block[columns.weight], len(block), are_all=False)
+            counted = np.asarray(weights) > 0
         has_weight |= bool(counted.any())
         for name in columns.labels:
             labels = block[name]
@@ -284,14 +276,6 @@ def _survey(table: Table, own: str | None) -> Survey | None:
     return Survey(levels, fractions, range_of_scores((low, high)))
 
 
-def _counted(block: pd.DataFrame, weight: str | None) -> BoolArray:
-    """Return which rows of a block have weight; it may be none of them."""
-    if weight is None:
-        return np.ones(len(block), bool)
-    weights = check_weights(block[weight], len(block), are_all=False)
-    return np.asarray(weights) > 0
-
-
 def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     name: TaskName = arguments.task
@@ -309,7 +293,8 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
         return task_of_scores(name)
     nothing = np.zeros(0, np.int64)
     factorized = {
-        argument: Factorized(nothing, list(seen)) for argument, seen in survey.levels.items()
+        argument: Factorized(nothing, in_order(list(seen)))
+        for argument, seen in survey.levels.items()
     }
     every = [level for column in factorized.values() for level in column.levels]
     positives = (
@@ -340,18 +325,7 @@ def _tally(
 ) -> Tally:
     """Sum up a block of rows."""
     columns = table.columns
-    raw = RawRows(
-        *(
-            None if name is None else block[name]
-            for name in (
-                columns.target,
-                columns.prediction,
-                columns.score,
-                columns.before,
-                columns.weight,
-            )
-        )
-    )
+    raw = RawRows(*(None if name is None else block[name] for name in columns[:5]))
     check_raw_rows(raw, None, None, threshold)
     rows = read_rows(raw, task, threshold, are_all=False)
     within = block[columns.within] if columns.within else None

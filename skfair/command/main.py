@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if sys.stdout is None:  # as after ">&-" in a shell
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
-        with warnings.catch_warnings(record=True) as given:
+        with warnings.catch_warnings(record=True) as caught:
             code = int(options.run(options))
-        for text in dict.fromkeys(str(warning.message) for warning in given):
+        for text in dict.fromkeys(str(warning.message) for warning in caught):
             _say(options.command, text)
         return code
     except Exception as error:  # 1, with which Python ends, says that a condition holds
@@ -115,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     audit = _command(
         commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
     )
-    _add_audit(audit)
+    _add_input(audit)
+    _add_result(audit)
     audit.set_defaults(run=_audit)
     data = _command(commands, "data", "list the data sets, or write one to a file", _DATA_EXAMPLES)
     data.add_argument("name", nargs="?", help="the data set to write")
@@ -142,12 +143,6 @@ def _command(
     )
     command.set_defaults(parser=command)
     return command
-
-
-def _add_audit(audit: argparse.ArgumentParser) -> None:
-    """Declare the options of ``audit``."""
-    _add_input(audit)
-    _add_result(audit)
 
 
 def _decimal(text: str) -> float:

@@ -182,16 +182,8 @@ class Table(NamedTuple):
         """Yield the names and then the rows as texts: tables of very many columns are slow."""
         with self._explained():
             separator, n_before = self._separator()
-            with pd.read_csv(
-                self.path,
-                **_LINES,
-                encoding=self.encoding,
-                header=None,
-                skiprows=n_before,
-                dtype=str,
-                keep_default_na=False,
-                chunksize=10,
-            ) as chunks:
+            options = {"header": None, "skiprows": n_before, "dtype": str, "chunksize": 10}
+            with self._read(**_LINES, **options, keep_default_na=False) as chunks:
                 lines = (f"{line}\n" for chunk in chunks for line in chunk[0])
                 yield from csv.reader(lines, delimiter=separator, skipinitialspace=True)
 
@@ -201,36 +193,19 @@ class Table(NamedTuple):
         It is a comma, or what separates the names of the first line. Spreadsheets take a line such
         as ``sep=;`` before the names as the separator.
         """
-        (line,) = pd.read_csv(self.path, **_LINES, encoding=self.encoding, nrows=0).columns
+        (line,) = self._read(**_LINES, nrows=0).columns
         stated = re.fullmatch('"?sep=(.)"?', line)
         unquoted = re.sub('"[^"]*"', "", line)
         return (stated[1], 1) if stated else (max(",;\t", key=unquoted.count), 0)
 
-    def _csv(self, **options: object) -> pd.DataFrame:
-        """Read a file with what separates its values, and with points or commas in numbers."""
-        with self._explained():
-            separator, n_before = self._separator()
-            return pd.read_csv(  # type: ignore[call-overload, no-any-return]
-                self.path,
-                encoding=self.encoding,
-                sep=separator,
-                skiprows=n_before,
-                decimal="." if separator == "," else self._decimal(separator, n_before),
-                skipinitialspace=True,
-                **options,
-            )
+    def _read(self, **options: object) -> Any:
+        """Read a CSV file."""
+        return pd.read_csv(self.path, encoding=self.encoding, **options)  # type: ignore[call-overload]
 
-    def _decimal(self, separator: str, skiprows: int) -> str:
+    def _decimal(self, dialect: dict[str, Any]) -> str:
         """Return what numbers of a file have before their decimals, by its first rows."""
-        few = pd.read_csv(
-            self.path,
-            encoding=self.encoding,
-            sep=separator,
-            skiprows=skiprows,
-            skipinitialspace=True,
-            nrows=1000,
-            dtype=str,
-            usecols=lambda name: name in self.columns.used,
+        few = self._read(
+            **dialect, nrows=1000, dtype=str, usecols=lambda name: name in self.columns.used
         )
         texts = [value for value in few.to_numpy().ravel() if isinstance(value, str)]
         has_comma, has_point = (
@@ -273,29 +248,29 @@ class Table(NamedTuple):
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks as they are in the file."""
         columns = self.columns
-        if self._is_parquet:
-            with self._explained():
-                yield from self._parquet_blocks()
-            return
-        text = [name for name in columns.attributes if name not in self.bins]
-        text += columns.labels if self.labels_are_text else []
         with self._explained():
-            yield from self._csv(  # type: ignore[misc]
+            if self._is_parquet:
+                batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
+                for batch in batches:
+                    block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
+                    if any(name is not None for name in block.index.names):
+                        block = block.reset_index()  # a column may have been the index of a frame
+                    if self.labels_are_text:
+                        block[columns.labels] = block[columns.labels].astype(str)
+                    yield block
+                return
+            text = [name for name in columns.attributes if name not in self.bins]
+            text += columns.labels if self.labels_are_text else []
+            separator, n_before = self._separator()
+            dialect = {"sep": separator, "skiprows": n_before, "skipinitialspace": True}
+            yield from self._read(
+                **dialect,
+                decimal="." if separator == "," else self._decimal(dialect),
                 usecols=columns.used,
                 dtype=dict.fromkeys(text, str),
                 chunksize=self.block_rows,
                 low_memory=False,
             )
-
-    def _parquet_blocks(self) -> Iterator[pd.DataFrame]:
-        columns = self.columns
-        for batch in _parquet(self.path).iter_batches(self.block_rows, columns=columns.used):
-            block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
-            if any(name is not None for name in block.index.names):
-                block = block.reset_index()  # a column may have been the index of a frame
-            if self.labels_are_text:
-                block[columns.labels] = block[columns.labels].astype(str)
-            yield block
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
         """Return the groups of an attribute as text without spaces around it.

@@ -103,12 +103,11 @@ def compiled_by(task: Task) -> set[str]:
         for model, X, y, groups in task(rows, np.repeat(["a", "b"], _N_ROWS // 2)):
             with suppress(ValueError, TypeError):  # the solver does not do this kind of problem
                 model.fit(X, y, sensitive_features=groups)
-    kernels = chain.from_iterable(module.items() for module in _kernels())
-    return {name for name, kernel in kernels if _is_stored(kernel)}
-
-
-def _is_stored(kernel: Any) -> bool:
-    return getattr(getattr(kernel._cache, "_cache_file", None), "is_used", False)
+    return {
+        name
+        for name, kernel in chain.from_iterable(module.items() for module in _kernels())
+        if getattr(getattr(kernel._cache, "_cache_file", None), "is_used", False)
+    }
 
 
 def entry_kernels() -> set[str]:

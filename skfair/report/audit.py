@@ -35,12 +35,13 @@ from skfair.report.reading import (
     range_of_scores,
     read_rows,
 )
+from skfair.report.roles import views_of
 from skfair.report.shown import ShownAudit
 from skfair.report.signed import signed_table
 from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
-from skfair.report.views import apart_column, find_gaps, rates_table, score_report, views_of
+from skfair.report.views import find_gaps, rates_table, score_report
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text
@@ -374,12 +375,12 @@ def audit(
     """
     check_text([title], "The title")
     options = read_options(
-        metrics,
-        confidence,
-        depth,
-        min_size,
-        n_simulations,
-        random_state,
+        random_state=random_state,
+        metrics=metrics,
+        confidence=confidence,
+        depth=depth,
+        min_size=min_size,
+        n_simulations=n_simulations,
         preset=preset,
         reference=reference,
         unknown=unknown,
@@ -408,14 +409,13 @@ def audit(
 
 def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit:
     """Compute all tables of an audit from the sums of its rows."""
-    views = views_of(tally)
-    scores = score_report(tally, views, task, options.confidence)
-    parts = [rates_table(tally, views, options.confidence), scores.rates]
-    rates = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    views = views_of(tally, options)
+    calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
+    rates = [rates_table(tally, views, options.confidence), *of_scores]
     parts_of_search = search_subgroups(tally, task.searched(set(tally.moments)), options)
     searched = [part.simulated for part in parts_of_search]
     gaps = find_gaps(tally, views, task, options, searched)
-    search = judge_subgroups(parts_of_search, gaps.rarest, options)
+    subgroups, n_beyond = judge_subgroups(parts_of_search, gaps.rarest, options)
     return Audit(
         title=str(title),
         task=task.kind,
@@ -424,13 +424,13 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         conditional_on=list(tally.control),
         confidence=options.confidence,
         n_simulations=options.n_simulations,
-        rates=rates.assign(apart=apart_column(rates, tally, views, options)),
+        rates=pd.concat(rates, ignore_index=True),
         gaps=gaps.table,
-        subgroups=search.table,
-        n_subgroups=search.n_subgroups,
-        n_beyond_chance=search.n_beyond,
-        calibration=scores.calibration,
-        densities=scores.densities,
+        subgroups=subgroups,
+        n_subgroups=parts_of_search[0].n_subgroups if parts_of_search else 0,
+        n_beyond_chance=n_beyond,
+        calibration=calibration,
+        densities=densities,
         path=pd.DataFrame(),
         preset=options.preset or "",
         rule=rule_text(options),

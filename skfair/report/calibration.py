@@ -43,38 +43,31 @@ class ScoreTables:
         weight, target, score = (
             _merged(sums, bin_of) for sums in (self.weight, self.target, self.score)
         )
-        records = []
         with np.errstate(invalid="ignore", divide="ignore"):
             mean_target, mean_score = target / weight, score / weight
-        low, high = mean_target, mean_target
+        low, high = np.full((2, *weight.shape), np.nan)
         if self.is_share:
-            low, high = wilson(
-                mean_target, np.where(weight > 0, weight * self.per_weight, np.nan), confidence
-            )
-        for g, b in zip(*np.nonzero(weight > 0), strict=True):
-            records.append(
-                {
-                    "group": names[g],
-                    "bin": int(b),
-                    "n": float(weight[g, b]),
-                    "mean_score": float(mean_score[g, b]),
-                    "mean_target": float(mean_target[g, b]),
-                    "mean_target_low": float(low[g, b]) if self.is_share else np.nan,
-                    "mean_target_high": float(high[g, b]) if self.is_share else np.nan,
-                }
-            )
-        return pd.DataFrame(records)
+            n_rows = np.where(weight > 0, weight * self.per_weight, np.nan)
+            low, high = wilson(mean_target, n_rows, confidence)
+        group, bins = np.nonzero(weight > 0)
+        columns = {
+            "n": weight,
+            "mean_score": mean_score,
+            "mean_target": mean_target,
+            "mean_target_low": low,
+            "mean_target_high": high,
+        }
+        table = {"group": [names[g] for g in group], "bin": bins}
+        return pd.DataFrame(table | {name: own[group, bins] for name, own in columns.items()})
 
-    def densities(self, names: list[str]) -> list[dict[str, Any]]:
+    def densities(self, names: list[str]) -> pd.DataFrame:
         """Return the share of each group's rows in bins of equal width."""
         bin_of = np.arange(N_BINS) * N_DENSITY_BINS // N_BINS
         weight = _merged(self.weight, bin_of)
-        edges = self.edges[:: N_BINS // N_DENSITY_BINS]
+        edges = self.edges[:: N_BINS // N_DENSITY_BINS].tolist()
         shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY)
-        return [
-            {"group": name, "edges": edges.tolist(), "shares": of_group.tolist()}
-            for name, of_group in zip(names, shares, strict=True)
-        ]
+        columns = {"group": names, "edges": [edges] * len(names), "shares": shares.tolist()}
+        return pd.DataFrame(columns)
 
     def aucs(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the area under the ROC curve of each group with the interval of Hanley & McNeil.

@@ -136,9 +136,10 @@ def check_condition(
     intervals are taken as they are; for a fail one is enough, so those are widened to hold together
     (Bonferroni).
     """
+    level = 1 - confidence
+    wider = float(stats.norm.isf(level / (2 * len(rows))) / stats.norm.isf(level / 2))
     decided = [
-        _decided(row, condition, n_rows, _wider(confidence, len(rows)))
-        for row in rows[rows["value"].notna()].itertuples()
+        _decided(row, condition, n_rows, wider) for row in rows[rows["value"].notna()].itertuples()
     ]
     if not decided:
         raise ValueError(f"{condition.text!r}: the metric is undefined for these groups.")
@@ -147,17 +148,11 @@ def check_condition(
     return min(decided, key=lambda row: (order[row.outcome], sign * row.value))
 
 
-def _wider(confidence: float, n_views: int) -> float:
-    """Return how many times as far the ends of intervals are for several to hold together."""
-    level = 1 - confidence
-    return float(stats.norm.isf(level / (2 * n_views)) / stats.norm.isf(level / 2))
-
-
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:
     """Decide a condition on the gap of one view."""
     value, limit = row.value, condition.limit
     times = wider if condition.holds(value, limit) else 1.0
-    low, high = (_moved(value, end, times) for end in (row.value_low, row.value_high))
+    low, high = (value + times * (end - value) for end in (row.value_low, row.value_high))
     low, high = max(low, 0.0), min(high, 1.0) if row.is_ratio else high
     held = [condition.holds(end, limit) for end in (low, high)]
     is_known = bool(np.isfinite([low, high]).all())
@@ -168,11 +163,6 @@ def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check
     if is_known and outcome == "inconclusive":
         needed = _rows_needed(row, limit, n_rows, times)
     return Check(condition.text, outcome, value, low, high, limit, row.view, n_rows, needed)
-
-
-def _moved(value: float, end: float, wider: float) -> float:
-    """Return an end of an interval, so many times as far from the value."""
-    return value + wider * (end - value)
 
 
 def _rows_needed(row: Any, limit: float, n_rows: int, wider: float) -> int | None:

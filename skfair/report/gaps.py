@@ -15,7 +15,7 @@ the interval is moved.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -91,25 +91,6 @@ class Gap(NamedTuple):
         """Compare the pairs of cells."""
         stacked = np.stack(means)
         return self.comparison(stacked[:, :, pairs[0]], stacked[:, :, pairs[1]])
-
-
-class MeasuredGap(NamedTuple):
-    """A gap with its interval, its noise floor, and the pair of groups where it is worst."""
-
-    value: float
-    value_low: float
-    value_high: float
-    noise_mean: float
-    noise_upper: float
-    first_group: str
-    second_group: str
-    left_out: str  # groups without rows to compute their mean from
-    is_beyond_chance: bool  # of a ratio that of the difference of the same means
-    p_value: float  # of the clearest pair, covering all pairs of all gaps of the audit
-    clear_first: str  # of the pairs that are clearly beyond chance the one furthest apart
-    clear_second: str
-    # Of each pair: the p-value, and above which difference it is beyond chance
-    of_pairs: dict[frozenset[str], tuple[float, float]]
 
 
 class _Chance(NamedTuple):
@@ -270,10 +251,13 @@ def _drawn(
     )
 
 
-def judge_gap(compared: Compared, rarest: FloatArray, level: float) -> MeasuredGap:
+def judge_gap(
+    compared: Compared, rarest: FloatArray, level: float
+) -> tuple[dict[str, Any], dict[frozenset[str], tuple[float, float]]]:
     """Reduce a gap to its worst and its clearest pair; say whether chance explains the latter.
 
-    ``rarest`` has the rarity of the most extreme comparison of each simulation, in order.
+    ``rarest`` has the rarity of the most extreme comparison of each simulation, in order. The
+    second result has the p-value of each pair, and above which difference it is beyond chance.
     """
     chance = compared.simulated.chance(rarest, level)
     gap, means, pairs, names = compared[:4]
@@ -296,23 +280,23 @@ def judge_gap(compared: Compared, rarest: FloatArray, level: float) -> MeasuredG
         _named_pair(place, means, pairs, names) for place in places
     )
     tested = zip(chance.p_values.tolist(), chance.noise.tolist(), strict=True)
-    return MeasuredGap(
-        value=value,
-        value_low=low,
-        value_high=high,
-        noise_mean=mean,
-        noise_upper=float(upper),
-        first_group=first,
-        second_group=second,
-        left_out=compared.left_out,
-        is_beyond_chance=chance.smallest <= level + ROUNDING,
-        p_value=chance.smallest,
-        clear_first=clear_first,
-        clear_second=clear_second,
-        of_pairs={
-            frozenset((names[i], names[j])): own for i, j, own in zip(*pairs, tested, strict=False)
-        },
-    )
+    record = {
+        "value": value,
+        "value_low": low,
+        "value_high": high,
+        "noise_mean": mean,
+        "noise_upper": float(upper),
+        "first_group": first,
+        "second_group": second,
+        "left_out": compared.left_out,
+        "is_beyond_chance": chance.smallest <= level + ROUNDING,
+        "p_value": chance.smallest,
+        "clear_first": clear_first,
+        "clear_second": clear_second,
+    }
+    return record, {
+        frozenset((names[i], names[j])): own for i, j, own in zip(*pairs, tested, strict=False)
+    }
 
 
 def _agreeing(
@@ -362,14 +346,12 @@ def _interval(
     """
     centres = [measure.centre[None] for measure in drawn]
     errors = [measure.around_centre - measure.centre for measure in drawn]
+    at = gap.of_pairs(centres, pairs)[0]
     if gap.is_ratio:
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = [error / measure.centre for error, measure in zip(errors, drawn, strict=True)]
-            at = -np.log(gap.of_pairs(centres, pairs)[0])
-        of_pairs = Gap(gap.name, differences, gap.measures).of_pairs(errors, pairs)
-    else:
-        at = gap.of_pairs(centres, pairs)[0]
-        of_pairs = gap.of_pairs(errors, pairs)
+            at = -np.log(at)
+    of_pairs = gap.tested.of_pairs(errors, pairs)
     is_finite = np.isfinite(at) & np.isfinite(of_pairs).all(axis=0)
     if not is_finite.any():
         return np.nan, np.nan

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from skfair._typing import BoolArray, IntArray
+from skfair._typing import IntArray
 from skfair.groups.encoding import encode_groups
-from skfair.groups.reference import read_reference
 from skfair.metrics.intervals import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
-from skfair.report.roles import View, reference_group, set_apart
+from skfair.report.roles import View
 from skfair.report.rules import RULES
 from skfair.report.tally import Tally
 
-COMPARED, REFERENCE, SMALL, UNKNOWN = "compared", "reference", "small", "unknown"
+COMPARED, REFERENCE = "compared", "reference"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
 
 
@@ -34,10 +33,7 @@ def impact_table(tally: Tally, views: list[View], options: Options) -> pd.DataFr
     if options.preset is None:
         return pd.DataFrame()
     _check_measures(tally, options.preset)
-    levels = {name: tally.levels[name] for name in tally.sensitive}
-    reference = read_reference(options.reference, levels)
-    tables = [_of_view(tally, view, options, reference) for view in views]
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat([_of_view(tally, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):
         table[name] = table[name].eq(True)
     return table
@@ -56,39 +52,23 @@ def _check_measures(tally: Tally, preset: str) -> None:
         raise ValueError(f"preset={preset!r} counts people. Leave out sample_weight.")
 
 
-def _of_view(tally: Tally, view: View, options: Options, reference: dict[str, str]) -> pd.DataFrame:
+def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:
     """Return the table of one view."""
-    assert options.preset is not None
-    n_groups = len(view.names)
-    n_rows = np.bincount(view.codes, tally.n_rows, n_groups).astype(np.int64)
-    stated = reference_group(tally, view, reference)
-    status = np.full(n_groups, COMPARED, dtype=object)
-    apart = np.array(set_apart(tally, view, options))
-    status[apart == "small"] = SMALL
-    status[apart == "unknown"] = UNKNOWN
+    status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
-    is_kept = status == COMPARED
     if "selection_rate" in tally.moments:
-        table = _with_rates(table, tally, view, options, is_kept, stated)
-    elif stated is not None:
-        table.loc[stated, "status"] = REFERENCE
+        table = _with_rates(table, tally, view, options)
+    elif view.reference is not None:
+        table.loc[view.reference, "status"] = REFERENCE
     if options.preset == "ecoa":
-        _add_means(table, tally, view, stated)
+        _add_means(table, tally, view)
     return table
 
 
-def _with_rates(
-    table: pd.DataFrame,
-    tally: Tally,
-    view: View,
-    options: Options,
-    is_kept: BoolArray,
-    stated: int | None,
-) -> pd.DataFrame:
+def _with_rates(table: pd.DataFrame, tally: Tally, view: View, options: Options) -> pd.DataFrame:
     """Add what is known of selections."""
-    n_rows = table["n"].to_numpy()
-    selected = np.bincount(view.codes, tally.moments["selection_rate"].sums[0], len(table))
-    selected = selected.round().astype(np.int64)
+    n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
+    selected = view.merged(tally.moments["selection_rate"]).sums[0].round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"
@@ -138,7 +118,7 @@ def _within_strata(
     }
 
 
-def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None) -> None:
+def _add_means(table: pd.DataFrame, tally: Tally, view: View) -> None:
     """Add mean scores or prices, and how many standard deviations they are from the reference."""
     name = next(
         (measure for measure in ("mean_score", "mean_prediction") if measure in tally.moments), None
@@ -147,10 +127,8 @@ def _add_means(table: pd.DataFrame, tally: Tally, view: View, stated: int | None
         return
     cells = tally.moments[name]
     spread = float(np.sqrt(cells.whole().variances[0]))
-    means = cells.merged(view.codes, len(table)).means
+    means = view.merged(cells).means
     table["mean"] = means
-    if stated is not None and spread > 0:
-        is_out = table["status"].eq(UNKNOWN)
-        table["standardized_difference"] = np.where(
-            is_out, np.nan, (means - means[stated]) / spread
-        )
+    if view.reference is not None and spread > 0:
+        apart = (means - means[view.reference]) / spread
+        table["standardized_difference"] = np.where(view.apart == "unknown", np.nan, apart)

@@ -9,6 +9,7 @@ those for whom two models decide differently make a difference uncertain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnsLike,
-    MatrixLike,
-    Seed,
-)
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import encode_groups
 from skfair.metrics.disparity_tests import disparity_upper_bound
@@ -46,6 +41,7 @@ METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
 
 
 @documented
+@dataclass(frozen=True, eq=False, repr=False)
 class Alternatives:
     """Candidates beside the model that they would replace; made by :func:`alternatives`.
 
@@ -88,27 +84,15 @@ class Alternatives:
     True
     """
 
-    def __init__(
-        self,
-        table: pd.DataFrame,
-        models: list[Any],
-        baseline: int,
-        selected: int,
-        metric: str,
-        max_loss: float,
-        confidence: float,
-        n_rows: int,
-        title: str,
-    ) -> None:
-        self.table = table
-        self.models = models
-        self.baseline = baseline
-        self.selected = selected
-        self.metric = metric
-        self.max_loss = max_loss
-        self.confidence = confidence
-        self.n_rows = n_rows
-        self.title = title
+    table: pd.DataFrame
+    models: list[Any]
+    baseline: int
+    selected: int
+    metric: str
+    max_loss: float
+    confidence: float
+    n_rows: int
+    title: str
 
     @property
     def estimator(self) -> Any:
@@ -322,12 +306,8 @@ def alternatives(
         np.asarray(get_response(model, X, "predict", sensitive_features=sensitive_features))
         for model in models
     ]
-    groups = encode_groups(sensitive_features, n_samples=len(labels))
-    people = count_people(
-        labels == positive,
-        [labels_of_model == positive for labels_of_model in predictions],
-        groups.codes[0],
-    )
+    codes = encode_groups(sensitive_features, n_samples=len(labels)).codes[0]
+    people = count_people(labels == positive, [own == positive for own in predictions], codes)
     draws = resampled(people, metric, n_bootstrap, check_random_state(random_state))
     table = changes_table(names, people, metric, draws, before is not None, confidence, max_loss)
     if certify:
@@ -359,15 +339,12 @@ def _read_candidates(
                 "rows on which its candidates are fitted again."
             )
         params = candidates.cv_results_["params"]
-        names = [
-            ", ".join(f"{name}={value}" for name, value in values_of_model.items())
-            for values_of_model in params
-        ]
+        names = [", ".join(f"{name}={value}" for name, value in own.items()) for own in params]
         models = [
             clone(candidates.estimator).set_params(
-                **{name: clone(value, safe=False) for name, value in values_of_model.items()}
+                **{name: clone(value, safe=False) for name, value in own.items()}
             )
-            for values_of_model in params
+            for own in params
         ]
         return names, [model.fit(**training) for model in models]
     if training is not None:
@@ -424,6 +401,7 @@ def _picture(result: Alternatives) -> dict[str, Any]:
     def y(value: float) -> float:
         return float(round(200 - 200 * (value - y_low) / (y_high - y_low), 1))
 
+    kinds = {result.selected: "selected", result.baseline: "baseline"}
     return {
         "points": [
             {
@@ -432,11 +410,7 @@ def _picture(result: Alternatives) -> dict[str, Any]:
                 "y": y(row["y"]),
                 "x_ends": [x(end) for end in row["x_ends"]],
                 "y_ends": [y(end) for end in row["y_ends"]],
-                "kind": "baseline"
-                if k == result.baseline
-                else "selected"
-                if k == result.selected
-                else "other",
+                "kind": kinds.get(k, "other"),
             }
             for k, row in enumerate(rows)
         ],

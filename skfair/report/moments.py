@@ -75,7 +75,7 @@ class Moments(NamedTuple):
     @property
     def weight(self) -> FloatArray:
         """The sum of the weights of each cell."""
-        return self.sums[2]
+        return np.asarray(self.sums[2])
 
     @property
     def means(self) -> FloatArray:

@@ -20,51 +20,39 @@ MISSING = "missing"  # the level of rows without a value, if these count as unkn
 class Options(NamedTuple):
     """How an audit computes what it reports."""
 
-    metrics: list[str] | None
-    confidence: float
-    depth: int
-    min_size: float
-    n_simulations: int
     rng: np.random.RandomState
+    metrics: list[str] | None = None
+    confidence: float = 0.95
+    depth: int = 3
+    min_size: float = 30
+    n_simulations: int = 500
     preset: str | None = None
     reference: Any = None  # a level, or a level by attribute
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
     min_group_size: float = 1  # smaller groups are not compared
     median: float | None = None  # scores above it count as selected
 
-    def checked(self) -> Options:
-        """Return the options; raise unless they make sense."""
-        check_probability(self.confidence, "confidence")
-        check_number(self.depth, "depth", low=1, kind=Integral)
-        check_number(self.min_size, "min_size", low=1)
-        check_number(self.n_simulations, "n_simulations", low=1, kind=Integral)
-        check_number(self.min_group_size, "min_group_size", low=1)
-        if self.preset is not None and self.preset not in RULES:
-            raise ValueError(f"preset must be {listed(list(RULES))} or None, got {self.preset!r}.")
-        if self.preset == "ecoa" and self.reference is None:
-            raise ValueError(
-                "preset='ecoa' compares each group with a control group. Name it, for example "
-                "reference='White', or reference={'sex': 'male', 'race': 'White'}."
-            )
-        return self
-
 
 def read_options(
-    metrics: Any,
-    confidence: float,
-    depth: int,
-    min_size: float,
-    n_simulations: int,
-    random_state: Seed,
-    **others: Any,
+    *, random_state: Seed, metrics: Any = None, unknown: Any = None, **others: Any
 ) -> Options:
-    """Return options as the user passed them, checked."""
+    """Return options as the user passed them; raise unless they make sense."""
     names = None if metrics is None else check_names(metrics, "metrics")
-    unknown = others.pop("unknown", None)
-    levels = frozenset(_levels(unknown))
-    rng = check_random_state(random_state)
-    options = Options(names, confidence, depth, min_size, n_simulations, rng, **others)
-    return options._replace(unknown=levels).checked()
+    rng, levels = check_random_state(random_state), frozenset(_levels(unknown))
+    options = Options(rng, names, unknown=levels, **others)
+    check_probability(options.confidence, "confidence")
+    check_number(options.depth, "depth", low=1, kind=Integral)
+    check_number(options.min_size, "min_size", low=1)
+    check_number(options.n_simulations, "n_simulations", low=1, kind=Integral)
+    check_number(options.min_group_size, "min_group_size", low=1)
+    if options.preset is not None and options.preset not in RULES:
+        raise ValueError(f"preset must be {listed(list(RULES))} or None, got {options.preset!r}.")
+    if options.preset == "ecoa" and options.reference is None:
+        raise ValueError(
+            "preset='ecoa' compares each group with a control group. Name it, for example "
+            "reference='White', or reference={'sex': 'male', 'race': 'White'}."
+        )
+    return options
 
 
 def _levels(unknown: Any) -> list[str]:

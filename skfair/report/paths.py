@@ -10,9 +10,11 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
+from skfair.report.options import read_options
 from skfair.report.reading import RawRows, TaskName, find_task, range_of_scores, read_rows
+from skfair.report.roles import views_of
 from skfair.report.tally import tally_rows
-from skfair.report.views import rates_table, views_of
+from skfair.report.views import rates_table
 
 
 class FittedPath(Protocol):
@@ -52,7 +54,7 @@ def steps_of(
     pos_label: ClassLabel,
 ) -> pd.DataFrame:
     """Return the rates of each group under each limit; changes are against the first model."""
-    tables = []
+    tables, options = [], read_options(random_state=0)
     for limit, predicted in zip(np.asarray(limits).tolist(), predictions, strict=True):
         raw = RawRows(y, predicted, None, predictions[0], sample_weight)
         read_task = find_task(raw, task, pos_label)
@@ -60,7 +62,7 @@ def steps_of(
         tally = tally_rows(
             rows, read_task, sensitive_features, None, range_of_scores(rows.score, rows.weights)
         )
-        table = rates_table(tally, views_of(tally), 0.95)
+        table = rates_table(tally, views_of(tally, options), options.confidence)
         plain = table["measure"].str.partition("[")[0]
         kept = table[plain.isin([*SHOWN, *SHOWN_OF_CLASSES, *SHOWN_OF_NUMBERS])]
         tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))

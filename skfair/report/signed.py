@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray
-from skfair.groups.reference import read_reference
 from skfair.metrics.intervals import difference_interval
 from skfair.report.moments import Moments
 from skfair.report.options import Options
-from skfair.report.roles import View, reference_group, set_apart
+from skfair.report.roles import View
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE
 from skfair.utils.rounding import ROUNDING
@@ -30,13 +29,10 @@ def signed_table(
     all pairs, so that no verdict contradicts that of a gap, and above which difference it is beyond
     chance. Intervals agree with it: they hold 0 exactly if chance explains the difference.
     """
-    levels = {name: tally.levels[name] for name in tally.sensitive}
-    reference = read_reference(options.reference, levels)
     tables = [
-        _against(cells.merged(view.codes, len(view.names)), view, place, others, options).assign(
-            measure=measure
-        )
-        for view, place, others in _compared(tally, views, options, reference)
+        _against(view.merged(cells), view, view.reference, options).assign(measure=measure)
+        for view in views
+        if view.reference is not None and not view.apart[view.reference]
         for measure, cells in tally.moments.items()
         if not measure.startswith(BEFORE)
     ]
@@ -66,23 +62,7 @@ def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFr
     )
 
 
-def _compared(
-    tally: Tally, views: list[View], options: Options, reference: dict[str, str]
-) -> list[tuple[View, int, list[int]]]:
-    """Return the views that have a reference group, its place, and those of the other groups."""
-    compared = []
-    for view in views:
-        place = reference_group(tally, view, reference)
-        apart = set_apart(tally, view, options)
-        if place is not None and not apart[place]:
-            others = [i for i, why in enumerate(apart) if not why and i != place]
-            compared.append((view, place, others))
-    return compared
-
-
-def _against(
-    moments: Moments, view: View, place: int, others: list[int], options: Options
-) -> pd.DataFrame:
+def _against(moments: Moments, view: View, place: int, options: Options) -> pd.DataFrame:
     """Compare the groups of one view by one measure."""
     values = moments.means
     low, high = difference_interval(values, *moments.interval(options.confidence), place)
@@ -98,4 +78,5 @@ def _against(
             "difference_high": high,
         }
     )
-    return table.iloc[others]
+    kept: pd.DataFrame = table[(view.apart == "") & (np.arange(len(table)) != place)]
+    return kept

@@ -163,10 +163,10 @@ def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[_Measure]
     every = {name: (values, counted) for name, values, counted in task.values(rows)}
     names = [name for name in task.searched(set(every)) if name in every]
     kinds = Kinds.of(rows) if task.classes and names else None
-    found = [
+    of_tables = [
         dict(measured(rows, task, kinds, table.codes, table.n_groups, names)) for table in tables
     ]
-    yield from (_Measure(name, *every[name], [own[name] for own in found]) for name in names)
+    yield from (_Measure(name, *every[name], [own[name] for own in of_tables]) for name in names)
     if task.kind == "binary" and score is not None and rows.true is not None:
         residual = task.targets(rows.true) - score
         sums = [
@@ -231,15 +231,15 @@ def _judged(
         for sums, table in zip(measure.sums, tables, strict=True)
     ]
     inside = added(parts).counted_from(whole.origin)
-    found = compare_with_rest(tables, measure.name, whole, inside, min_size)
-    largest, is_sampled = _largest_by_chance(tables, measure, found.is_kept, n_simulations, rng)
-    judged = found.table["standard_errors"].to_numpy()
+    compared = compare_with_rest(tables, measure.name, whole, inside, min_size)
+    largest, is_sampled = _largest_by_chance(tables, measure, compared.is_kept, n_simulations, rng)
+    judged = compared.table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:
-        exact = _exact_scale(inside, found.outside, float(whole.means[0]))
+        exact = _exact_scale(inside, compared.outside, float(whole.means[0]))
         judged = np.fmin(judged, exact)
     n_beaten = n_simulations - np.searchsorted(largest, judged - SUM_ROUNDING)
     p_values = (1 + n_beaten) / (1 + n_simulations)
-    return found.table.assign(p_value=p_values)[found.is_kept]
+    return compared.table.assign(p_value=p_values)[compared.is_kept]
 
 
 def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:

@@ -46,7 +46,7 @@ class Table(NamedTuple):
     codes: IntArray  # (n_cells,): number of the combination of each cell
     n_groups: int  # combinations that occur
     kept: IntArray  # those with enough rows
-    n_rows: FloatArray  # of the kept ones
+    n_rows: FloatArray | IntArray  # of the kept ones
     names: list[str]
 
 
@@ -56,15 +56,6 @@ class Part(NamedTuple):
     table: pd.DataFrame  # all subgroups, without p-values
     simulated: Simulated
     n_subgroups: int  # that were searched, also those with too few rows of the measure
-
-
-class Search(NamedTuple):
-    """What a search found."""
-
-    # The worst subgroups: those beyond chance first, the largest difference on top
-    table: pd.DataFrame
-    n_subgroups: int  # how many subgroups were compared with the rest
-    n_beyond: int  # how many of all comparisons are beyond chance
 
 
 def list_tables(
@@ -80,7 +71,7 @@ def list_tables(
         for chosen in combinations(columns, size):
             shape = np.array([len(column.levels) for column in chosen])
             codes, groups = number_tuples([column.codes for column in chosen], shape)
-            counts = np.bincount(codes, n_rows, len(groups))
+            counts: Any = np.bincount(codes, n_rows, len(groups))
             kept = np.flatnonzero((counts >= min_size) & (total - counts >= min_size))
             n_subgroups += kept.size
             if n_subgroups > MOST_SUBGROUPS:
@@ -159,24 +150,28 @@ def search_subgroups(tally: Tally, measures: list[str], options: Options) -> lis
     for measure in measures:
         moments = tally.moments[measure]
         inside = moments._replace(sums=(cells @ moments.sums.T).T)
-        found = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
-        kept, table = np.flatnonzero(found.is_kept), found.table[found.is_kept]
-        largest = _largest_by_chance(cells[kept], found.scale[kept], moments, options)
+        compared = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
+        kept, table = np.flatnonzero(compared.is_kept), compared.table[compared.is_kept]
+        largest = _largest_by_chance(cells[kept], compared.scale[kept], moments, options)
         extreme = table["standard_errors"].to_numpy()
-        parts.append(Part(table, Simulated.scaled(extreme, largest), len(found.table)))
+        parts.append(Part(table, Simulated.scaled(extreme, largest), len(compared.table)))
     return parts
 
 
-def judge_subgroups(parts: list[Part], rarest: FloatArray, options: Options) -> Search:
-    """Say which subgroups are beyond what chance shows anywhere in the audit."""
+def judge_subgroups(
+    parts: list[Part], rarest: FloatArray, options: Options
+) -> tuple[pd.DataFrame, int]:
+    """Say which subgroups, and how many, are beyond what chance shows anywhere in the audit.
+
+    Those beyond chance come first, the largest difference on top.
+    """
     tables = []
     for table, simulated, _ in parts:
         chance = simulated.chance(rarest, 1 - options.confidence)
         tables.append(worst_first(table.assign(p_value=chance.p_values), 1, options.confidence))
     n_beyond = sum(int(table["is_beyond_chance"].sum()) for table in tables)
     shown = [table.iloc[:_N_SHOWN] for table in tables]
-    frame = pd.concat(shown, ignore_index=True) if tables else pd.DataFrame()
-    return Search(frame, parts[0].n_subgroups if parts else 0, n_beyond)
+    return pd.concat(shown, ignore_index=True) if tables else pd.DataFrame(), n_beyond
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:

@@ -195,15 +195,15 @@ class Kinds(NamedTuple):
 
     codes: IntArray
     labels: IntArray  # (n_kinds, n_columns)
-    given: list[int]  # which columns of the rows these are
+    places: list[int]  # which columns of the rows these are
 
     @classmethod
     def of(cls, rows: Rows) -> Kinds:
         """Number the combinations of labels."""
-        given = [i for i, column in enumerate(rows[:3]) if column is not None]
-        columns = [np.asarray(rows[i], np.int64) for i in given]
+        places = [i for i, column in enumerate(rows[:3]) if column is not None]
+        columns = [np.asarray(rows[i], np.int64) for i in places]
         shape = np.array([column.max(initial=0) + 1 for column in columns])
-        return cls(*number_tuples(columns, shape), given)
+        return cls(*number_tuples(columns, shape), places)
 
     def counted(
         self, weights: FloatArray | None, cells: IntArray, n_cells: int
@@ -214,9 +214,9 @@ class Kinds(NamedTuple):
         kept, sums = sums_by(cells * n_kinds + self.codes, n_cells * n_kinds, columns)
         of_few, kinds = np.divmod(kept, n_kinds)
         labels: list[Any] = [None, None, None]
-        for place, column in zip(self.given, self.labels[kinds].T, strict=True):
+        for place, column in zip(self.places, self.labels[kinds].T, strict=True):
             labels[place] = column
-        return Rows(*labels, None, sums[0]), of_few, sums[-1]
+        return Rows._make([*labels, None, sums[0]]), of_few, sums[-1]
 
 
 def measured(

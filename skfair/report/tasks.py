@@ -43,6 +43,8 @@ class Task(ABC):
 
     classes: tuple[Any, ...]  # the labels; empty for numbers
     kind: ClassVar[str]
+    # Names of the gaps that are reported if none are asked for; empty for all.
+    defaults: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def codes(self, labels: ColumnLike, name: str) -> IntArray | FloatArray:
@@ -57,8 +59,28 @@ class Task(ABC):
         """Yield each measure with its values."""
 
     @abstractmethod
+    def known_gaps(self) -> Iterator[Gap]:
+        """Yield all differences and ratios."""
+
     def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
-        """Return the differences and ratios to report, of those that can be computed."""
+        """Return the gaps to report; those that were asked for must exist and be computable."""
+        known = {gap.name: gap for gap in self.known_gaps()}
+        names = list(self.defaults or known) if metrics is None else metrics
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            hint = did_you_mean(unknown[0], known)
+            raise ValueError(
+                f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
+                "function of your own needs the rows of each group: "
+                "group_report(metrics={name: function})."
+            )
+        lacking = [name for name in names if not set(known[name].measures) <= measures]
+        if lacking and metrics is not None:
+            raise ValueError(
+                f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
+                "Pass the labels or scores that they are computed from."
+            )
+        return [known[name] for name in names if name not in lacking]
 
     @abstractmethod
     def searched(self, measures: set[str]) -> list[str]:
@@ -80,6 +102,7 @@ class Binary(Task):
         "equalized_odds_difference",
         "predictive_parity_difference",
         "accuracy_parity_difference",
+        "mean_score_difference",
     )
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
@@ -108,16 +131,12 @@ class Binary(Task):
             yield "moved_down", (rows.predicted == 0) & (rows.before == 1), None
             yield from _change_of_accuracy(rows)
 
-    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
-        """Return metrics of labels whose rates are means over rows, and the mean scores."""
-        known = {
-            name: Gap(name, _COMPARISONS[spec.kind], spec.rates)
-            for name, spec in LABEL_METRICS.items()
-            if "error_ratio" not in spec.rates
-        }
-        score = Gap("mean_score_difference", differences, ("mean_score",))
-        names = [*self.defaults, score.name] if metrics is None else metrics
-        return _chosen({**known, score.name: score}, names, measures, metrics is not None)
+    def known_gaps(self) -> Iterator[Gap]:
+        """Yield metrics of labels whose rates are means over rows, and the mean scores."""
+        for name, spec in LABEL_METRICS.items():
+            if "error_ratio" not in spec.rates:
+                yield Gap(name, _COMPARISONS[spec.kind], spec.rates)
+        yield Gap("mean_score_difference", differences, ("mean_score",))
 
     def searched(self, measures: set[str]) -> list[str]:
         """Return selection and errors."""
@@ -157,19 +176,14 @@ class Classes(Task):
             yield "changed", rows.before != rows.predicted, None
             yield from _change_of_accuracy(rows)
 
-    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+    def known_gaps(self) -> Iterator[Gap]:
         """Compare accuracies, and one class after the other against all the rest."""
-        known = [
-            Gap("accuracy_parity_difference", differences, ("accuracy",)),
-            Gap("accuracy_parity_ratio", ratios, ("accuracy",)),
-        ]
+        yield Gap("accuracy_parity_difference", differences, ("accuracy",))
+        yield Gap("accuracy_parity_ratio", ratios, ("accuracy",))
         for label in self.classes:
             share, recall = f"share_predicted[{label}]", f"recall[{label}]"
-            known.append(Gap(f"demographic_parity_difference[{label}]", differences, (share,)))
-            known.append(Gap(f"equal_opportunity_difference[{label}]", differences, (recall,)))
-        by_name = {gap.name: gap for gap in known}
-        names = list(by_name) if metrics is None else metrics
-        return _chosen(by_name, names, measures, metrics is not None)
+            yield Gap(f"demographic_parity_difference[{label}]", differences, (share,))
+            yield Gap(f"equal_opportunity_difference[{label}]", differences, (recall,))
 
     def searched(self, measures: set[str]) -> list[str]:
         """Return the accuracy, or without true labels the shares."""
@@ -210,14 +224,10 @@ class Numbers(Task):
                 now, then = np.abs(rows.true - rows.predicted), np.abs(rows.true - rows.before)
                 yield "error_change", now - then, None
 
-    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+    def known_gaps(self) -> Iterator[Gap]:
         """Compare means of predictions, residuals and errors."""
-        names = ("mean_prediction", "mean_residual", "mean_absolute_error")
-        known = {
-            f"{rate}_difference": Gap(f"{rate}_difference", differences, (rate,)) for rate in names
-        }
-        wanted = list(known) if metrics is None else metrics
-        return _chosen(known, wanted, measures, metrics is not None)
+        for rate in ("mean_prediction", "mean_residual", "mean_absolute_error"):
+            yield Gap(f"{rate}_difference", differences, (rate,))
 
     def searched(self, measures: set[str]) -> list[str]:
         """Return residuals and errors, or without true numbers the predictions."""
@@ -268,27 +278,6 @@ def _change_of_accuracy(rows: Rows) -> Iterator[Value]:
     if rows.true is not None:
         now, then = rows.predicted == rows.true, rows.before == rows.true
         yield "accuracy_change", np.asarray(now, float) - np.asarray(then, float), None
-
-
-def _chosen(
-    known: dict[str, Gap], names: list[str], measures: set[str], is_asked: bool
-) -> list[Gap]:
-    """Pick comparisons by name; what was asked for must exist and be computable."""
-    names = [getattr(name, "__name__", name) for name in names]  # functions go by their names
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        hint = did_you_mean(unknown[0], known)
-        raise ValueError(
-            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A function "
-            "of your own needs the rows of each group: group_report(metrics={name: function})."
-        )
-    lacking = [name for name in names if not set(known[name].measures) <= measures]
-    if lacking and is_asked:
-        raise ValueError(
-            f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
-            "Pass the labels or scores that they are computed from."
-        )
-    return [known[name] for name in names if name not in lacking]
 
 
 def in_order(levels: list[Any]) -> list[Any]:

@@ -118,8 +118,7 @@ def _sentence(tables: AuditTables, gap: Any, *, of_all: bool = False) -> Verdict
     pair = _pair(tables, gap, measure)
     if of_all and not pair.is_beyond_chance:
         pair = Pair(gap.clear_first, gap.clear_second, gap.is_beyond_chance, gap.p_value)
-    own = tables.rates[(tables.rates["view"] == gap.view) & (tables.rates["measure"] == measure)]
-    rates = own[own["apart"] == ""].set_index("group")["value"]
+    rates = _compared_rates(tables, gap)
     first, second = float(rates[pair.group]), float(rates[pair.other])
     is_share = not measure.startswith("mean_")
     texts = _shares(first, second) if is_share else _numbers(first, second)
@@ -248,10 +247,16 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
 
 def _size(tables: AuditTables, gap: Any) -> float:
     """Return how far the clearest pair of a difference is apart."""
-    measure = measure_of(gap.metric, tables.task)
-    own = tables.rates[(tables.rates["view"] == gap.view) & (tables.rates["measure"] == measure)]
-    rates = own.set_index("group")["value"]
+    rates = _compared_rates(tables, gap)
     return abs(float(rates[gap.clear_first] - rates[gap.clear_second]))
+
+
+def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
+    """Return the measure of a difference of each group that is compared."""
+    own, measure = tables.rates, measure_of(gap.metric, tables.task)
+    own = own[(own["view"] == gap.view) & (own["measure"] == measure) & (own["apart"] == "")]
+    rates: pd.Series = own.set_index("group")["value"]
+    return rates
 
 
 def _changes(tables: AuditTables) -> Iterator[str]:

@@ -9,56 +9,24 @@ import pandas as pd
 
 from skfair._typing import FloatArray
 from skfair.groups.compared_groups import ComparedGroups, checked_rows
-from skfair.groups.encoding import encode_groups
 from skfair.report.calibration import ScoreTables
 from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps, judge_gap
 from skfair.report.options import Options
-from skfair.report.roles import View, set_apart
+from skfair.report.roles import View
 from skfair.report.tally import Tally
 from skfair.report.tasks import BEFORE, Task
-
-# A crossing with more groups than this is not listed; the search of subgroups covers it.
-MOST_CROSSED = 100
-
-
-def views_of(tally: Tally) -> list[View]:
-    """List the attributes, and their crossing unless it has too many groups."""
-    wanted = [[name] for name in tally.sensitive]
-    if len(tally.sensitive) > 1:
-        wanted.append(tally.sensitive)
-    views = []
-    for attributes in wanted:
-        groups = encode_groups(tally.columns(attributes), n_samples=tally.n_rows.size)
-        if len(attributes) == 1 or groups.n_groups <= MOST_CROSSED:
-            name = " x ".join(attributes)
-            views.append(View(name, attributes, list(groups.names), groups.codes[0]))
-    return views
 
 
 def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFrame:
     """Return every measure of every group with its interval, and of all rows."""
-    whole = View("", [], ["all"], np.zeros(tally.n_rows.size, np.int64))
+    of_all = np.zeros(tally.n_rows.size, np.int64)
+    whole = View("", [], ["all"], of_all, tally.n_rows.sum(keepdims=True), "", None)
     tables = []
     for view in (whole, *views):
-        n_groups = len(view.names)
-        n_rows = np.bincount(view.codes, tally.n_rows, n_groups)
         for measure, cells in tally.moments.items():
-            moments = cells.merged(view.codes, n_groups)
-            low, high = moments.interval(confidence)
-            columns = {"view": view.name, "group": view.names, "n": n_rows, "measure": measure}
-            ends = {"value": moments.means, "value_low": low, "value_high": high}
-            tables.append(pd.DataFrame({**columns, **ends}))
+            moments = view.merged(cells)
+            tables.append(view.rates(measure, moments.means, *moments.interval(confidence)))
     return pd.concat(tables, ignore_index=True)
-
-
-def apart_column(rates: pd.DataFrame, tally: Tally, views: list[View], options: Options) -> Any:
-    """Return for each row of a table of rates why its group is not compared; "" if it is."""
-    apart = {
-        (view.name, group): why
-        for view in views
-        for group, why in zip(view.names, set_apart(tally, view, options), strict=True)
-    }
-    return [apart.get(key, "") for key in zip(rates["view"], rates["group"], strict=True)]
 
 
 class Gaps(NamedTuple):
@@ -81,7 +49,7 @@ def find_gaps(
     places: list[dict[str, Any]] = []
     compared: list[Compared] = []
     for view in views:
-        is_kept = np.array(set_apart(tally, view, options)) == ""
+        is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:
             continue
         cells = tally.only(is_kept[view.codes])
@@ -102,8 +70,8 @@ def find_gaps(
     # The subgroups of one attribute are its groups once more.
     own = rarest if len(tally.sensitive) > 1 else _rarest([of_gap.simulated for of_gap in compared])
     for where, of_model in zip(places, compared, strict=True):
-        gap, record = of_model.gap, judge_gap(of_model, own, 1 - options.confidence)._asdict()
-        of_pairs = record.pop("of_pairs")
+        gap = of_model.gap
+        record, of_pairs = judge_gap(of_model, own, 1 - options.confidence)
         records.append({**where, "metric": gap.name, "is_ratio": gap.is_ratio, **record})
         if where["model"] == "now" and not where["is_conditional"] and gap.is_single:
             name = gap.measures[0]
@@ -149,40 +117,26 @@ def _gaps_of(
     )
 
 
-class ScoreReport(NamedTuple):
-    """What is said about scores."""
-
-    calibration: pd.DataFrame
-    densities: pd.DataFrame
-    rates: pd.DataFrame  # areas under the curve and calibration errors, like those of rates_table
-
-
-def score_report(tally: Tally, views: list[View], task: Task, confidence: float) -> ScoreReport:
-    """Describe the scores of each group of each view."""
+def score_report(
+    tally: Tally, views: list[View], task: Task, confidence: float
+) -> tuple[pd.DataFrame, pd.DataFrame, list[pd.DataFrame]]:
+    """Return calibration, densities, and rates such as areas under the curve, of each view."""
     if tally.scores is None:
-        return ScoreReport(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
+        return pd.DataFrame(), pd.DataFrame(), []
     calibration, densities, rates = [], [], []
     is_share = bool(task.classes)
     means = tally.moments["mean_score" if "mean_score" in tally.moments else "mean_prediction"]
     for view in views:
-        n_groups = len(view.names)
-        of_groups = means.merged(view.codes, n_groups)
-        weight, squares = of_groups.sums[2:]
+        weight, squares = view.merged(means).sums[2:]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
-        bins = tally.scores.merged(view.codes, n_groups)
+        bins = tally.scores.merged(view.codes, len(view.names))
         tables = ScoreTables(bins, is_share, per_weight)
         calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))
-        densities.append(pd.DataFrame(tables.densities(view.names)).assign(view=view.name))
-        n_rows = np.bincount(view.codes, tally.n_rows, n_groups)
-        columns = {"view": view.name, "group": view.names, "n": n_rows}
+        densities.append(tables.densities(view.names).assign(view=view.name))
         if is_share:
-            auc, low, high = tables.aucs(confidence)
-            ends = {"measure": "auc", "value": auc, "value_low": low, "value_high": high}
-            rates.append(pd.DataFrame({**columns, **ends}))
+            rates.append(view.rates("auc", *tables.aucs(confidence)))
         if not is_share or (bins.edges[0], bins.edges[-1]) == (0.0, 1.0):
-            errors = {"measure": "calibration_error", "value": tables.calibration_errors()}
-            rates.append(
-                pd.DataFrame({**columns, **errors, "value_low": np.nan, "value_high": np.nan})
-            )
-    frames = (pd.concat(tables, ignore_index=True) for tables in (calibration, densities, rates))
-    return ScoreReport(*frames)
+            errors = tables.calibration_errors()
+            rates.append(view.rates("calibration_error", errors, np.nan, np.nan))
+    every = [pd.concat(tables, ignore_index=True) for tables in (calibration, densities)]
+    return every[0], every[1], rates

@@ -242,10 +242,10 @@ def check_numbers(values: Any, name: str) -> FloatArray:
 
 
 def check_names(values: Any, name: str) -> list[str]:
-    """Return a list of names as text."""
+    """Return a list of names as text; functions go by theirs."""
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise TypeError(f"{name} must be a list of names, got {values!r}.")
-    return [str(value) for value in values]
+    return [str(getattr(value, "__name__", value)) for value in values]
 
 
 def check_layers(sizes: Sequence[int], what: str) -> tuple[int, ...]:

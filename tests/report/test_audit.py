@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -16,7 +17,7 @@ from skfair import Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
-from skfair.report import Audit, audit, tally
+from skfair.report import Audit, audit
 from skfair.report.sentences import number
 from tests.report.schema import breaches
 
@@ -219,6 +220,16 @@ def test_noise_is_what_shuffled_groups_show():
     assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.15)
 
 
+def test_a_metric_may_be_a_function_of_the_package():
+    A, y, p, _ = people(300)
+    names = ["equal_opportunity_difference", "accuracy_parity_ratio"]
+    pair = [
+        FEW(y, p, sensitive_features=A, metrics=asked).gaps
+        for asked in (names, [getattr(metrics, name) for name in names])
+    ]
+    pd.testing.assert_frame_equal(*pair)
+
+
 def test_a_group_without_positives_is_named():
     y = np.array([0] * 40 + [0, 1] * 40)
     p = np.array([0, 1] * 60)
@@ -249,14 +260,17 @@ def test_numbers_without_true_ones_have_no_residuals():
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (-3.0, 5.0), (20.0, 21.0)])
-def test_scores_are_counted_as_a_histogram_counts_them(score_range):
+def test_densities_are_histograms_and_intervals_of_means_are_students(score_range):
     rng = np.random.default_rng(0)
-    score, cells = rng.uniform(*score_range, 500), rng.integers(0, 2, 500)
-    bins = tally._bin_scores(score, score > 0.5, None, cells, 2, score_range)
-    for cell in (0, 1):
-        expected, edges = np.histogram(score[cells == cell], tally.N_BINS, score_range)
-        assert np.array_equal(bins.weight.toarray()[cell], expected)
-    assert bins.edges == pytest.approx(edges)
+    score, group = rng.uniform(*score_range, 500), rng.choice(["a", "b"], 500)
+    found = FEW(score > 0.5, y_score=score, threshold=0.3, sensitive_features=group)
+    rates = found.rates[found.rates["measure"] == "mean_score"].set_index("group")
+    for row in found.densities.itertuples():
+        own = score[group == row.group]
+        expected, _ = np.histogram(own, row.edges)
+        assert row.shares == pytest.approx(expected / own.size)
+        ends = stats.t.interval(0.95, own.size - 1, own.mean(), stats.sem(own))
+        assert rates.loc[row.group, ["value_low", "value_high"]].tolist() == pytest.approx(ends)
 
 
 def test_scores_and_a_threshold_need_no_outcomes():

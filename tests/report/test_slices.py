@@ -30,7 +30,9 @@ def brute_force(levels, measures, depth, min_size):
                     means = [
                         np.average(values[one], weights=weights[one]) for one in (inside, outside)
                     ]
-                    found[measure, name] = (is_in.sum(), *means)
+                    spread = values[counted].std(ddof=int(values.dtype.kind == "f"))
+                    error = spread * np.sqrt(1 / inside.sum() + 1 / outside.sum())
+                    found[measure, name] = (is_in.sum(), *means, abs(np.diff(means)[0]) / error)
     return found
 
 
@@ -82,10 +84,11 @@ def test_search_is_brute_force(sample, weighted):
         assert set(own) == set(expected)
     assert len(own) > 0.95 * len(expected)
     for key, row in own.items():
-        n, value, rest = expected[key]
+        n, value, rest, z = expected[key]
         assert row.n == n
         assert (row.value, row.rest) == pytest.approx((value, rest))
         assert row.difference == pytest.approx(value - rest)
+        assert weighted or row.standard_errors == pytest.approx(z)
 
 
 def test_what_a_model_does_wrong_is_on_top(sample):
