@@ -225,7 +225,9 @@ class _Rows(NamedTuple):
         parts = []
         for rate in rates:
             low, high = _rate_bounds(joint.reshape(-1, 2, 2), shares, rate)
-            seen, right = (rates_of(t.T.reshape(-1, 2, 2), rate) for t in (weighted, corrected))
+            seen, right = (
+                rates_of(table.T.reshape(-1, 2, 2), rate) for table in (weighted, corrected)
+            )
             sides = ((seen, seen), (low, high), (high, low), (right, right))
             parts.append([a[first] - b[second] for a, b in sides])
         return np.concatenate(parts, axis=1)
