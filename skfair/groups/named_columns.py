@@ -90,7 +90,7 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
 
 def note_kinds(error: BaseException, X: Any, dropped: Iterable[object]) -> None:
     """Say in the error of a model which columns of a DataFrame hold text or dates."""
-    dtypes: Any = getattr(X, "dtypes", None)
+    dtypes: Any = getattr(X, "dtypes", None) if hasattr(X, "iloc") else None
     if not hasattr(dtypes, "items"):  # not those of a DataFrame of pandas
         return
     kinds = {name: getattr(dtype, "kind", "O") for name, dtype in dtypes.items()}

@@ -474,5 +474,7 @@ def test_names_of_columns_in_place_of_values_are_sent_to_their_parameter():
     for names in (["sex"], ["sex", "age"], ("sex",)):
         with pytest.raises(ValueError, match=r"names of columns of X, set sensitive=[\[(]'sex'"):
             encode_groups(names, n_samples=5)
-    with pytest.raises(ValueError, match="per row.$"):
+    with pytest.raises(
+        ValueError, match="Pass one value per row. An estimator in something that samples rows"
+    ):
         encode_groups(["f", "m"] * 20, n_samples=5)

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,7 +22,7 @@ from skfair.inspection import (
     RankingGapDisplay,
 )
 from skfair.inspection import _style as style
-from skfair.inspection._inputs import asked_class, fitted_attribute, read_groups
+from skfair.inspection._inputs import fitted_attribute, read_groups
 
 SEX = ["f", "m", "f", "m"]
 
@@ -150,14 +149,6 @@ def test_fitted_attributes_of_wrapped_estimators():
         fitted_attribute(pipeline, "history_", "the iterations")
     with pytest.raises(NotFittedError):
         fitted_attribute(KMeans(), "labels_", "the clusters")
-
-
-def test_positive_class():
-    y = np.array(["no", "yes", "no", "yes"])
-    model = LogisticRegression().fit(np.arange(4.0)[:, None], y)
-    assert asked_class(model, None) == "yes"
-    assert asked_class(model, "no") == "no"
-    assert asked_class(object(), None) == 1
 
 
 def of_groups(names):

@@ -148,7 +148,7 @@ class Folds(NamedTuple):
     def deployed(self, fitted: list[LinearFit]) -> NDArray[Any]:
         """Predict all rows by the mean of the models."""
         mean = self.attributes(fitted)
-        return product(self.data.X, mean["coef_"][0]) + mean["intercept_"][0]
+        return np.asarray(product(self.data.X, mean["coef_"][0]) + mean["intercept_"][0])
 
     def attributes(self, fitted: list[LinearFit]) -> dict[str, Any]:
         """Return the mean of the models."""

@@ -160,7 +160,9 @@ class Halves(NamedTuple):
         """Predict the rows that judge."""
         return np.asarray(fitted.predict(self.part(self.X)))
 
-    deployed = predict
+    def deployed(self, fitted: Any) -> NDArray[Any]:
+        """Predict the same rows by what will predict: the model itself."""
+        return self.predict(fitted)
 
     def attributes(self, fitted: Any) -> dict[str, Any]:
         """Return the fitted attributes of the model."""

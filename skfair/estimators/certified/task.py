@@ -59,7 +59,7 @@ class ClassRates(NamedTuple):
         by_label = [[rule.bound for rule in rules if rule.counted == label] for label in labels]
         return cls(stacked([row_rates(bounds, weights) for bounds in by_label]), labels)
 
-    def selected(self, predicted: IntArray, codes: IntArray) -> BoolArray:
+    def selected(self, predicted: IntArray | BoolArray, codes: IntArray) -> BoolArray:
         """Return what decisions (n_samples, n_steps) select, (n_times * n_samples, n_steps)."""
         wanted = [codes[:, None] if label is None else label for label in self.labels]
         return np.concatenate([predicted == label for label in wanted])
@@ -126,11 +126,11 @@ def judge_paths(
     chosen = last_kept(rates, selected[:, :n_passed], changes, confidence)
     worth = np.array([judge.worth_of(labels.astype(np.int64)) for labels in decisions.T])
     constant = float((weights @ judge.values).max())
-    actual = np.bincount(codes, weights, judge.n_classes)
-    by_folds = np.bincount(decisions[:, chosen].astype(np.int64), weights, judge.n_classes)
+    actual = np.bincount(codes, weights, judge.n_classes).astype(np.float64)
+    by_folds = np.bincount(decisions[:, chosen].astype(np.int64), weights, actual.size)
     is_certified = chosen >= 0 and not (
         worth[chosen] <= constant < worth.max()
-        or is_nearly_constant(by_folds, actual)
+        or is_nearly_constant(by_folds.astype(np.float64), actual)
         or is_nearly_constant(by_mean[:, chosen], actual)
     )
     step = chosen if is_certified else fairest

@@ -73,13 +73,15 @@ class LabelledRows(NamedTuple):
             codes=np.ascontiguousarray(places[groups.codes][:, first]),
             counts=groups.counts[by_place],
             levels=replace(groups.levels, names=names),
-            people=None if people is None else np.bincount(kind, people),
+            people=None if people is None else np.bincount(kind, people).astype(np.float64),
         )
-        weights = self.sample_weight if self.sample_weight is None else self.sample_weight[first]
+        weights = None if self.sample_weight is None else self.sample_weight[first]
+        if is_merged:
+            weights = np.bincount(kind, self.counts, first.size).astype(np.float64)
         return self._replace(
             groups=groups,
             codes=self.codes[first],
-            sample_weight=np.bincount(kind, self.counts) if is_merged else weights,
+            sample_weight=weights,
             strata=None if strata is None else strata._replace(codes=strata.codes[first]),
         )
 
