@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     StackingRegressor,
     VotingClassifier,
 )
-from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.feature_selection import RFE, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -142,10 +142,11 @@ def test_estimators_inside_others(name, way, wrapper, sample):
     ("wrapper", "works"),
     [
         (lambda m: SequentialFeatureSelector(m, n_features_to_select=1, cv=2), ["routing"]),
+        (lambda m: RFE(m, n_features_to_select=1), ["routing"]),
         (SelfTrainingClassifier, ["position"]),
         (lambda m: AdaBoostClassifier(m, n_estimators=2), ["position"]),
     ],
-    ids=["selector", "self-training", "boosting"],
+    ids=["selector", "elimination", "self-training", "boosting"],
 )
 def test_the_rows_of_the_page_on_selectors_and_boosting_are_true(wrapper, works, way, sample):
     X, y, sex = sample
