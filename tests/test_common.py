@@ -85,6 +85,7 @@ def test_the_readme_lists_what_is_there():
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
 @pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")  # before 1.8
+@pytest.mark.filterwarnings("ignore:.* clusters are empty:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [*(make(c) for c in CLASSES), *AS_THEY_ARE],
     expected_failed_checks=lambda e: EXPECTED_FAILURES.get(type(e).__name__, {}),

@@ -181,7 +181,7 @@ class FairSpectralClustering(
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
     >>> from skfair.cluster import FairSpectralClustering
-    >>> X, moon = make_moons(300, noise=0.05, random_state=0)
+    >>> X, moon = make_moons(300, noise=0.2, random_state=0)
     >>> sex = np.where(np.random.default_rng(0).random(300) < 0.3 + 0.4 * moon, "f", "m")
     >>> model = FairSpectralClustering(2, affinity="nearest_neighbors", random_state=0)
     >>> model = model.fit(X, sensitive_features=sex)

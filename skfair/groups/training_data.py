@@ -121,7 +121,8 @@ class TrainingData:
         weights = self.sample_weight
         if self.blocks is not None or weights is None or weights.all() or self.strata is not None:
             return self
-        return self.taken(np.flatnonzero(weights))
+        taken = self.taken(np.flatnonzero(weights))
+        return replace(taken, sample_weight=None) if (weights[weights > 0] == 1).all() else taken
 
     def taken(self, rows: IntArray) -> TrainingData:
         """Return some rows in memory, without strata, in this order."""

@@ -147,7 +147,7 @@ def test_named_columns_and_predictions_of_new_rows():
     lazy = dd.from_pandas(frame, npartitions=3)
     model = ConstrainedERMClassifier(sensitive="sex")
     model.fit(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
-    assert model.coef_.shape == (1, 4)
+    assert model.coef_.shape == (1, 5)
     for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
         found = getattr(model, name)(lazy)
         assert isinstance(found, da.Array)

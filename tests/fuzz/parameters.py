@@ -363,6 +363,8 @@ ARGUMENTS = {
     **dict.fromkeys(["x_label", "y_label", "score_name"], (["a name"], [""])),
     **dict.fromkeys(["x_better", "y_better"], options("lower", "higher")),
     "FairnessPathDisplay.limits": ([None, {"sex": 0.05, "age": None}], [{}]),
+    "FairnessPathDisplay.split_disparities": ([None], [[0.1], "zz"]),
+    "FairnessPathDisplay.split_scores": ([None], [[0.1], "zz"]),
     "point_names": ([None, list("abcd")], [["a"], [1, 2, 3, 4]]),
     "selected": ([None, 0, 3], [4, -1, "zz"]),
     "values": (pairs((1, 2)), ODD_MATRICES),

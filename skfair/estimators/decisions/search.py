@@ -125,8 +125,13 @@ class DecisionSearch:
         low, high = 0.0, disparity(strictest, self.before.predicted)
         judge = judge_of(high)
         weighed = self.best(judge)
-        if not self._reaches(judge, weighed):
-            return judge, weighed
+        if not self._reaches(judge, weighed):  # decisions within a limit may count for more
+            high = 0.5 * high
+            within = judge_of(high)
+            tried = self.best(within)
+            if not self._reaches(within, tried):
+                return judge, weighed
+            judge, weighed = within, tried
         limit = 0.0  # first of all: perhaps there is nothing to give up
         while high - low > _CLOSE:
             other = judge_of(limit)

@@ -212,9 +212,12 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Store a model; nothing is left of one of the other kind that was fitted before."""
         self._forget(*report.MODEL_ATTRIBUTES)
         self.__dict__.update(attributes)
-        if self._model_positions is not None and "coef_" in attributes:
-            used, self.coef_ = self.coef_, np.zeros((1, self.n_features_in_))
-            self.coef_[:, self._model_positions] = used
+        used, positions = attributes.get("coef_"), self._model_positions
+        # What is certified may come from a fit that has said 0 for the others itself.
+        is_array = isinstance(used, np.ndarray) and positions is not None
+        if is_array and used.shape[1] == positions.size:
+            self.coef_ = np.zeros((1, self.n_features_in_))
+            self.coef_[:, positions] = used
 
     @property
     def _used_weights(self) -> FloatArray:

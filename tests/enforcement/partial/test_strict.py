@@ -118,11 +118,6 @@ def test_the_least_disparity_is_kept_if_none_is_within_the_bound():
     assert found.disparity == 0.2
 
 
-def test_rounding_above_the_bound_counts_as_within():
-    found = solve(Solver(scripted((0.1 + 1e-12, 0.5))))
-    assert found.n_solves == 1
-
-
 def test_steps_are_as_wide_as_scores_are_spread():
     """Or scores that all shrink together would keep any smooth rule."""
     solver = Solver(scripted((0.5, 0.9), (0.5, 0.501), (0.5, 2.5)))

@@ -210,7 +210,7 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)], index=np.arange(400) * 7)
     frame["group"] = kinds_of(GROUPS)
     of_frame = regressor(sensitive="group").fit(frame, Y)
-    assert of_frame.coef_ == pytest.approx(expected.coef_)
+    assert of_frame.coef_[:, :8] == pytest.approx(expected.coef_)
     assert of_frame.predict(frame) == pytest.approx(expected.predict(X))
     order = np.argsort(Y)
     of_sorted = regressor().fit(X[order], Y[order], sensitive_features=GROUPS[order])

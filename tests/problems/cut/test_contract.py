@@ -102,6 +102,7 @@ def test_parameters_out_of_range_are_refused(choice):
                 check_parameters(replace(affinity, **{field: value}))
 
 
+@pytest.mark.filterwarnings("ignore:The graph of the rows is not connected:UserWarning")
 @pytest.mark.parametrize("name", list(AFFINITIES))
 def test_a_name_is_short_for_an_object(name):
     """The estimator fills the fields that have the names of its parameters."""
