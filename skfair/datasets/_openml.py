@@ -41,8 +41,8 @@ def fetch_table(
             as_frame=True,
         )
     except (OSError, HTTPException) as error:
-        if _is_about_a_file(error):
-            raise
+        if not isinstance(error, URLError) and getattr(error, "filename", None) is not None:
+            raise  # trouble with the cache folder, whose message names the file
         raise ConnectionError(
             f"OpenML data set {spec.data_id} ({spec.name!r}) could not be downloaded: {error!r}. "
             "Check the network connection, or pass as data_home a folder with a copy cached by "
@@ -63,11 +63,6 @@ def fetch_table(
         return_X_y=return_X_y,
         dropped_columns=dropped,
     )
-
-
-def _is_about_a_file(error: Exception) -> bool:
-    """Tell trouble with the cache folder, whose own message names the file, from the network's."""
-    return not isinstance(error, URLError) and getattr(error, "filename", None) is not None
 
 
 def _with_names(frame: "pd.DataFrame", spec: Spec) -> "pd.DataFrame":

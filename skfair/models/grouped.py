@@ -98,15 +98,14 @@ class GroupedLinearScore(ScoreModel):
         intercept = np.asarray(intercept) + coef @ (self.mean / self.scale)
         theta = np.zeros(self.n_parameters)
         d = self.n_features
-        shared = coef.mean(axis=0) if self.own.size == self.n_groups else self._common(coef)
+        others = np.setdiff1d(
+            np.arange(self.n_groups), self.own
+        )  # they have no weights of their own
+        shared = coef[others[0]] if others.size else coef.mean(axis=0)
         theta[:d], theta[d] = shared, intercept.mean()
         theta[d + 1 : self._first_own] = intercept - intercept.mean()
         theta[self._first_own :] = (coef[self.own] - shared).ravel()
         return theta
-
-    def _common(self, coef: FloatArray) -> FloatArray:
-        """Return the weights of a group that has none of its own."""
-        return np.asarray(coef[np.setdiff1d(np.arange(self.n_groups), self.own)[0]])
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
         """Return the scores of all or some rows, and those rows as a tape."""

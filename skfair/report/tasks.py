@@ -71,8 +71,7 @@ class Task(ABC):
             hint = did_you_mean(unknown[0], known)
             raise ValueError(
                 f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
-                "function of your own needs the rows of each group, "
-                "as group_report(metrics=...) has them."
+                "function of your own needs single rows: group_report(metrics=...) has them."
             )
         lacking = [name for name in names if not set(known[name].measures) <= measures]
         if lacking and metrics is not None:

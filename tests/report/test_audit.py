@@ -458,7 +458,7 @@ def test_the_same_audit_twice():
         ({"before": np.repeat(["a", "b"], 30)}, "before has the labels"),
         ({"y_pred": np.zeros(59, int)}, "59 rows"),
         ({"metrics": ["nonsense"]}, "this audit knows"),
-        ({"metrics": [max]}, r"as group_report\(metrics="),
+        ({"metrics": [max]}, r"group_report\(metrics="),
         ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
         ({"task": "nonsense"}, "task must be"),
         ({"task": "numbers", "y_pred": None, "y_score": np.arange(60.0)}, "audited as y_pred="),

@@ -12,7 +12,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended, moved
-from skfair.enforcement.decisions.mixtures import Mixed, Mixture, Mixtures
+from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.windows import is_described, window_prices
 from skfair.utils.rounding import ROUNDING
@@ -112,7 +112,8 @@ def _mixed(
     drawn = np.empty(0)
     for _ in range(_MIXTURES):
         mixed = mixtures.best(missed)
-        if mixed is None or not (mixed.mixture.is_needed and _promises(mixed, best)):
+        least = best.verdict.worth + _LEAST_GAIN if best.verdict.is_feasible else -np.inf
+        if mixed is None or not mixed.mixture.is_needed or mixed.worth <= least:
             break
         drawn = drawn if drawn.size else draws()
         other = replace(search, values=mixed.mixture.values(values, groups, drawn))
@@ -133,11 +134,6 @@ def _mixed(
         ]
         missed = np.concatenate(counted) - mixed.effects
     return best if _gains(judge, best, pure) else pure
-
-
-def _promises(mixed: Mixed, best: Chosen) -> bool:
-    """Whether a mixture is expected to be worth more than the best decisions."""
-    return not best.verdict.is_feasible or mixed.worth > best.verdict.worth + _LEAST_GAIN
 
 
 def _gains(judge: Judge, best: Chosen, pure: Chosen) -> bool:

@@ -126,8 +126,7 @@ class DecisionSearch:
         judge = judge_of(high)
         weighed = self.best(judge)
         if not self._reaches(judge, weighed):  # decisions within a limit may count for more
-            high = 0.5 * high
-            within = judge_of(high)
+            high, within = 0.5 * high, judge_of(0.5 * high)
             tried = self.best(within)
             if not self._reaches(within, tried):
                 return judge, weighed

@@ -66,7 +66,7 @@ class LabelledRows(NamedTuple):
     def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
         """Return one row for each kind, with the weights of all; groups are at other places."""
         groups, strata, people = self.groups, self.strata, self.groups.people
-        by_place, is_merged = np.argsort(places), first.size < kind.size
+        by_place = np.argsort(places)
         names = tuple(groups.names[group] for group in by_place)
         groups = replace(
             groups,
@@ -75,13 +75,12 @@ class LabelledRows(NamedTuple):
             levels=replace(groups.levels, names=names),
             people=None if people is None else np.bincount(kind, people).astype(np.float64),
         )
-        weights = None if self.sample_weight is None else self.sample_weight[first]
-        if is_merged:
-            weights = np.bincount(kind, self.counts, first.size).astype(np.float64)
+        is_weighted = self.sample_weight is not None or first.size < kind.size
+        weights = np.bincount(kind, self.counts, first.size).astype(np.float64)
         return self._replace(
             groups=groups,
             codes=self.codes[first],
-            sample_weight=weights,
+            sample_weight=weights if is_weighted else None,
             strata=None if strata is None else strata._replace(codes=strata.codes[first]),
         )
 

@@ -171,21 +171,20 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         task: Task,
         problem: Problem,
         solver: Solver,
-        outcome: StrictResult,
+        ended: StrictResult,
     ) -> Self:
         """Store the model and what it keeps of the constraints, and warn if that is not enough."""
-        theta = outcome.result.theta
-        self._store_model(self._model(problem, task, theta, outcome.shift, outcome.scale))
-        known = report.scores_of_same_sign(problem, outcome)
+        self._store_model(self._model(problem, task, ended.result.theta, ended.shift, ended.scale))
+        known = report.scores_of_same_sign(problem, ended)
         decisions = problem.decide(self._own_scores(data, task) if known is None else known)
-        solution = report.solution(problem, outcome, task.scale, self.tol)
+        solution = report.solution(problem, ended, task.scale, self.tol)
         self.__dict__.update(solution, **report.disparities(problem, decisions, task.scale))
         if self.enforce == "surrogate":
             if self.status_ == "max_iter" and not solver.is_stochastic:
-                report.warn_not_converged(problem, outcome, self.kkt_residual_, self.tol)
+                report.warn_not_converged(problem, ended, self.kkt_residual_, self.tol)
         elif report.warn_if_missed(problem, decisions, task.scale):
             self.status_ = "infeasible"
-        elif outcome.n_solves > 1 and task.class_names is not None:
+        elif ended.n_solves > 1 and task.class_names is not None:
             report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))
         return self
 
@@ -212,10 +211,9 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Store a model; nothing is left of one of the other kind that was fitted before."""
         self._forget(*report.MODEL_ATTRIBUTES)
         self.__dict__.update(attributes)
-        used, positions = attributes.get("coef_"), self._model_positions
+        used, positions = vars(self).get("coef_"), self._model_positions
         # What is certified may come from a fit that has said 0 for the others itself.
-        is_array = isinstance(used, np.ndarray) and positions is not None
-        if is_array and used.shape[1] == positions.size:
+        if used is not None and positions is not None and used.shape[1] == positions.size:
             self.coef_ = np.zeros((1, self.n_features_in_))
             self.coef_[:, positions] = used
 

@@ -206,7 +206,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         rng : RandomState
             Draws the rows.
         """
-        n_per_cell = self._rows_per_cell(problem)
+        most = self.max_constraint_rows // max(problem.n_cells, 1)
+        n_per_cell = max(1, min(self.n_per_cell, most))  # rows of each cell that a step draws
         for _ in range(n_steps):
             state.n_steps += 1
             self._step(problem, state, n_per_cell, rng)
@@ -292,10 +293,6 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     def _adam(self, n_parameters: int) -> Adam | None:
         """Return what makes the steps of solvers that use it."""
         return None
-
-    def _rows_per_cell(self, problem: StochasticProblem) -> int:
-        """Return how many rows of each cell are drawn per step."""
-        return max(1, min(self.n_per_cell, self.max_constraint_rows // max(problem.n_cells, 1)))
 
 
 def decay(step: int, decay_steps: float) -> float:
