@@ -24,40 +24,24 @@ LAYOUT = {
 SLACK = 0.02
 
 
-def docstrings(tree):
-    """Yield the nodes of a file's docstrings."""
-    for node in ast.walk(tree):
-        has_text = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if has_text and ast.get_docstring(node, clean=False) is not None:
-            yield node.body[0]
-
-
 def code_lines(text):
     """Count the lines of a file that hold code."""
     lines = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in LAYOUT:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for doc in docstrings(ast.parse(text)):
-        lines.difference_update(range(doc.lineno, doc.end_lineno + 1))
+    for node in ast.walk(ast.parse(text)):
+        has_text = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if has_text and ast.get_docstring(node, clean=False) is not None:
+            lines.difference_update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     return len(lines)
 
 
 def passes_on(function):
     """Whether a function does no more than call another."""
-    body = [node for node in function.body if not is_docstring(node)]
-    return (
-        len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Call)
-    )
-
-
-def is_docstring(node):
-    """Whether a statement is a text."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    body = function.body[ast.get_docstring(function) is not None :]
+    is_return = len(body) == 1 and isinstance(body[0], ast.Return)
+    return is_return and isinstance(body[0].value, ast.Call)
 
 
 def numbers(tree):
@@ -78,12 +62,11 @@ def counted(root=ROOT):
         counts["files"] += 1
         counts["numbers in constants"] += numbers(tree)
         for node in ast.walk(tree):
-            counts["functions that pass on"] += isinstance(node, ast.FunctionDef) and passes_on(
-                node
-            )
-            counts["named tuples"] += isinstance(node, ast.ClassDef) and any(
-                ast.unparse(base).endswith("NamedTuple") for base in node.bases
-            )
+            if isinstance(node, ast.FunctionDef):
+                counts["functions that pass on"] += passes_on(node)
+            elif isinstance(node, ast.ClassDef):
+                bases = map(ast.unparse, node.bases)
+                counts["named tuples"] += any(base.endswith("NamedTuple") for base in bases)
     tests = (root / "tests").rglob("*.py")
     counts["tests"] = sum(len(path.read_text().splitlines()) for path in tests)
     return dict(counts)
@@ -125,11 +108,8 @@ def raises(budget, earlier):
 def earlier_budgets(root=ROOT):
     """Yield the budgets of the last commits, as far as a checkout knows them."""
     for commit in ("HEAD", "HEAD~1", "HEAD~5"):
-        shown = subprocess.run(
-            ["git", "-C", str(root), "show", f"{commit}:pyproject.toml"],
-            capture_output=True,
-            text=True,
-        )
+        command = ["git", "-C", str(root), "show", f"{commit}:pyproject.toml"]
+        shown = subprocess.run(command, capture_output=True, text=True)
         if shown.returncode == 0:
             yield budget_of(shown.stdout)
 

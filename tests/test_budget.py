@@ -36,10 +36,6 @@ def test_the_budget_is_held():
     """A number that is too large is paid with a deletion, one that is too small is lowered."""
     mine = budget.budget_of((budget.ROOT / "pyproject.toml").read_text())
     assert budget.breaches(budget.counted(), mine) == []
-
-
-def test_the_budget_only_falls():
-    mine = budget.budget_of((budget.ROOT / "pyproject.toml").read_text())
     for earlier in budget.earlier_budgets():
         assert budget.raises(mine, earlier) == []
 

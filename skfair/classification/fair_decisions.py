@@ -275,33 +275,28 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight, groups)
         check_aligned(X=X, y=y, groups=groups)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        others = {"sensitive_features": sensitive_features, "control_features": control_features}
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)  # type: ignore[arg-type]
+        others: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+        }
+        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rules = active_rules(self.constraint, "classification", data, self.max_disparity)
         rows = self._labelled(data, rules)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, y, rows, groups)
         if rows.strata is not None:
             self._keep_strata(X, control_features)
-        goal = self._goal(rules, rows)
+        goal = self._goal(rules, rows)  # of shares alone, whatever the order of the rows
         limit = 0.0 if goal.at_least is not None else self.max_disparity
         fair = class_rules(rules, rows, limit)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
-            attributes, predicted = self._certify(data, rows, fair, goal, params, folds)
-            self.__dict__.update(attributes)
-            assert goal.worth is not None  # which alone is certified
-            self._store_prices(attributes["prices_"], goal.worth)
-            self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)
-            self.price_of_fairness_ *= goal.unit
-            self.train_predictions_ = self._ordered_classes[predicted]
-            return self
+            return self._certify(data, rows, fair, goal, params, folds)
         chances, splits = self._cross_fit(data, rows, params, folds)
         judge_of, before = self._judge_of(rules, rows, goal, chances)
         joint = self._joint_chances(data, rows, chances, judge_of(fair), before.predicted, splits)
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
-            goal = self._goal(rules, rows)
             fair = class_rules(rules, rows, limit)
             judge_of, before = self._judge_of(rules, rows, goal, chances)
         judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)

@@ -1,9 +1,9 @@
-"""One mergeable table under every rate: sums over the rows of each cell, true and predicted class.
+"""The table under every rate of labels: sums over the rows of each cell and pair of classes.
 
-A *cell* is a group in a stratum. The table holds the sums of the weights, and where they are asked
-for those of the squared weights; it costs one pass over the rows, and tables of parts of the rows
-add up. A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a
-weighted rate is worth, comparisons of groups, and resamples.
+A *cell* is a group in a stratum. The table holds the sums of the weights by true and predicted
+class, and where they are asked for those of the squared weights; it costs one pass over the rows.
+A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a weighted
+rate is worth, comparisons of groups, and resamples.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ RATES: dict[str, Rate] = {
 
 @dataclass(frozen=True, eq=False)
 class GroupTable:
-    """Sums over the rows of each cell, true class and predicted class; parts add up."""
+    """Sums over the rows of each cell, true class and predicted class."""
 
     groups: ComparedGroups
     weights: FloatArray  # (n_cells, 2, 2)
@@ -221,43 +221,25 @@ class GroupTable:
         overall = rates_of(self.groups.block_sums(self.weights), rate)
         return self.groups.sides(values, overall, reference)
 
-    def difference(
+    def compare(
         self,
+        kind: str,  # "difference", "ratio" or "total"
         rates: tuple[str, ...],
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        """Return the worst difference of rates between groups, or the mean one."""
-        check_agg(agg)
-        sides = [self.compared(rate, reference, zero_division) for rate in rates]
-        return aggregate(np.concatenate([differences(*of, reference) for of in sides]), agg)
+        """Return the worst comparison of rates between groups, or the mean one.
 
-    def total(
-        self,
-        rates: tuple[str, ...],
-        reference: Reference = "pairwise",
-        agg: Agg = "worst",
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        """Return the worst pair's sum of the differences of several rates, or the mean one."""
-        check_agg(agg)
-        sides = [self.compared(rate, reference, zero_division) for rate in rates]
-        gaps = [np.abs(first - second) for first, second in sides]
-        return aggregate(np.sum(gaps, axis=0), agg)
-
-    def ratio(
-        self,
-        rates: tuple[str, ...],
-        reference: Reference = "pairwise",
-        agg: Agg = "worst",
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        """Return the worst ratio of rates between groups, or the mean one."""
+        The total of a comparison is the sum of the differences of all rates.
+        """
         check_agg(agg)
         values = []
         for rate in rates:
             first, second = self.compared(rate, reference, zero_division)
+            if kind != "ratio":
+                values.append(differences(first, second, reference))
+                continue
             is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
             if is_strict(zero_division) and np.any(is_zero):
                 where = "the reference group" if is_group(reference) else "both groups of a pair"
@@ -266,7 +248,10 @@ class GroupTable:
                     "Use the difference, or pass zero_division=numpy.nan to get NaN."
                 )
             values.append(ratios(first, second, reference))
-        return aggregate(np.concatenate(values), agg, empty=1.0, worst_is_smallest=True)
+        if kind == "total":
+            return aggregate(np.sum(np.abs(values), axis=0), agg)
+        every, is_ratio = np.concatenate(values), kind == "ratio"
+        return aggregate(every, agg, empty=float(is_ratio), worst_is_smallest=is_ratio)
 
     def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
         """Return the largest rate of a group."""

@@ -116,7 +116,8 @@ class TrainingData:
     def counted(self) -> TrainingData:
         """Return the rows that have a weight: the others say nothing but by rounding.
 
-        Rows in blocks stay as they are, and so do rows of strata.
+        Rows in blocks stay as they are, and so do rows of strata. If all others weigh 1, there are
+        no weights.
         """
         weights = self.sample_weight
         if self.blocks is not None or weights is None or weights.all() or self.strata is not None:

@@ -40,17 +40,6 @@ class LabelSpec(NamedTuple):
         """Whether parity is the largest value instead of the smallest."""
         return self.kind == "ratio"
 
-    def value(
-        self,
-        table: GroupTable,
-        reference: Reference = "pairwise",
-        agg: Agg = "worst",
-        zero_division: ZeroDivision = "raise",
-    ) -> float:
-        """Compute the metric, which compares groups, from a table."""
-        compare = {"difference": table.difference, "ratio": table.ratio, "total": table.total}
-        return compare[self.kind](self.rates, reference, agg, zero_division)
-
 
 CRITERIA: dict[str, tuple[str, ...]] = {
     "demographic_parity": ("selection_rate",),
@@ -158,7 +147,9 @@ def demographic_parity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.difference(CRITERIA["demographic_parity"], reference, agg, zero_division)
+    return table.compare(
+        "difference", CRITERIA["demographic_parity"], reference, agg, zero_division
+    )
 
 
 @_ratio
@@ -190,7 +181,7 @@ def demographic_parity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.ratio(CRITERIA["demographic_parity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["demographic_parity"], reference, agg, zero_division)
 
 
 @_difference
@@ -221,7 +212,7 @@ def equal_opportunity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["equal_opportunity"], reference, agg, zero_division)
+    return table.compare("difference", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
 @_ratio
@@ -252,7 +243,7 @@ def equal_opportunity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["equal_opportunity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
 @_difference
@@ -284,7 +275,9 @@ def false_positive_parity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["false_positive_parity"], reference, agg, zero_division)
+    return table.compare(
+        "difference", CRITERIA["false_positive_parity"], reference, agg, zero_division
+    )
 
 
 @_ratio
@@ -316,7 +309,7 @@ def false_positive_parity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["false_positive_parity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["false_positive_parity"], reference, agg, zero_division)
 
 
 @_difference
@@ -348,7 +341,9 @@ def false_negative_parity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["false_negative_parity"], reference, agg, zero_division)
+    return table.compare(
+        "difference", CRITERIA["false_negative_parity"], reference, agg, zero_division
+    )
 
 
 @_ratio
@@ -380,7 +375,7 @@ def false_negative_parity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["false_negative_parity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["false_negative_parity"], reference, agg, zero_division)
 
 
 @_difference
@@ -411,7 +406,7 @@ def equalized_odds_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["equalized_odds"], reference, agg, zero_division)
+    return table.compare("difference", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
 @_ratio
@@ -442,7 +437,7 @@ def equalized_odds_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["equalized_odds"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
 @_difference
@@ -474,7 +469,7 @@ def predictive_parity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["predictive_parity"], reference, agg, zero_division)
+    return table.compare("difference", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
 @_ratio
@@ -506,7 +501,7 @@ def predictive_parity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["predictive_parity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
 @_difference
@@ -538,7 +533,9 @@ def treatment_equality_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.difference(CRITERIA["treatment_equality"], reference, agg, zero_division)
+    return table.compare(
+        "difference", CRITERIA["treatment_equality"], reference, agg, zero_division
+    )
 
 
 @_ratio
@@ -570,7 +567,7 @@ def treatment_equality_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.ratio(CRITERIA["treatment_equality"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["treatment_equality"], reference, agg, zero_division)
 
 
 @_difference
@@ -601,7 +598,7 @@ def accuracy_parity_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_correct(y_true, y_pred, groups)
-    return table.difference(CRITERIA["accuracy_parity"], reference, agg, zero_division)
+    return table.compare("difference", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
 @_ratio
@@ -632,7 +629,7 @@ def accuracy_parity_ratio(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_correct(y_true, y_pred, groups)
-    return table.ratio(CRITERIA["accuracy_parity"], reference, agg, zero_division)
+    return table.compare("ratio", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
 @_total
@@ -663,7 +660,7 @@ def independence_gap(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
-    return table.total(CRITERIA["independence"], reference, agg, zero_division)
+    return table.compare("total", CRITERIA["independence"], reference, agg, zero_division)
 
 
 @_total
@@ -694,7 +691,7 @@ def separation_gap(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.total(CRITERIA["separation"], reference, agg, zero_division)
+    return table.compare("total", CRITERIA["separation"], reference, agg, zero_division)
 
 
 @_total
@@ -726,7 +723,7 @@ def sufficiency_gap(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     table = GroupTable.of_labels(y_true, y_pred, groups, pos_label)
-    return table.total(CRITERIA["sufficiency"], reference, agg, zero_division)
+    return table.compare("total", CRITERIA["sufficiency"], reference, agg, zero_division)
 
 
 @_largest

@@ -320,7 +320,8 @@ def _measure_labels(
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if rows.y_true is not None or not spec.uses_y_true:
-            value, *draws = (spec.value(part, reference, agg, np.nan) for part in tables)
+            how = spec.kind, spec.rates, reference, agg, np.nan
+            value, *draws = (part.compare(*how) for part in tables)
             measured[name] = value, np.where(np.isnan(value), np.nan, draws)
     return measured
 

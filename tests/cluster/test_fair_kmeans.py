@@ -325,7 +325,7 @@ def test_weights_count_in_cost_and_limits():
     [
         lambda: FairKMeans(4, random_state=0),
         lambda: FairAssignment(KMeans(4, n_init=1, random_state=0)),
-        lambda: ParetoFairKMeans(3, balances=5, n_init=1, random_state=0),
+        lambda: ParetoFairKMeans(4, balances=5, n_init=1, random_state=0),
     ],
     ids=["FairKMeans", "FairAssignment", "ParetoFairKMeans"],
 )

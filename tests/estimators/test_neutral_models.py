@@ -176,30 +176,29 @@ def test_few_rows_are_calibrated_on_as_many_folds_as_they_allow():
     assert model.train_predictions_.size == 10
 
 
+def made_people(seed, n_groups):
+    """Rows, classes, groups and the fold of each row."""
+    r = np.random.default_rng(seed)
+    groups, rows = r.integers(0, n_groups, 300), r.normal(size=(300, 3))
+    rows[:, 0] += 0.7 * (groups == 0) - 0.5 * (groups == 3)
+    y = (rows[:, 0] - rows[:, 1] + r.logistic(size=300) > 0).astype(int)
+    return r, rows, y, groups, np.arange(300) % 3
+
+
+def folds_of(fold):
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_names_nor_the_order_of_rows_count(seed):
     """Three namings differed by 5 points of accuracy."""
-    r = np.random.default_rng(seed)
-    n = 300
-    groups, order = r.integers(0, 4, n), r.permutation(n)
-    rows = r.normal(size=(n, 3))
-    rows[:, 0] += 0.7 * (groups == 0) - 0.5 * (groups == 3)
-    y = (rows[:, 0] - rows[:, 1] + r.logistic(size=n) > 0).astype(int)
-    number = np.argsort(order)
-    folds = [
-        (np.flatnonzero(r != k), np.flatnonzero(r == k))
-        for r in [np.arange(n) % 3]
-        for k in range(3)
-    ]
-    moved = [(number[train], number[test]) for train, test in folds]
+    r, rows, y, groups, fold = made_people(seed, 4)
+    order = r.permutation(300)
     boosted = HistGradientBoostingClassifier(max_iter=5)
     inner = make_pipeline(StandardScaler(), LogisticRegression()) if seed % 2 else boosted
     worth, prices = [], []
-    for names, which, cv in (
-        ("abcd", slice(None), folds),
-        ("dbca", slice(None), folds),
-        ("abcd", order, moved),
-    ):
+    for names, which in (("abcd", slice(None)), ("dbca", slice(None)), ("abcd", order)):
+        cv = folds_of(fold[which])
         model = FairDecisionClassifier(inner, "equalized_odds", 0.05, cv=cv, random_state=0)
         given = np.array(list(names))[groups][which]
         model.fit(rows[which], y[which], sensitive_features=given)
@@ -213,22 +212,16 @@ def test_neither_names_nor_the_order_of_rows_count(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_whole_weights_count_like_copies_where_groups_are_estimated(seed):
     """Four of ten small fits of a linear model differed by a point or more."""
-    r = np.random.default_rng(seed)
-    n = 300
-    groups, weights, fold = r.integers(0, 3, n), r.integers(1, 4, n), r.integers(0, 3, n)
-    rows = r.normal(size=(n, 3)) + 0.7 * (groups == 0)[:, None] * [1, 0, 0]
-    y = (rows[:, 0] - rows[:, 1] + r.logistic(size=n) > 0).astype(int)
-    copies = np.repeat(np.arange(n), weights)
-    weighted, copied = (
-        FairDecisionClassifier(
-            LogisticRegression(),
-            "false_positive_parity",
-            0.03,
-            cv=[(np.flatnonzero(fold[at] != k), np.flatnonzero(fold[at] == k)) for k in range(3)],
-            random_state=0,
-        ).fit(rows[at], y[at], weight, sensitive_features=groups[at])
-        for at, weight in ((np.arange(n), weights.astype(float)), (copies, None))
-    )
+    r, rows, y, groups, fold = made_people(seed, 3)
+    weights = r.integers(1, 4, 300)
+    copies, fits = np.repeat(np.arange(300), weights), []
+    for at, weight in ((np.arange(300), weights.astype(float)), (copies, None)):
+        cv = folds_of(fold[at])
+        model = FairDecisionClassifier(
+            LogisticRegression(), "false_positive_parity", 0.03, cv=cv, random_state=0
+        )
+        fits.append(model.fit(rows[at], y[at], weight, sensitive_features=groups[at]))
+    weighted, copied = fits
     assert weighted.train_objective_ == pytest.approx(copied.train_objective_)
     assert np.array_equal(weighted.train_predictions_[copies], copied.train_predictions_)
     assert weighted.prices_.any()

@@ -220,13 +220,6 @@ class RateSteps:
         self.is_stopped = self.callback is not None and bool(self.callback(theta))
 
 
-class _Step(NamedTuple):
-    """A step, and the multipliers of the rates there."""
-
-    d: FloatArray  # (n_parameters,)
-    multipliers: FloatArray  # (n_constraints,): signed
-
-
 class _Model:
     """A quadratic model of smooth errors, and linear ones of rates, around a point."""
 
@@ -246,15 +239,18 @@ class _Model:
         sizes, axes = np.linalg.eigh(across @ self.at.hessian(lam) @ across)
         self.hessian = (axes * np.maximum(np.abs(sizes), FLAT)) @ axes.T
 
-    def step(self, constraints: FloatArray, radius: float, margin: float) -> _Step:
-        """Return the best step of the model that brings constraints within their bounds."""
+    def step(self, constraints: FloatArray, radius: float, margin: float) -> ElasticStep:
+        """Return the best step of the model that brings constraints within their bounds.
+
+        Its multipliers, (n_constraints,), are above 0 at upper bounds and below 0 at lower ones.
+        """
         J, problem = self.jacobian, self.problem
         least = problem.lower - constraints + margin, constraints - problem.upper + margin
-        solution: ElasticStep = elastic_step(
+        solution = elastic_step(
             self.hessian, self.gradient, np.vstack([J, -J]), np.concatenate(least), radius
         )
         below, above = np.split(solution.multipliers, 2)
-        return _Step(solution.d, above - below)
+        return solution._replace(multipliers=above - below)
 
 
 def _smooth(problem: RuledProblem, steepness: float) -> LinearConstrainedERM:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -184,8 +184,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         goal: Goal,
         params: dict[str, Any],
         folds: Any,
-    ) -> tuple[dict[str, Any], IntArray]:
-        """Return the attributes and decisions that can be shown to keep limits for unseen data."""
+    ) -> Self:
+        """Store decisions that can be shown to satisfy the limits for unseen data, if there are."""
         check_no_floors(self.min_rate, self.selection_rate)
         if goal.worth is None or goal.at_least is not None:
             raise ValueError(
@@ -202,7 +202,13 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         assert certificate is not None
         task = Task.of(data.X, data.y, rows, judge, models, certificate.shift)
         certify = certify_two_classes if rows.classes.size == 2 else certify_classes
-        return certify(task, certificate.confidence, rng)
+        attributes, predicted = certify(task, certificate.confidence, rng)
+        self.__dict__.update(attributes)
+        self._store_prices(attributes["prices_"], goal.worth)
+        self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)
+        self.price_of_fairness_ *= goal.unit
+        self.train_predictions_ = self._ordered_classes[predicted]
+        return self
 
     def _joint_chances(
         self,
@@ -241,9 +247,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self.is_group_aware_:
             chances = self._corrected(rows, groups, chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
-        # By size, and those of equal size by what is expected of them: names do not matter.
-        known_by = [groups.sums(rows.weights * of_class) for of_class in (chances[:, -1], 1.0)]
-        order = np.lexsort(np.round(known_by, 9))
+        order = np.argsort(groups.places(chances[:, -1], rows.sample_weight))
         everyone = np.arange(offsets[0], offsets[1])
         features = Features(groups.n_groups, n_strata, n_classes, everyone, order)
         strata = None if rows.strata is None else rows.strata.codes

@@ -212,7 +212,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         self._forget(*report.MODEL_ATTRIBUTES)
         self.__dict__.update(attributes)
         used, positions = vars(self).get("coef_"), self._model_positions
-        # What is certified may come from a fit that has said 0 for the others itself.
+        # Weights that were certified have zeros for the sensitive columns already.
         if used is not None and positions is not None and used.shape[1] == positions.size:
             self.coef_ = np.zeros((1, self.n_features_in_))
             self.coef_[:, positions] = used

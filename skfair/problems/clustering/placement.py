@@ -17,8 +17,6 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostTable, Moves
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.whole_rows import (
-    FOR_ANY,
-    FOR_CHEAPER,
     MAX_MOVES,
     MAX_PLACES,
     SMALL,
@@ -179,8 +177,7 @@ class Placement:
             return (best.cost * (1 - _CLOSE) - cost) * problem.total_weight
 
         counts, weight = problem.counts(self.labels), problem.weights[row]
-        n_programmes = FOR_ANY if is_any else FOR_CHEAPER
-        for made in search_moves(problem, counts, places, weight, change, enough, n_programmes):
+        for made in search_moves(problem, counts, places, weight, change, enough):
             labels = self.labels.copy()
             labels[row[made]] = taker[made]
             other = Placement(problem, self.table, labels)

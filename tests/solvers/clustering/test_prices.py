@@ -1,4 +1,5 @@
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.optimize import LinearConstraint, check_grad, linprog, milp
 from skfair._kernels import moves
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering import whole_rows
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
@@ -121,6 +123,35 @@ def test_assignment_is_near_the_integer_optimum():
         gaps.append(assign(problem, centers).cost / exact - 1)
     assert min(gaps) >= -1e-9
     assert np.median(gaps) < 0.005
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**31),
+    n_groups=st.integers(2, 3),
+    n_clusters=st.integers(2, 4),
+    beta=st.sampled_from([0.4, 0.8, 0.95]),
+    is_weighted=st.booleans(),
+)
+def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, beta, is_weighted):
+    """So few points have at most 200 moves: nothing is left out if the search may go on."""
+    n = 50 + n_groups * n_clusters
+    weights = np.random.default_rng(seed).integers(1, 4, n) * 0.5 if is_weighted else None
+    problem, centers = random_problem(seed, 50, n_clusters, n_groups, beta, weights)
+    plain = assign(problem, centers)
+    with patch.object(whole_rows, "MOST_PROGRAMMES", 1_000_000):
+        found = assign(problem, centers, exact=True)
+    assert found.violation == plain.violation
+    if plain.violation > 1e-9:  # weighted points need not fit
+        assert np.array_equal(found.labels, plain.labels)
+        return
+    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    D = dense(problem, centers)
+    cost = np.average(D[np.arange(n), found.labels], weights=weights)
+    assert found.cost == pytest.approx(cost)
+    exact = linear_program(problem, centers, integer=True)
+    assert exact * (1 - 1e-6) <= found.cost <= plain.cost
+    assert found.cost <= exact * (1 + 1e-4)
 
 
 def test_exact_assignment_helps_and_does_not_depend_on_the_order():
