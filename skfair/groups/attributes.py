@@ -233,9 +233,9 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     """Raise if both objects have a pandas index with labels in different order, or of other rows.
 
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
-    can only be a mistake, and a silent one: every row would get somebody else's value. So are
-    labels of which none is the same, such as those of the other part of a split, unless one index
-    just counts the rows.
+    can only be a mistake, and a silent one: every row would get somebody else's value. Two indices
+    without a common label are refused as well, such as those of both parts of a split, unless one
+    of them just counts the rows.
     """
     if isinstance(table, _WITHOUT_INDEX) and isinstance(like, _WITHOUT_INDEX):
         return
@@ -254,9 +254,9 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     counted = pd.RangeIndex(len(index))
     if not (is_shared.any() or index.equals(counted) or other.equals(counted)):
         raise ValueError(
-            f"{role.argument} and the data have index labels of which none is the same, as if they "
-            f"were of other rows. Pass {role.argument}.loc[X.index], or drop the index with "
-            ".to_numpy() if rows are matched by position."
+            f"{role.argument} and the data have no index label in common, so they seem to be of "
+            f"different rows. Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() "
+            "if the order is right."
         )
     if index.is_unique and other.is_unique and is_shared.all():
         raise ValueError(

@@ -31,14 +31,14 @@ def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
 
 
 def refuse_misspelt(owner: Any, inside: object, metadata: Iterable[str]) -> None:
-    """Raise if something for an estimator inside is rather an argument of ours with an error."""
+    """Raise if a parameter for the estimator inside is a misspelt argument of ``fit`` itself."""
     own = list(signature(owner.fit).parameters)[2:]
     for name in metadata:
         hint = did_you_mean(name, own)
         if hint and "__" not in name and not has_fit_parameter(inside, name):
             raise TypeError(
-                f"{type(owner).__name__}.fit has no argument {name!r}, and neither has that of "
-                f"{type(inside).__name__}.{hint}"
+                f"Neither {type(owner).__name__}.fit nor {type(inside).__name__}.fit has an "
+                f"argument {name!r}.{hint}"
             )
 
 

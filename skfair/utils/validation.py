@@ -219,8 +219,8 @@ def check_probability(value: object, name: str) -> None:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
     if name == "confidence" and float(value) < 0.5:
         warn_user(
-            f"confidence={value:g} is how sure a statement is, not how often it may be wrong. Did "
-            f"you mean {1 - float(value):g}?"
+            f"confidence={value:g} is a level of confidence, not the chance of an error. Did you "
+            f"mean {1 - float(value):g}?"
         )
 
 

@@ -102,7 +102,7 @@ def test_labels_of_other_rows(start):
         if not start:
             use()
             continue
-        with pytest.raises(ValueError, match="index labels of which none is the same.*to_numpy"):
+        with pytest.raises(ValueError, match="no index label in common.*to_numpy"):
             use()
 
 

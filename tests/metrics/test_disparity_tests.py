@@ -763,11 +763,11 @@ def test_a_level_passed_as_confidence_is_noticed(n_groups):
     y, pred, groups = np.tile([0, 1], 30), np.tile([0, 1, 1], 20), np.repeat(list("abc"), 20)
     groups = np.where(groups == "c", "b", groups) if n_groups == 2 else groups
     asked = {"sensitive_features": groups, "max_disparity": 0.5}
-    with pytest.warns(UserWarning, match=r"confidence=0.05 is how sure.*Did you mean 0.95\?"):
+    with pytest.warns(UserWarning, match=r"confidence=0.05 is a level of.*Did you mean 0.95\?"):
         found = disparity_test("demographic_parity", y, pred, confidence=0.05, **asked)
     counted = "1 comparison)" if n_groups == 2 else "3 comparisons)"
     assert repr(found).endswith(counted)
-    with pytest.warns(UserWarning, match="confidence=0.1 is how sure"):
+    with pytest.warns(UserWarning, match="confidence=0.1 is a level of"):
         Certificate(0.1)
 
 
