@@ -255,8 +255,8 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
     if not (is_shared.any() or index.equals(counted) or other.equals(counted)):
         raise ValueError(
             f"{role.argument} and the data have no index label in common, so they seem to be of "
-            f"different rows. Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() "
-            "if the order is right."
+            f"different rows. Pass {role.argument}.loc[X.index], or drop the index with "
+            ".to_numpy() if the order is right."
         )
     if index.is_unique and other.is_unique and is_shared.all():
         raise ValueError(

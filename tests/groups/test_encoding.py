@@ -296,7 +296,7 @@ def test_rows_out_of_order_are_noticed():
     assert encode_groups(sex, like=X).n_groups == 2
     with pytest.raises(ValueError, match=r"different order.*loc\[X.index\]"):
         encode_groups(sex.sort_index(ascending=False), like=X)
-    with pytest.raises(ValueError, match=r"none is the same.*loc\[X.index\].*to_numpy"):
+    with pytest.raises(ValueError, match=r"no index label in common.*loc\[X.index\].*to_numpy"):
         encode_groups(sex.set_axis(list("vwxyz")), like=X)
     # Other labels, duplicates or another kind of index say nothing about the order.
     assert encode_groups(sex.reset_index(drop=True), like=X).n_groups == 2
