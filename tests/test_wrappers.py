@@ -79,6 +79,23 @@ def tuned(model, X, y, **groups):
     return wrapper.fit(X, y, **groups).predict(X)
 
 
+def thresholder():
+    """A class of the module, with the calls, that scikit-lego's Thresholder has."""
+    code = """
+class Thresholder:
+    def __init__(self, model):
+        self.model = model
+    def fit(self, X, y):
+        self.estimator_ = self.model.fit(X, y)
+        return self
+    def predict(self, X):
+        return (self.estimator_.predict_proba(X)[:, 1] > 0.5).astype(int)
+"""
+    module = {"__name__": "sklego.meta.thresholder"}
+    exec(compile(code, __file__, "exec"), module)
+    return module["Thresholder"]
+
+
 def by_folds(model, X, y, **groups):
     return cross_val_predict(model, X, y, cv=2, params=groups)
 
@@ -200,6 +217,7 @@ def decisions_that_limits_change():
         ),
         ("Soft voting", lambda m: VotingClassifier([("a", m), ("b", m)], voting="soft")),
         ("Bagging", lambda m: BaggingClassifier(m, n_estimators=2, random_state=0)),
+        ("A classifier with a threshold", lambda m: thresholder()(m)),
     ],
 )
 def test_who_discards_the_limits_of_decisions_is_warned_of(

@@ -301,15 +301,11 @@ class PartialParityCalibrator(
         if not self._is_prefit:
             _check_fits_lazily(self._inner(), self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
-        metadata: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "intersectional": self._sensitive.crossed,
-            "needs_groups": False,
-        }
+        groups = (sensitive_features, None, sample_weight, self._sensitive.crossed)
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        kinds = LazyRows({"y": _as_one_block(y) if is_in_memory else y}, **metadata).kinds()
+        labels = {"y": _as_one_block(y) if is_in_memory else y}
+        kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         self.groups_ = np.array(kinds.groups.names, dtype=object)
         self._group_levels = kinds.groups.levels
@@ -319,7 +315,8 @@ class PartialParityCalibrator(
         scores = rows.to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
-        few = LazyRows({"y": y}, {"scores": scores}, **metadata).binned("scores", [0.0])
+        lazy = LazyRows({"y": y}, {"scores": scores}, groups, needs_groups=False)
+        few = lazy.binned("scores", [0.0])
         assert few.bins is not None
         promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import GroupEncoding, encode_groups
+from skfair.groups.spread_rows import GroupArguments
 from skfair.utils.threads import over_blocks
 
 # Fewer rows are read in milliseconds, and need no kernel.
@@ -26,7 +27,7 @@ _MOST = 1 << 12
 
 
 def counted(
-    labels: Mapping[str, Any], groups: tuple[Any, Any, Any, bool]
+    labels: Mapping[str, Any], groups: GroupArguments
 ) -> tuple[dict[str, Any], GroupEncoding, IntArray] | None:
     """Return the distinct rows: labels, groups, and how many there are of each.
 

@@ -7,7 +7,7 @@ the scores above the end before it, up to its own end.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,37 +37,32 @@ class Bins(NamedTuple):
         return np.where(is_cut, np.where(middle < self.low[cut], middle, below), thresholds)
 
 
-class Sketch(NamedTuple):
-    """Scores, rising, and the weight that lies at each and below it, up to the one before."""
-
-    values: FloatArray
-    weights: FloatArray
+# Scores, rising, and the weight that lies at each and below it, up to the one before.
+Sketch: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 def sketch_of(scores: FloatArray, weights: FloatArray, n_bins: int, n_quantiles: int) -> Sketch:
     """Return the distinct scores of a block, or quantiles of them if they are more than bins."""
     values, place = np.unique(scores, return_inverse=True)
-    sketch = Sketch(values, bincount(place, weights, values.size))
-    return _thinned(sketch, n_quantiles) if values.size > n_bins else sketch
+    sketch = values, bincount(place, weights, values.size)
+    return _thinned(*sketch, n_quantiles) if values.size > n_bins else sketch
 
 
 def joined_sketches(parts: list[Sketch], limit: int) -> Sketch:
     """Put sketches together; a limit of scores is kept."""
-    values = np.concatenate([part.values for part in parts])
-    weights = np.concatenate([part.weights for part in parts])
+    values, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
     return sketch_of(values, weights, limit, limit)
 
 
-def _thinned(sketch: Sketch, n_quantiles: int) -> Sketch:
+def _thinned(values: FloatArray, weights: FloatArray, n_quantiles: int) -> Sketch:
     """Keep scores between which lies about the same weight."""
-    values, weights = sketch
     below = np.cumsum(weights)
     share = below[-1] / n_quantiles
     kept = np.searchsorted(below, share * np.arange(1, n_quantiles)).clip(0, values.size - 1)
     # A score that many rows have is a bin of its own: another one ends just below it.
     heavy = np.flatnonzero(weights > share)
     kept = np.unique(np.concatenate([kept, heavy, np.maximum(heavy - 1, 0), [values.size - 1]]))
-    return Sketch(values[kept], np.diff(below[kept], prepend=0.0))
+    return values[kept], np.diff(below[kept], prepend=0.0)
 
 
 class Cells(NamedTuple):

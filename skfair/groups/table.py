@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, Seed
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -30,10 +29,8 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.counted_rows import MANY, counted
-from skfair.groups.probabilities import GroupProbabilities
-from skfair.groups.spread_rows import GroupArguments, spread_rows
-from skfair.groups.weighted_rows import LazyRows
+from skfair.groups.spread_rows import GroupArguments
+from skfair.groups.weighted_rows import few_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import (
     check_common,
@@ -152,7 +149,7 @@ class GroupTable:
             row_counts=rows.counts,
         )
         cells, people = groups.cells, groups.cells.people
-        if weights is None or rows.weights_are_counts:
+        if weights is None:
             of_rows = people if rows.counts is None else rows.counts
             return cls(groups, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
 
@@ -318,32 +315,15 @@ class LabelRows(NamedTuple):
     # Of few rows: how many stand behind each, and the sums of their squared weights
     counts: IntArray | None = None
     squares: FloatArray | None = None
-    weights_are_counts: bool = False
 
     @classmethod
     def read(
         cls, y_true: Any, y_pred: Any, groups: GroupArguments, *, uses_true: bool = True
     ) -> LabelRows:
         """Return rows in memory as they are, or those that stand for many."""
-        sensitive_features, control_features, sample_weight, intersectional = groups
-        if isinstance(sensitive_features, GroupProbabilities):
-            (y_true, y_pred), groups = spread_rows([y_true, y_pred], groups)
-            return cls(y_true, y_pred, groups)
         labels = {"y_true": y_true, "y_pred": y_pred} if uses_true else {"y_pred": y_pred}
-        if is_lazy(*labels.values(), *groups):
-            kinds = LazyRows(
-                labels,
-                sensitive_features=sensitive_features,
-                control_features=control_features,
-                sample_weight=sample_weight,
-                intersectional=intersectional,
-            ).kinds()
-            groups = (kinds.groups, kinds.control_features, kinds.weights, intersectional)
-            of_kinds = (kinds.columns.get("y_true"), kinds.columns["y_pred"], groups)
-            return cls(*of_kinds, kinds.counts, kinds.squares, sample_weight is None)
-        is_long = isinstance(y_pred, np.ndarray) and y_pred.size >= MANY
-        if is_long and (combinations := counted(labels, groups)) is not None:
-            columns, encoding, counts = combinations
-            few = (encoding, None, None, True)
-            return cls(columns.get("y_true"), columns["y_pred"], few, counts)
-        return cls(y_true, y_pred, groups)
+        few = few_rows(labels, {}, groups)
+        if few is None:
+            return cls(y_true, y_pred, groups)
+        columns = few.columns
+        return cls(columns.get("y_true"), columns["y_pred"], few.groups, few.counts, few.squares)

@@ -20,12 +20,12 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import align, is_lazy
 from skfair.blocks.running import add
 from skfair.groups import score_bins
@@ -67,7 +67,7 @@ class LazyRows:
     >>> from skfair.groups.weighted_rows import LazyRows
     >>> y_pred = da.from_array([0, 1, 1, 1], chunks=2)
     >>> sex = da.from_array(["f", "m", "m", "m"], chunks=2)
-    >>> rows = LazyRows({"y_pred": y_pred}, sensitive_features=sex).kinds()
+    >>> rows = LazyRows({"y_pred": y_pred}, {}, (sex, None, None, True)).kinds()
     >>> rows.columns["y_pred"].tolist(), rows.weights.tolist()
     ([0, 1], [1.0, 3.0])
     """
@@ -76,19 +76,14 @@ class LazyRows:
         self,
         # Columns by the name of the argument: those whose distinct values count, and
         # those that are numbers. Labels may be None
-        labels: Mapping[str, Any] | None = None,
-        numbers: Mapping[str, Any] | None = None,
-        *,
-        # Groups, strata and weights of the rows
-        sensitive_features: ColumnsLike | None,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,  # whether attributes are crossed
+        labels: Mapping[str, Any],
+        numbers: Mapping[str, Any],
+        groups: GroupArguments,
         # Whether groups must be arguments; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
-        labels = {name: values for name, values in (labels or {}).items() if values is not None}
-        numbers = dict(numbers or {})
+        sensitive_features, control_features, sample_weight, intersectional = groups
+        labels = {name: values for name, values in labels.items() if values is not None}
         for name, values in numbers.items():
             if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
@@ -137,7 +132,7 @@ class LazyRows:
         n_quantiles = max(score_bins.N_QUANTILES, 2 * n_bins // len(self._blocks))
         combine = functools.partial(joined_sketches, limit=n_bins)
         sketch = self._blocks.total(_sketch, name, n_bins, n_quantiles, combine=combine)
-        edges = np.unique(np.append(sketch.values, np.asarray(ends, dtype=np.float64)))
+        edges = np.unique(np.append(sketch[0], np.asarray(ends, dtype=np.float64)))
         cells = self._blocks.total(_cells, name, edges, combine=joined_cells)
         rows, number = np.divmod(cells.keys, edges.size)
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
@@ -158,12 +153,47 @@ class LazyRows:
         )
 
 
+class FewRows(NamedTuple):
+    """Labels, scores and groups of the few rows that stand for many."""
+
+    columns: dict[str, Any]  # labels and scores by the name of the argument
+    groups: GroupArguments  # no weights if those of the rows behind are 1
+    # (n_rows,): number of the rows behind each, and sum of their squared weights
+    counts: IntArray | None = None
+    squares: FloatArray | None = None
+
+
+def few_rows(
+    labels: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+    groups: GroupArguments,
+    # Which rows stand for those of Dask collections
+    summary: Callable[[LazyRows], WeightedRows] = LazyRows.kinds,
+) -> FewRows | None:
+    """Return the rows that stand for those of Dask collections, or for long arrays of integers.
+
+    If groups are known by probability, each row is there once for each group that it may belong to.
+    None if the rows are to be read as they are.
+    """
+    columns = {**labels, **numbers}
+    if isinstance(groups[0], GroupProbabilities):
+        spread, groups = spread_rows(list(columns.values()), groups)
+        return FewRows(dict(zip(columns, spread, strict=True)), groups)
+    if is_lazy(*columns.values(), *groups):
+        few = summary(LazyRows(labels, numbers, groups))
+        weights = None if groups[2] is None else few.weights
+        of_few = few.groups, few.control_features, weights, groups[3]
+        return FewRows(few.columns, of_few, few.counts, few.squares)
+    if numbers or (combinations := counted(labels, groups)) is None:
+        return None
+    few_columns, encoding, counts = combinations
+    return FewRows(few_columns, (encoding, None, None, True), counts)
+
+
 def accepts_dask(
     *labels: str, mean_of: str | None = None, binned: str | None = None
 ) -> Callable[[Function], Function]:
-    """Decorate a metric: Dask collections become few weighted rows, and the metric is that of them.
-
-    So do long arrays of integers in memory, of metrics that read labels only.
+    """Decorate a metric: what it is given becomes few weighted rows where these stand for it.
 
     ``labels`` are the arguments whose distinct values count; ``mean_of`` numbers of which it needs
     the mean over groups and labels; ``binned`` scores. Other arguments are not looked at.
@@ -174,55 +204,44 @@ def accepts_dask(
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            number = mean_of or binned
             values = (*args, *kwargs.values())
             is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
-            may_be_long = number is None and any(
-                isinstance(array, np.ndarray) and array.size >= MANY for array in values
-            )
-            if not (is_spread or may_be_long or is_lazy(*values)):
+            if not (is_spread or any(map(_is_long, values)) or is_lazy(*values)):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
             arguments = call.arguments
-            names = [name for name in _COLUMNS if name in arguments]
-            sensitive, control, weights = map(arguments.get, _GROUPS)
-            groups: GroupArguments = (sensitive, control, weights, True)
-            own = {name: arguments[name] for name in labels}
-            if is_spread:
-                spread, groups = spread_rows([arguments[name] for name in names], groups)
-                columns = dict(zip(names, spread, strict=True))
-            elif is_lazy(*values):
-                rows = LazyRows(
-                    own,
-                    {} if number is None else {number: arguments[number]},
-                    sensitive_features=sensitive,
-                    control_features=control,
-                    sample_weight=weights,
-                    intersectional=arguments.get("intersectional", True),
-                )
+
+            def summary(rows: LazyRows) -> WeightedRows:
+                if binned is None:
+                    return rows.kinds() if mean_of is None else rows.means(mean_of)
                 threshold = arguments.get("threshold")
                 is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
-                if binned is None:
-                    few = rows.kinds() if mean_of is None else rows.means(mean_of)
-                else:
-                    few = rows.binned(binned, [cast(float, threshold)] if is_number else [])
-                columns = few.columns
-                groups = (few.groups, few.control_features, few.weights, True)
-            elif (combinations := counted(own, groups)) is not None:
-                columns, encoding, counts = combinations
-                groups = (encoding, None, counts.astype(np.float64), True)
-            else:
+                return rows.binned(binned, [cast(float, threshold)] if is_number else [])
+
+            sensitive, control, weights = map(arguments.get, _GROUPS)
+            few = few_rows(
+                {name: arguments[name] for name in labels},
+                {name: arguments[name] for name in (mean_of, binned) if name is not None},
+                (sensitive, control, weights, arguments.get("intersectional", True)),
+                summary,
+            )
+            if few is None:
                 return function(*args, **kwargs)
-            few_rows = {**columns, **dict(zip(_GROUPS, groups[:3], strict=True))}
-            arguments |= {
-                name: few_rows.get(name) for name in (*_COLUMNS, *_GROUPS) if name in arguments
-            }
+            own = {**few.columns, **dict(zip(_GROUPS, few.groups[:3], strict=True))}
+            if few.counts is not None and own["sample_weight"] is None:
+                own["sample_weight"] = few.counts.astype(np.float64)
+            names = (*_COLUMNS, *_GROUPS)
+            arguments |= {name: own.get(name) for name in names if name in arguments}
             return function(*call.args, **call.kwargs)
 
         return cast(Function, wrapper)
 
     return decorate
+
+
+def _is_long(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.size >= MANY
 
 
 def _read(

@@ -243,15 +243,11 @@ def _few_rows(
     params: dict[str, Any],
 ) -> WeightedRows:
     """Return the weighted rows that stand for those of Dask collections."""
-    groups = {
-        "sensitive_features": sensitive_features,
-        "control_features": control_features,
-        "sample_weight": params.get("sample_weight"),
-        "intersectional": params.get("intersectional", True),
-    }
+    weights, intersectional = params.get("sample_weight"), params.get("intersectional", True)
+    groups = (sensitive_features, control_features, weights, intersectional)
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
-        return LazyRows({"y_true": y_true, "y_score": y_score}, **groups).kinds()
-    return LazyRows({"y_true": y_true}, {"y_score": y_score}, **groups).binned("y_score")
+        return LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
+    return LazyRows({"y_true": y_true}, {"y_score": y_score}, groups).binned("y_score")
 
 
 def _dealt(

@@ -459,14 +459,10 @@ def _losses_of(
         scored = scored_rows(y_score, *rows, like=y_true)
         targets = targets_of(y_true, scored.scores.size)
         return scored._replace(scores=row_loss(scored.scores, targets)), targets
-    sensitive_features, control_features, sample_weight, intersectional = rows
     lazy = LazyRows(
         {} if is_regression else {"y_true": y_true},
         {"y_score": y_score} | ({"y_true": y_true} if is_regression else {}),
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        intersectional=intersectional,
+        rows,
     )
     kinds = lazy.kinds()
     targets = np.zeros(kinds.weights.size)

@@ -363,15 +363,8 @@ def _report_rows(
     if not is_lazy(y_true, y_pred, y_score, *groups):
         (y_true, y_pred, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
         return LabelRows(y_true, y_pred, groups), y_score
-    sensitive_features, control_features, sample_weight, intersectional = groups
-    lazy = LazyRows(
-        {"y_true": y_true, "y_pred": y_pred},
-        {} if y_score is None else {"y_score": y_score},
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        intersectional=intersectional,
-    )
+    numbers = {} if y_score is None else {"y_score": y_score}
+    lazy = LazyRows({"y_true": y_true, "y_pred": y_pred}, numbers, groups)
     if y_score is None:
         few = lazy.kinds()
     else:
@@ -384,7 +377,7 @@ def _report_rows(
         row_counts=few.counts,
     )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
-    read_groups = (compared, None, few.weights, intersectional)
+    read_groups = (compared, None, few.weights, True)
     return LabelRows(true, predicted, read_groups, few.counts, few.squares), scores
 
 

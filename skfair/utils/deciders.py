@@ -1,7 +1,7 @@
-"""Meta-estimators of scikit-learn that make decisions of their own from probabilities.
+"""Meta-estimators of others that make decisions of their own from probabilities.
 
-scikit-learn has no way to refuse them: they call ``predict_proba`` as anybody may. So the stack of
-calls says who asks.
+There is no way to refuse them: they call ``predict_proba`` as anybody may. So the stack of calls
+says who asks.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from skfair.utils.warn import warn_user
 # Where probabilities are asked for to decide by, and what is asked.
 _DECIDERS = {
     "sklearn.model_selection._classification_threshold": "A classifier with a threshold",
+    "sklego.meta.thresholder": "A classifier with a threshold",
     "sklearn.ensemble._voting": "Soft voting",
     "sklearn.ensemble._bagging": "Bagging",
 }

@@ -44,15 +44,14 @@ def lazily(*arrays, sizes=None):
     return [da.from_array(a, chunks=(sizes, *((-1,) * (a.ndim - 1)))) for a in arrays]
 
 
-def both(X, y, group, weights=None, sizes=None, **options):
+def both(X, y, group, weights=None, sizes=None, strata=None, **options):
     """Fit in memory and in blocks."""
-    here = ConstrainedERMClassifier(**options)
-    here.fit(X, y, sensitive_features=group, sample_weight=weights)
-    there = ConstrainedERMClassifier(**options)
-    lX, ly, lg = lazily(X, y, group, sizes=sizes)
-    lw = None if weights is None else lazily(weights, sizes=sizes)[0]
-    there.fit(lX, ly, sensitive_features=lg, sample_weight=lw)
-    return here, there
+    columns = {"sensitive_features": group, "sample_weight": weights, "control_features": strata}
+    given = {name: column for name, column in columns.items() if column is not None}
+    here = ConstrainedERMClassifier(**options).fit(X, y, **given)
+    lX, ly, *columns = lazily(X, y, *given.values(), sizes=sizes)
+    given = dict(zip(given, columns, strict=True))
+    return here, ConstrainedERMClassifier(**options).fit(lX, ly, **given)
 
 
 def assert_same(here, there, X):
@@ -98,6 +97,15 @@ def test_refinement_of_costly_rules(seed):
     assert_same(here, there, X)
     plain = ConstrainedERMClassifier(enforce="strict_loss").fit(X, y, sensitive_features=sex)
     assert here.n_solves_ > plain.n_solves_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_strata(weighted):
+    X, y, group = people()
+    rng = np.random.default_rng(4)
+    weights = rng.integers(1, 5, len(y)).astype(float) if weighted else None
+    faculty = rng.choice(["art", "law", "med"], len(y))
+    assert_same(*both(X, y, group, weights, strata=faculty, max_disparity=0.02), X)
 
 
 def test_weights():

@@ -198,9 +198,9 @@ def test_control_features_of_any_kind():
 
 def bound_of(name, frame, interval=(0.1, 0.45)):
     """How far a metric of binned scores may be off, as the module says."""
-    rows = LazyRows(
-        {"y_true": frame.y}, {"y_score": frame.score}, sensitive_features=frame.sex
-    ).binned("y_score", [0.0])
+    groups = (frame.sex, None, None, True)
+    rows = LazyRows({"y_true": frame.y}, {"y_score": frame.score}, groups)
+    rows = rows.binned("y_score", [0.0])
     share = rows.resolution()
     assert 0 < share < 0.2
     if name == "wasserstein_gap":
@@ -237,9 +237,7 @@ def test_the_score_of_a_bin_is_the_mean_of_its_scores(monkeypatch):
     frame = people(3000)
     frame["w"] = np.random.default_rng(1).choice([0.1, 10.0], 3000)
     lazy = lazy_frame(frame)
-    rows = LazyRows(
-        None, {"s": lazy.score}, sensitive_features=lazy.sex, sample_weight=lazy.w
-    ).binned("s")
+    rows = LazyRows({}, {"s": lazy.score}, (lazy.sex, None, lazy.w, True)).binned("s")
     for number, (low, high) in enumerate(zip(rows.bins.low, rows.bins.high, strict=True)):
         own = frame[frame.score.between(low, high)]
         expected = np.average(own.score, weights=own.w)
@@ -267,7 +265,7 @@ def test_a_score_of_many_rows_is_a_bin_of_its_own(monkeypatch):
     monkeypatch.setattr(score_bins, "N_BINS", 50)
     frame = people(3000)
     lazy = lazy_frame(frame)
-    rows = LazyRows(None, {"s": lazy.score}, sensitive_features=lazy.sex).binned("s")
+    rows = LazyRows({}, {"s": lazy.score}, (lazy.sex, None, None, True)).binned("s")
     tied = frame.score[0]
     assert tied in rows.columns["s"]
     share = frame[frame.score == tied].groupby("sex").size() / frame.groupby("sex").size()

@@ -24,7 +24,6 @@ def counted(monkeypatch, metric, *labels, **options):
     count = counted_rows._count
     with monkeypatch.context() as patch:
         patch.setattr(counted_rows, "MANY", 50)
-        patch.setattr("skfair.groups.table.MANY", 50)
         patch.setattr("skfair.groups.weighted_rows.MANY", 50)
         patch.setattr(counted_rows, "_count", lambda *of: n_counted.append(1) or count(*of))
         return metric(*labels, **options), bool(n_counted)
