@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import (
     ratios,
 )
 from skfair.groups.spread_rows import GroupArguments
-from skfair.groups.weighted_rows import few_rows
+from skfair.groups.weighted_rows import Rows, read_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import (
     check_common,
@@ -93,7 +93,7 @@ class GroupTable:
         cls,
         y_true: ColumnLike | None,
         y_pred: ColumnLike,
-        groups: GroupArguments | LabelRows,  # rows that have been read, or their groups
+        groups: GroupArguments | Rows,  # or rows that have been read
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
@@ -104,13 +104,15 @@ class GroupTable:
         """
         if y_true is None and not ignores_true:
             raise ValueError("The metric needs y_true, got None. Pass one value per row.")
+        true_labels = {"y_true": y_true}
+        labels = {"y_pred": y_pred} if ignores_true else {**true_labels, "y_pred": y_pred}
         rows = groups
-        if not isinstance(rows, LabelRows):
-            rows = LabelRows.read(y_true, y_pred, rows, uses_true=not ignores_true)
-        predicted = check_labels(rows.y_pred, "y_pred")
+        if not isinstance(rows, Rows):
+            rows = read_rows(labels, {}, rows, beside=true_labels)
+        predicted = check_labels(rows.columns["y_pred"], "y_pred")
         if ignores_true:
             return cls._counted(positive_codes(predicted, "y_pred", pos_label), rows)
-        true = check_labels(rows.y_true, "y_true", predicted.codes.size)
+        true = check_labels(rows.columns["y_true"], "y_true", predicted.codes.size)
         outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
         outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
         return cls._counted(outcomes, rows)
@@ -129,9 +131,9 @@ class GroupTable:
         A right prediction counts as a true positive, a wrong one as a false negative, so that the
         accuracy of the table is the accuracy of the predictions.
         """
-        rows = LabelRows.read(y_true, y_pred, groups)
-        true = check_labels(rows.y_true, "y_true")
-        predicted = check_labels(rows.y_pred, "y_pred", true.codes.size)
+        rows = read_rows({"y_true": y_true, "y_pred": y_pred}, {}, groups)
+        true = check_labels(rows.columns.get("y_true"), "y_true")
+        predicted = check_labels(rows.columns["y_pred"], "y_pred", true.codes.size)
         if not are_numbers:
             check_common("y_pred", predicted.levels, true.levels)
         number = {level: i for i, level in enumerate(true.levels)}
@@ -139,13 +141,14 @@ class GroupTable:
         return cls._counted(2 + (true.codes == same_code[predicted.codes]), rows)
 
     @classmethod
-    def _counted(cls, outcomes: IntArray, rows: LabelRows) -> GroupTable:
+    def _counted(cls, outcomes: IntArray, rows: Rows) -> GroupTable:
         """Count rows by cell and by twice the true plus the predicted class."""
+        y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
         groups, weights = checked_rows(
             *rows.groups,
             n_samples=outcomes.size,
-            like=rows.y_true if hasattr(rows.y_true, "index") else rows.y_pred,
-            predictions=rows.y_pred,
+            like=y_true if hasattr(y_true, "index") else y_pred,
+            predictions=y_pred,
             row_counts=rows.counts,
         )
         cells, people = groups.cells, groups.cells.people
@@ -304,26 +307,3 @@ def effective_size(
     is_spread = (spread > ROUNDING) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
     return np.asarray(np.minimum(kish, linear))
-
-
-class LabelRows(NamedTuple):
-    """Rows, or the few weighted ones that stand for them."""
-
-    y_true: Any
-    y_pred: Any
-    groups: GroupArguments
-    # Of few rows: how many stand behind each, and the sums of their squared weights
-    counts: IntArray | None = None
-    squares: FloatArray | None = None
-
-    @classmethod
-    def read(
-        cls, y_true: Any, y_pred: Any, groups: GroupArguments, *, uses_true: bool = True
-    ) -> LabelRows:
-        """Return rows in memory as they are, or those that stand for many."""
-        labels = {"y_true": y_true, "y_pred": y_pred} if uses_true else {"y_pred": y_pred}
-        few = few_rows(labels, {}, groups)
-        if few is None:
-            return cls(y_true, y_pred, groups)
-        columns = few.columns
-        return cls(columns.get("y_true"), columns["y_pred"], few.groups, few.counts, few.squares)

@@ -20,6 +20,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -153,41 +154,43 @@ class LazyRows:
         )
 
 
-class FewRows(NamedTuple):
-    """Labels, scores and groups of the few rows that stand for many."""
+class Rows(NamedTuple):
+    """Labels, scores and groups of rows, or of the few that stand for many."""
 
-    columns: dict[str, Any]  # labels and scores by the name of the argument
+    columns: Mapping[str, Any]  # labels and scores by the name of the argument
     groups: GroupArguments  # no weights if those of the rows behind are 1
-    # (n_rows,): number of the rows behind each, and sum of their squared weights
+    # Of few rows: number of the rows behind each, and sum of their squared weights
     counts: IntArray | None = None
     squares: FloatArray | None = None
 
 
-def few_rows(
+def read_rows(
     labels: Mapping[str, Any],
     numbers: Mapping[str, Any],
     groups: GroupArguments,
     # Which rows stand for those of Dask collections
     summary: Callable[[LazyRows], WeightedRows] = LazyRows.kinds,
-) -> FewRows | None:
-    """Return the rows that stand for those of Dask collections, or for long arrays of integers.
+    # Columns that the metric does not read; their rows must be in the same order
+    beside: Mapping[str, Any] = MappingProxyType({}),
+) -> Rows:
+    """Return few rows for Dask collections and long arrays of integers, others as they are.
 
     If groups are known by probability, each row is there once for each group that it may belong to.
-    None if the rows are to be read as they are.
     """
-    columns = {**labels, **numbers}
+    columns = {**beside, **labels, **numbers}
     if isinstance(groups[0], GroupProbabilities):
         spread, groups = spread_rows(list(columns.values()), groups)
-        return FewRows(dict(zip(columns, spread, strict=True)), groups)
+        return Rows(dict(zip(columns, spread, strict=True)), groups)
     if is_lazy(*columns.values(), *groups):
         few = summary(LazyRows(labels, numbers, groups))
         weights = None if groups[2] is None else few.weights
         of_few = few.groups, few.control_features, weights, groups[3]
-        return FewRows(few.columns, of_few, few.counts, few.squares)
-    if numbers or (combinations := counted(labels, groups)) is None:
-        return None
+        return Rows(few.columns, of_few, few.counts, few.squares)
+    is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in labels.values())
+    if numbers or not is_long or (combinations := counted(labels, groups)) is None:
+        return Rows(columns, groups)
     few_columns, encoding, counts = combinations
-    return FewRows(few_columns, (encoding, None, None, True), counts)
+    return Rows(few_columns, (encoding, None, None, True), counts)
 
 
 def accepts_dask(
@@ -206,7 +209,8 @@ def accepts_dask(
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             values = (*args, *kwargs.values())
             is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
-            if not (is_spread or any(map(_is_long, values)) or is_lazy(*values)):
+            is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in values)
+            if not (is_spread or is_long or is_lazy(*values)):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
@@ -220,17 +224,16 @@ def accepts_dask(
                 return rows.binned(binned, [cast(float, threshold)] if is_number else [])
 
             sensitive, control, weights = map(arguments.get, _GROUPS)
-            few = few_rows(
-                {name: arguments[name] for name in labels},
-                {name: arguments[name] for name in (mean_of, binned) if name is not None},
-                (sensitive, control, weights, arguments.get("intersectional", True)),
-                summary,
-            )
-            if few is None:
+            groups = sensitive, control, weights, arguments.get("intersectional", True)
+            of_labels = {name: arguments[name] for name in labels}
+            numbers = {name: arguments[name] for name in (mean_of, binned) if name is not None}
+            beside = {name: arguments[name] for name in _COLUMNS if name in arguments}
+            rows = read_rows(of_labels, numbers, groups, summary, beside)
+            if rows.groups is groups:
                 return function(*args, **kwargs)
-            own = {**few.columns, **dict(zip(_GROUPS, few.groups[:3], strict=True))}
-            if few.counts is not None and own["sample_weight"] is None:
-                own["sample_weight"] = few.counts.astype(np.float64)
+            own = {**rows.columns, **dict(zip(_GROUPS, rows.groups[:3], strict=True))}
+            if rows.counts is not None and own["sample_weight"] is None:
+                own["sample_weight"] = rows.counts.astype(np.float64)
             names = (*_COLUMNS, *_GROUPS)
             arguments |= {name: own.get(name) for name in names if name in arguments}
             return function(*call.args, **call.kwargs)
@@ -238,10 +241,6 @@ def accepts_dask(
         return cast(Function, wrapper)
 
     return decorate
-
-
-def _is_long(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.size >= MANY
 
 
 def _read(

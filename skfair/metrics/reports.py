@@ -18,8 +18,8 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, checked_rows
 from skfair.groups.spread_rows import spread_rows
-from skfair.groups.table import RATES, GroupTable, LabelRows, rates_of, resampled
-from skfair.groups.weighted_rows import LazyRows
+from skfair.groups.table import RATES, GroupTable, rates_of, resampled
+from skfair.groups.weighted_rows import LazyRows, Rows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
@@ -154,9 +154,11 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
-        table = GroupTable.of_correct(rows.y_true, rows.y_pred, rows.groups, are_numbers=True)
+        table = GroupTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
     else:
-        table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=y_true is None)
+        table = GroupTable.of_labels(
+            **rows.columns, groups=rows, pos_label=pos_label, ignores_true=y_true is None
+        )
     listed = ListedCells(table.groups)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
@@ -292,7 +294,7 @@ def fairness_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
     measured: dict[str, tuple[float, FloatArray]] = {}
-    if rows.y_pred is not None:
+    if rows.columns["y_pred"] is not None:
         measured |= _measure_labels(rows, pos_label, reference, agg, n_bootstrap, rng)
     if scores is not None:
         measured |= _measure_scores(rows, scores, pos_label, agg, n_bootstrap, rng)
@@ -306,7 +308,7 @@ def fairness_report(
 
 
 def _measure_labels(
-    rows: LabelRows,
+    rows: Rows,
     pos_label: ClassLabel,
     reference: Reference,
     agg: Agg,
@@ -314,12 +316,14 @@ def _measure_labels(
     rng: np.random.RandomState,
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
-    ignores_true = rows.y_true is None
-    table = GroupTable.of_labels(*rows[:2], rows, pos_label, ignores_true=ignores_true)
+    has_true = rows.columns["y_true"] is not None
+    table = GroupTable.of_labels(
+        **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
+    )
     tables = [table, *map(table.with_weights, resampled(table.effective(), n_bootstrap, rng))]
     measured = {}
     for name, spec in LABEL_METRICS.items():
-        if rows.y_true is not None or not spec.uses_y_true:
+        if has_true or not spec.uses_y_true:
             how = spec.kind, spec.rates, reference, agg, np.nan
             value, *draws = (part.compare(*how) for part in tables)
             measured[name] = value, np.where(np.isnan(value), np.nan, draws)
@@ -327,7 +331,7 @@ def _measure_labels(
 
 
 def _measure_scores(
-    rows: LabelRows,
+    rows: Rows,
     y_score: ColumnLike,
     pos_label: ClassLabel,
     agg: Agg,
@@ -335,10 +339,10 @@ def _measure_scores(
     rng: np.random.RandomState,
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of scores, and of resamples, each of which takes a pass over the rows."""
-    scored = scored_rows(y_score, *rows.groups, like=rows.y_true)
-    positive = None
-    if rows.y_true is not None:
-        positive = check_positive(rows.y_true, "y_true", pos_label, scored.scores.size)
+    y_true, positive = rows.columns["y_true"], None
+    scored = scored_rows(y_score, *rows.groups, like=y_true)
+    if y_true is not None:
+        positive = check_positive(y_true, "y_true", pos_label, scored.scores.size)
     arguments = {"sensitive_features": scored.groups, "sample_weight": scored.weights, "agg": agg}
     values = {
         metric.__name__: metric(
@@ -358,11 +362,12 @@ def _report_rows(
     groups: tuple[Any, Any, Any, bool],
     *,
     is_binned: bool,
-) -> tuple[LabelRows, Any]:
+) -> tuple[Rows, Any]:
     """Return labels and scores as they are, or the few that stand for those of Dask collections."""
+    names = ("y_true", "y_pred")
     if not is_lazy(y_true, y_pred, y_score, *groups):
-        (y_true, y_pred, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
-        return LabelRows(y_true, y_pred, groups), y_score
+        (*labels, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
+        return Rows(dict(zip(names, labels, strict=True)), groups), y_score
     numbers = {} if y_score is None else {"y_score": y_score}
     lazy = LazyRows({"y_true": y_true, "y_pred": y_pred}, numbers, groups)
     if y_score is None:
@@ -376,9 +381,13 @@ def _report_rows(
         n_samples=few.weights.size,
         row_counts=few.counts,
     )
-    true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
-    read_groups = (compared, None, few.weights, True)
-    return LabelRows(true, predicted, read_groups, few.counts, few.squares), scores
+    rows = Rows(
+        {name: few.columns.get(name) for name in names},
+        (compared, None, few.weights, True),
+        few.counts,
+        few.squares,
+    )
+    return rows, few.columns.get("y_score")
 
 
 class Report(pd.DataFrame):
