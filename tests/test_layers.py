@@ -17,7 +17,6 @@ from skfair.estimators.erm import problem
 from skfair.estimators.inner_scores import known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
-from skfair.problems.erm import summed
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers.base import check_needs
 from tests.walks import functions_before, name_of
@@ -49,7 +48,7 @@ FITS = [
 NOT_BY_DEFAULT = (
     *(limits.floors, limits.budget, limits.unique_names, problem.rates_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
-    *(BoundConstraint.scaled, BoundConstraint.restricted, summed._counted, make_scan, check_needs),
+    *(BoundConstraint.scaled, BoundConstraint.restricted, make_scan, check_needs),
     *(objective.check_swap, objective.read_costs, known_folds, check_prefit, certified),
     *(FairDecisionClassifier._certify, FairDecisionClassifier._keep_strata),
 )

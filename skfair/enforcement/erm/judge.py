@@ -78,11 +78,6 @@ class Judge:
         """What finds the best threshold; None unless all constraints are on rates of decisions."""
         return make_scan(self.problem) if self._has_scan else None
 
-    @property
-    def least_limit(self) -> float:
-        """The smallest of the true bounds on disparities."""
-        return min((rule.max_disparity for rule in self.problem.rules), default=np.inf)
-
     def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
         """Measure a solution by its true disparities, at its best threshold."""
         scores = problem.scores(result.theta)

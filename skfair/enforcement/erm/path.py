@@ -19,6 +19,9 @@ LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 # columns are many a step is hundreds of products, and the precision that was asked for has to be
 # enough: more takes up to twice the time, for the same accuracy.
 PRECISE_TOL = 1e-9
+# From so many rows on the precision that was asked for is enough as well, and walks begin on a
+# sample: a Newton step on 500,000 x 50 takes .2 s.
+MANY_ROWS = 120_000
 
 
 class Path:
@@ -29,6 +32,7 @@ class Path:
         self.judge, self.solver = judge, solver
         # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
+        self.has_many_rows = self.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
         # Most solves with one loss and steepness. A run of a stochastic solver is long, and its
         # noise hides small corrections.
         self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
@@ -47,23 +51,13 @@ class Path:
         """Whether a callback stopped the last solve."""
         return self.candidates[-1].solution.result.status == "stopped"
 
-    @property
-    def room(self) -> float:
-        """By how much a limit may be missed where rounds end."""
-        return 0.0
-
-    def damping(self, problem: RuledProblem, theta: FloatArray) -> float:
-        """Return the share of a newly seen difference of true and smooth values to believe."""
-        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
-        return DAMPING if self.judge.has_rates else 1.0
-
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
         tol = LOOSE_TOL if self.judge.has_rates else self.tol
         if not self.is_precise:
             return tol
-        has_matrix = "products" not in self.judge.problem.offers
-        return min(tol, PRECISE_TOL if has_matrix else self.tol)
+        is_cheap = "products" not in self.judge.problem.offers and not self.has_many_rows
+        return min(tol, PRECISE_TOL if is_cheap else self.tol)
 
     def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
         """Measure a solution and keep it."""
@@ -111,12 +105,13 @@ class Shifting(Rounds[RuledProblem]):
     def move(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Shift the bounds by a part of what is newly seen."""
         seen = self.path.judge.compare(problem, result.theta, result.multipliers)
-        damping = self.path.damping(problem, result.theta)
+        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
+        damping = DAMPING if self.path.judge.has_rates else 1.0
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
-        self.is_settled = seen.violation <= self.path.room and seen.is_used
+        self.is_settled = seen.violation <= 0 and seen.is_used
         self._n_worse = self._n_worse + 1 if seen.violation > 0.5 * self._before else 0
         self._before = seen.violation
-        self._n_missed += seen.violation > self.path.room
+        self._n_missed += seen.violation > 0
         if self._n_missed >= PLAIN_MISSES and not self.path.judge.has_rates:
             self._aim_further_inside(seen.violation)
         return not self.is_settled and self._n_worse < 2
