@@ -10,7 +10,6 @@ from skfair.classification.certifying import certified
 from skfair.cluster import FairKMeans
 from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.thresholds.bins import make_scan
 from skfair.estimators import classes, limits, objective
 from skfair.estimators.chances import check_prefit
 from skfair.estimators.erm import problem
@@ -48,7 +47,7 @@ FITS = [
 NOT_BY_DEFAULT = (
     *(limits.floors, limits.budget, limits.unique_names, problem.rates_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
-    *(BoundConstraint.scaled, BoundConstraint.restricted, make_scan, check_needs),
+    *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
     *(objective.check_swap, objective.read_costs, known_folds, check_prefit, certified),
     *(FairDecisionClassifier._certify, FairDecisionClassifier._keep_strata),
 )

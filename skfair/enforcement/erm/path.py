@@ -19,25 +19,27 @@ LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 # columns are many a step is hundreds of products, and the precision that was asked for has to be
 # enough: more takes up to twice the time, for the same accuracy.
 PRECISE_TOL = 1e-9
-# From so many rows on the precision that was asked for is enough as well, and walks begin on a
-# sample: a Newton step on 500,000 x 50 takes .2 s.
-MANY_ROWS = 120_000
 
 
 class Path:
     """The solver, how closely it solves, and all that was found on the way."""
 
-    def __init__(self, judge: Judge, solver: Solver, params: SolveOptions) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        solver: Solver,
+        params: SolveOptions,
+        step_tol: float | None = None,  # of each solve; None for what suits the solver
+    ) -> None:
         problem = judge.problem
         self.judge, self.solver = judge, solver
         # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
-        self.has_many_rows = self.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
         # Most solves with one loss and steepness. A run of a stochastic solver is long, and its
         # noise hides small corrections.
         self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
         self.tol = params.get("tol", 1e-6)
-        self.step_tol = self._tol_of_steps()
+        self.step_tol = self._tol_of_steps() if step_tol is None else step_tol
         self.params: SolveOptions = {**params, "tol": self.step_tol}
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
         wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
@@ -56,8 +58,8 @@ class Path:
         tol = LOOSE_TOL if self.judge.has_rates else self.tol
         if not self.is_precise:
             return tol
-        is_cheap = "products" not in self.judge.problem.offers and not self.has_many_rows
-        return min(tol, PRECISE_TOL if is_cheap else self.tol)
+        has_matrix = "products" not in self.judge.problem.offers
+        return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
     def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
         """Measure a solution and keep it."""

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skfair.classification import ConstrainedERMClassifier
-from skfair.enforcement.erm import path
+from skfair.enforcement.erm import path, strict
 from skfair.metrics import demographic_parity_difference, equalized_odds_difference
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils import threads
@@ -14,7 +14,7 @@ MEASURES = {
     "demographic_parity": demographic_parity_difference,
     "equalized_odds": equalized_odds_difference,
 }
-N = path.MANY_ROWS
+N = strict.MANY_ROWS
 
 
 def crowd(seed, size=0.5):
@@ -44,7 +44,7 @@ def test_a_sample_first_is_as_good_and_keeps_the_limit(rule, size, limit, monkey
     assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= limit
     assert model.kkt_residual_ <= model.tol
     assert model.status_ == "converged"
-    monkeypatch.setattr(path, "MANY_ROWS", N + 1)
+    monkeypatch.setattr(strict, "MANY_ROWS", N + 1)
     n_rows.clear()
     whole = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
     assert model.score(X, y) >= whole.score(X, y) - 0.001
