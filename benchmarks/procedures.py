@@ -55,7 +55,7 @@ STRICT, CHOOSE = "skfair.enforcement.erm.strict", "skfair.enforcement.decisions.
 PARTIAL = "skfair.enforcement.partial.strict"
 PLACEMENT = "skfair.problems.clustering.placement:Placement"
 PROCEDURES = (
-    Procedure("a sample of many rows first", "erm", STRICT, "few_rows", lambda *_: None),
+    Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", lambda *_, **__: None),
     Procedure("steps on true rates", "erm", STRICT, "suits_rate_steps", lambda *_: False),
     Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
     Procedure("scale of steep scores", "erm", STRICT, "scaled_if_steep", _second),

@@ -188,33 +188,3 @@ def scan_with_fines(rows, rules, sums, accuracy, fine):
         if value > best_value + ROUNDING:
             best, best_value, best_missed, best_excess = p, value, missed, excess.max()
     return best, best_missed, best_excess
-
-
-@njit(cache=True)
-def count_in_bins(scores, low, per_unit, bins, n, lowest, highest):
-    """Write the bin of each score to ``bins``; count it, and keep each bin's ends.
-
-    Bins are evenly wide from ``low`` on; the first and the last one take all that lie beyond.
-    """
-    last = n.size - 1
-    for i in range(scores.size):
-        place = (scores[i] - low) * per_unit + 1.0
-        b = 0  # where a score is not a number, too
-        if place >= last:
-            b = last
-        elif place > 0.0:
-            b = int(place)
-        bins[i] = b
-        n[b] += 1
-        lowest[b] = min(lowest[b], scores[i])
-        highest[b] = max(highest[b], scores[i])
-
-
-@njit(cache=True)
-def add_signed(bins, cells, values, rises, falls):
-    """Add each positive value to ``rises`` at its cell and bin, each negative one to ``falls``."""
-    for i in range(bins.size):
-        if values[i] > 0.0:
-            rises[cells[i], bins[i]] += values[i]
-        else:
-            falls[cells[i], bins[i]] += values[i]

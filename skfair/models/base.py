@@ -19,8 +19,6 @@ class ScoreModel(ABC):
     """Scores of fixed rows as a function of the parameters."""
 
     pulls_back_cells: ClassVar[bool] = False  # whether it has :meth:`pullback_cells`
-    # Whether the scores of a few rows take less time than those of all
-    reads_single_rows: ClassVar[bool] = False
     # Whether it has :meth:`gram` and :meth:`penalty_curvature`
     has_curvature: ClassVar[bool] = False
 
@@ -80,7 +78,7 @@ class ScoreModel(ABC):
         """Whether solving with products is less work than a Gram matrix and its factors."""
         return False
 
-    def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
+    def gram(self, weights: FloatArray) -> FloatArray:
         """Return the second derivative for curvatures by the scores: linear models have one."""
         raise NotImplementedError
 

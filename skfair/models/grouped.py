@@ -146,9 +146,8 @@ class GroupedLinearScore(ScoreModel):
             return values
         return np.asarray(np.bincount(tape, weights=values, minlength=self.n_samples), float)
 
-    def gram(self, weights: FloatArray, tape: IntArray | None = None) -> FloatArray:
+    def gram(self, weights: FloatArray) -> FloatArray:
         """Return the weighted Gram matrix of the design that is never built, (p, p)."""
-        weights = self._of_all(tape, weights)
         d, p = self.n_features, self.n_parameters
         out = np.zeros((p, p))
         for k, (members, block) in enumerate(self._parts):

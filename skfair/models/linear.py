@@ -33,7 +33,6 @@ class LinearScore(ScoreModel):
     """Linear scores of fixed rows."""
 
     pulls_back_cells: ClassVar[bool] = True
-    reads_single_rows: ClassVar[bool] = True
     has_curvature: ClassVar[bool] = True
 
     def __init__(
@@ -123,15 +122,14 @@ class LinearScore(ScoreModel):
         return self.standardised_sums(sums, slopes.sum(axis=1))
 
     def on_rows(self, rows: IntArray) -> LinearScore:
-        """Return the model of some rows, copied in single precision, in the same coordinates."""
-        X = self.X[rows].astype(self._rough_dtype, copy=False)
-        return LinearScore(X, fit_intercept=self.fit_intercept, units=self.units)
+        """Return the model of some rows, copied, in the same coordinates.
 
-    @property
-    def _rough_dtype(self) -> Any:
-        """Single precision, where that loses little."""
+        The copy has single precision where that loses little.
+        """
         is_near = np.abs(self.mean).max(initial=0.0) < NEAR * self.scale.min()
-        return np.float32 if is_near and self.units.fit_single_precision else self.X.dtype
+        dtype = np.float32 if is_near and self.units.fit_single_precision else self.X.dtype
+        X = self.X[rows].astype(dtype, copy=False)
+        return LinearScore(X, fit_intercept=self.fit_intercept, units=self.units)
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
@@ -155,26 +153,15 @@ class LinearScore(ScoreModel):
         totals = np.bincount(cells, weights=slopes, minlength=n_cells)
         return self.standardised_sums(sums, totals)
 
-    def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
+    def gram(self, weights: FloatArray) -> FloatArray:
         """Return Z' diag(weights) Z for standardised rows Z, weights of either sign.
 
-        The rows are all, or those of the tape of a forward pass. O(nnz per row) squared per row for
-        CSR; for dense rows one BLAS rank update per block.
+        O(nnz per row) squared per row for CSR; for dense rows one BLAS rank update per block.
         """
         p = self.n_parameters
         out = np.zeros((p, p))
-        if not self.is_sparse:
-            self._dense_gram(self.X if tape is None else tape, weights, out)
-        elif tape is None:
-            self._sparse_gram(self.X, product(self._transposed, weights), weights, out)
-        else:
-            X = self.X[tape]
-            self._sparse_gram(X, X.T @ weights, weights, out)
+        (self._sparse_gram if self.is_sparse else self._dense_gram)(weights, out)
         return out
-
-    def rough_gram(self, rows: slice, weights: FloatArray) -> FloatArray:
-        """Return the same of some neighbouring dense rows, in the precision of :meth:`on_rows`."""
-        return self._gram_of(self.X[rows], weights, self._rough_dtype)
 
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart."""
@@ -206,19 +193,14 @@ class LinearScore(ScoreModel):
             gradient[..., -1] = totals
         return gradient
 
-    @staticmethod
-    def _part_rows(n: int) -> int:
-        """Return the rows of a part: there are few, since each makes a matrix of its own."""
-        return max(BLOCK_ROWS, -(-n // _PARTS))
-
-    def _sparse_gram(self, X: Any, first: Any, weights: FloatArray, out: FloatArray) -> None:
+    def _sparse_gram(self, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import sparse_gram
 
-        d = self.n_features
+        X, d = self.X, self.n_features
         raw = np.zeros((d, d))
         sparse_gram(X.data, X.indices, X.indptr, weights, raw)
         raw += np.triu(raw, 1).T
-        first = np.asarray(first, dtype=np.float64)
+        first = np.asarray(product(self._transposed, weights), dtype=np.float64)
         total = weights.sum()
         outer = np.outer(self.mean, first - 0.5 * total * self.mean)
         out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)
@@ -226,25 +208,24 @@ class LinearScore(ScoreModel):
             out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
             out[d, d] = total
 
-    def _dense_gram(self, X: Rows, weights: FloatArray, out: FloatArray) -> None:
-        def of_part(start: int, stop: int) -> FloatArray:
-            return self._gram_of(X[start:stop], weights[start:stop], X.dtype)
-
-        n = X.shape[0]
-        for part in over_blocks(of_part, n, self._part_rows(n)):
-            out += part
-
-    def _gram_of(self, X: Rows, weights: FloatArray, dtype: Any) -> FloatArray:
+    def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import signed_rows
 
-        n, p = X.shape[0], self.n_parameters
-        mean, inverse = self.mean.astype(dtype), (1 / self.scale).astype(dtype)
-        total, buffer = np.zeros((p, p)), np.empty((min(BLOCK_ROWS, n), p), dtype)
-        for first in range(0, n, BLOCK_ROWS):
-            block = slice(first, min(first + BLOCK_ROWS, n))
-            rows = buffer[: block.stop - first]
-            front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
-            above, below = rows[:front], rows[back:]
-            total += above.T @ above  # recognised as symmetric rank updates
-            total -= below.T @ below
-        return total
+        X, n = self.X, self.n_samples
+        mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
+
+        def of_part(start: int, stop: int) -> FloatArray:
+            total = np.zeros_like(out)
+            buffer = np.empty((min(BLOCK_ROWS, stop - start), out.shape[0]), X.dtype)
+            for first in range(start, stop, BLOCK_ROWS):
+                block = slice(first, min(first + BLOCK_ROWS, stop))
+                rows = buffer[: block.stop - first]
+                front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
+                above, below = rows[:front], rows[back:]
+                total += above.T @ above  # recognised as symmetric rank updates
+                total -= below.T @ below
+            return total
+
+        # Parts are few, since each makes a matrix of its own.
+        for part in over_blocks(of_part, n, max(BLOCK_ROWS, -(-n // _PARTS))):
+            out += part

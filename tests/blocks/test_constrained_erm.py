@@ -265,7 +265,6 @@ def problem_of(model, X, y, group):
     return model._build(data, classification_task(data, model.classes_, "log_loss", None), rules)
 
 
-@pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
 @pytest.mark.parametrize("digits", [1, 12])
 @pytest.mark.parametrize(
     "rule",
@@ -282,12 +281,9 @@ def problem_of(model, X, y, group):
     ],
     ids=str,
 )
-def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, n_fetched, digits, rule):
-    """Few bins, so that they are split often; with one digit most scores are tied."""
-    monkeypatch.setattr(threshold_search, "MAX_FETCHED", n_fetched)
+def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, digits, rule):
+    """Few bins, so that many rows are fetched; with one digit most scores are tied."""
     monkeypatch.setattr(threshold_search, "N_BINS", 40)
-    monkeypatch.setattr(threshold_search, "N_SPLIT", 400)
-    monkeypatch.setattr(threshold_search, "MAX_PASSES", 30)
     X, y, group = people(n=900, seed=len(str(rule)) + digits, n_groups=3)
     X = np.round(X, digits)
     for bound in (0.3, 0.05, 0.002):

@@ -57,10 +57,6 @@ def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol
     assert close(model.pullback(tape, slopes), design.T @ slopes, 10 * tol)
     for signed in (slopes, np.abs(slopes)):
         assert close(model.gram(signed), design.T @ (signed[:, None] * design), 20 * tol)
-    rows = np.array([7, 3, 3, 59, 20])  # one of them twice
-    _, tape = model.forward(theta, rows)
-    few = design[rows]
-    assert close(model.gram(slopes[:5], tape), few.T @ (slopes[:5, None] * few), 20 * tol)
 
 
 @each_own

@@ -5,8 +5,6 @@ import pytest
 from scipy import sparse
 
 from skfair._kernels import linear as kernels
-from skfair.constraints.moments import Rate
-from skfair.losses import LogLoss
 from skfair.models import LinearScore
 from skfair.models.linear import BLOCK_ROWS
 from skfair.models.units import Units, column_sums
@@ -231,10 +229,6 @@ def test_gram(storage, dtype, tol, fit_intercept, sign):
     Z = standardised_rows(X, fit_intercept)
     expected = sum(w * np.outer(row, row) for w, row in zip(weights, Z, strict=True))
     assert close(model.gram(weights), expected, 20 * tol)
-    rows = np.array([7, 3, 3, 59, 20])  # one of them twice
-    _, tape = model.forward(random_theta(model), rows)
-    expected = sum(w * np.outer(Z[i], Z[i]) for i, w in zip(rows, weights[30:35], strict=True))
-    assert close(model.gram(weights[30:35], tape), expected, 20 * tol)
 
 
 @each_dtype
@@ -416,11 +410,6 @@ def test_kernels(kernel, storage, dtype, tol):
     expected = sums + [(weights * (cells == c)) @ dense for c in range(3)]
     if storage == "dense":
         kernel("dense_cell_sums")(X, cells, weights, sums)
-        total, of_cells = np.ones(5), np.ones((3, 5))
-        work = np.empty(20, np.int64), np.empty(3, np.int64)
-        kernel("dense_two_sums")(X, 2 * weights, cells, weights, *work, total, of_cells)
-        assert close(total, 1 + 2 * weights @ X.astype(float), 1e-13)
-        assert close(of_cells, sums, 1e-13)
         origin, moments = np.linspace(0, 1, 5), np.ones((2, 5))
         kernel("dense_column_sums")(X, weights, origin, *moments)
         for power, found in enumerate(moments, 1):
@@ -453,23 +442,3 @@ def test_kernels(kernel, storage, dtype, tol):
         assert close(scores, X.toarray().astype(float) @ coef, 1e-14)
         kernel("sparse_cell_sums")(X.data, X.indices, X.indptr, cells, weights, sums)
     assert close(sums, expected, tol)
-
-
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-@pytest.mark.parametrize("has_signs", [False, True])
-def test_logistic_rows_are_log_loss_and_rate(kernel, has_signs, temperature):
-    rng, n = np.random.default_rng(0), 60
-    z = np.r_[rng.normal(size=n - 4) * 5, 0.0, 800.0, -800.0, 1e-300]
-    targets, signs = (np.where(rng.random(n) < 0.5, -1.0, 1.0) for _ in range(2))
-    weights, cell_weights, cells = rng.random(n), rng.random(n), rng.integers(3, size=n)
-    small, steep = np.exp(-np.abs(z)), np.exp(-temperature * np.abs(z))
-    values, sums, slopes = np.ones(3), np.ones(3), np.empty((2, n))
-    of_loss = small, np.log1p(small), targets, weights
-    of_rate = steep, temperature, signs if has_signs else np.empty(0), cells, cell_weights
-    found = kernel("logistic_rows")(z, *of_loss, *of_rate, values, sums, *slopes)
-    loss = LogLoss().parts(z, targets)
-    value, slope, _ = Rate(signs if has_signs else None).parts(z, temperature)
-    assert close(np.array(found), [weights @ loss.value, weights @ loss.slope], 1e-13)
-    assert close(slopes, [weights * loss.slope, cell_weights * slope], 1e-14)
-    assert close(values, 1 + np.bincount(cells, cell_weights * value), 1e-13)
-    assert close(sums, 1 + np.bincount(cells, cell_weights * slope), 1e-13)

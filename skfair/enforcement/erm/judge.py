@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.thresholds.bins import make_scan
-from skfair.enforcement.thresholds.scan import Threshold
+from skfair.enforcement.thresholds.scan import Threshold, ThresholdScan
+from skfair.enforcement.thresholds.search import ThresholdSearch
+from skfair.problems.erm.in_blocks import PartitionedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -76,12 +78,13 @@ class Judge:
     @cached_property
     def scan(self) -> Callable[[Any, float], Threshold] | None:
         """What finds the best threshold; None unless all constraints are on rates of decisions."""
-        return make_scan(self.problem) if self._has_scan else None
-
-    @property
-    def least_limit(self) -> float:
-        """The smallest of the true bounds on disparities."""
-        return min((rule.max_disparity for rule in self.problem.rules), default=np.inf)
+        problem = self.problem
+        if not self._has_scan:
+            return None
+        if isinstance(problem, PartitionedERM):
+            return ThresholdSearch(problem)
+        assert isinstance(problem, ConstrainedERM)
+        return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
 
     def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
         """Measure a solution by its true disparities, at its best threshold."""

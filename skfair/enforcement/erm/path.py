@@ -24,7 +24,13 @@ PRECISE_TOL = 1e-9
 class Path:
     """The solver, how closely it solves, and all that was found on the way."""
 
-    def __init__(self, judge: Judge, solver: Solver, params: SolveOptions) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        solver: Solver,
+        params: SolveOptions,
+        step_tol: float | None = None,  # of each solve; None for what suits the solver
+    ) -> None:
         problem = judge.problem
         self.judge, self.solver = judge, solver
         # Whether precise solutions are cheap.
@@ -33,7 +39,7 @@ class Path:
         # noise hides small corrections.
         self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
         self.tol = params.get("tol", 1e-6)
-        self.step_tol = self._tol_of_steps()
+        self.step_tol = self._tol_of_steps() if step_tol is None else step_tol
         self.params: SolveOptions = {**params, "tol": self.step_tol}
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
         wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
@@ -46,16 +52,6 @@ class Path:
     def is_stopped(self) -> bool:
         """Whether a callback stopped the last solve."""
         return self.candidates[-1].solution.result.status == "stopped"
-
-    @property
-    def room(self) -> float:
-        """By how much a limit may be missed where rounds end."""
-        return 0.0
-
-    def damping(self, problem: RuledProblem, theta: FloatArray) -> float:
-        """Return the share of a newly seen difference of true and smooth values to believe."""
-        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
-        return DAMPING if self.judge.has_rates else 1.0
 
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
@@ -111,12 +107,13 @@ class Shifting(Rounds[RuledProblem]):
     def move(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Shift the bounds by a part of what is newly seen."""
         seen = self.path.judge.compare(problem, result.theta, result.multipliers)
-        damping = self.path.damping(problem, result.theta)
+        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
+        damping = DAMPING if self.path.judge.has_rates else 1.0
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
-        self.is_settled = seen.violation <= self.path.room and seen.is_used
+        self.is_settled = seen.violation <= 0 and seen.is_used
         self._n_worse = self._n_worse + 1 if seen.violation > 0.5 * self._before else 0
         self._before = seen.violation
-        self._n_missed += seen.violation > self.path.room
+        self._n_missed += seen.violation > 0
         if self._n_missed >= PLAIN_MISSES and not self.path.judge.has_rates:
             self._aim_further_inside(seen.violation)
         return not self.is_settled and self._n_worse < 2

@@ -21,7 +21,6 @@ from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
-GAIN_STEPS = 40  # of errors fitted to a sample, to see what there is to gain
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 LESS = 0.98  # share of the loss down to which a multiple must bring it, where no errors were fitted
 
@@ -33,27 +32,6 @@ def refine(path: Path, result: StrictResult) -> StrictResult:
     if best.problem.loss is path.judge.problem.loss:
         return best
     return best._replace(scale=fitted_scale(path, best))
-
-
-def promised_gain(sample: Path, result: StrictResult, judge: Judge) -> float:
-    """Return about what errors fitted to all rows gain in accuracy, by those of a sample.
-
-    A sample gains more from errors of its own than there is to gain, as they fit its noise, and all
-    rows gain less from them. The truth is between, nearer to the latter. Limits that are missed
-    count at the price that the solution says.
-    """
-    rough: SolveOptions = {**sample.params, "max_iter": GAIN_STEPS}
-    _fit_errors(sample, result, STEEPNESSES[:1], rough)
-    hint = sample.candidates[-1].solution.result
-
-    def worth(judge: Judge, theta: FloatArray) -> float:
-        means, right, _ = judge.problem.decide(judge.problem.scores(theta))
-        return right - float(hint.multipliers @ judge.constraints(means))
-
-    many, few = (
-        worth(j, hint.theta) - worth(j, result.result.theta) for j in (judge, sample.judge)
-    )
-    return (2 * many + few) / 3
 
 
 def _fit_errors(

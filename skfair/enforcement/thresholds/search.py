@@ -1,26 +1,26 @@
-"""The most accurate threshold over rows that lie elsewhere: branch and bound on bins of scores.
+"""The most accurate threshold over rows that lie elsewhere: bins of scores, then few rows.
 
 Scores are counted in bins, so rates and accuracy are exact at every edge between two bins. Inside a
 bin they are limited: no threshold there is more accurate than the edge above it plus the gains of
 the bin, and every rate lies between what the bin can make of it. Bins that cannot hold a better
-threshold than the best edge are closed; the others are split, until few rows are left in them.
-These are fetched (their scores, not the rows) and scanned together with the closed bins, by the
-same kernel as rows that are here. The result is that of sorting all scores, after a few passes.
+threshold than the best edge are closed. The rows of the others are fetched (their scores, not the
+rows) and scanned together with the closed bins, by the same kernel as rows that are here. The
+result is that of sorting all scores, after three passes.
 
-Where very many rows stay in open bins (of millions of rows, if the disparity hardly changes with
+Where very many rows lie in open bins (of millions of rows, if the disparity hardly changes with
 the threshold), the best edge counts: it is then less accurate than the best threshold by at most
-the share of one bin, one in several thousand of those rows.
+the share of one bin, one in several thousand of all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.enforcement.thresholds.scan import RateTable, Threshold, threshold_at
 from skfair.groups.kinds import RowBlock
 from skfair.problems.erm.in_blocks import (
@@ -35,15 +35,11 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:
     from skfair._kernels.thresholds import SortedRows
 
-# Bins of the first pass, and about how many new ones of each pass that splits some of them (fewer
-# where there are many cells); rows that are looked at to choose the first ones, rows that are
-# fetched, and passes that split.
-N_BINS, N_SPLIT, MAX_CELLS = 1024, 4096, 1 << 20
+# Most bins (fewer where there are many cells), rows that are looked at to choose them, and rows
+# that are fetched.
+N_BINS, MAX_CELLS = 4096, 1 << 20
 N_SAMPLED = 1 << 14
 MAX_FETCHED = 100_000
-MAX_PASSES = 3
-
-T = TypeVar("T", bound=np.generic)
 
 
 class Bins(NamedTuple):
@@ -73,8 +69,7 @@ class ThresholdSearch:
         self._start_means = [refused.means[k] for k in self._table.which]
         self._accuracy_without = refused.right
         n_cells = sum(rule.n_cells for rule in self._table.rules)
-        self._n_split = int(np.clip(MAX_CELLS // max(n_cells, 1), 64, N_SPLIT))
-        self._n_bins = min(N_BINS, self._n_split)
+        self._n_bins = int(np.clip(MAX_CELLS // max(n_cells, 1), 64, N_BINS))
 
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
         """Return the most accurate shift within the limits, else the one that misses least."""
@@ -82,17 +77,8 @@ class ThresholdSearch:
         step = max(1, self._problem.n_samples // N_SAMPLED)
         sampled = visit(_sample, scores, step, combine=np.concatenate)
         edges = np.unique(np.quantile(sampled, np.linspace(0, 1, self._n_bins + 1)[1:-1]))
-        bins = visit(_fill, scores, edges, None, combine=merged_bins)
+        bins = visit(_fill, scores, edges, combine=_merged)
         is_open = self._may_hold_better(bins, min_gap)
-        for _ in range(MAX_PASSES):
-            if bins.n[is_open].sum() <= MAX_FETCHED or is_open.sum() > self._n_split:
-                break
-            split = _Split(edges, is_open, _ends(bins, is_open, self._n_split))
-            if split.finer.size == edges.size:
-                break
-            inside = visit(_fill, scores, split.finer, split, combine=merged_bins)
-            bins, edges = split.merged(bins, inside), split.finer
-            is_open = self._may_hold_better(bins, min_gap)
         if bins.n[is_open].sum() > MAX_FETCHED:
             is_open[:] = False
         fetched = visit(_fetch, scores, edges, is_open, combine=_joined)
@@ -183,60 +169,6 @@ def _gaps(bins: Bins) -> FloatArray:
     return np.asarray(above - below)
 
 
-def _ends(bins: Bins, is_open: NDArray[np.bool_], n_bins: int) -> FloatArray:
-    """Return edges that split the open bins, the more rows the finer."""
-    n_open = bins.n[is_open].sum()
-    edges = [np.empty(0)]
-    for b in np.flatnonzero(is_open):
-        n_parts = 1 + int(np.ceil(n_bins * bins.n[b] / n_open))
-        edges.append(np.linspace(bins.lowest[b], bins.highest[b], n_parts + 1)[1:-1])
-    return np.concatenate(edges)
-
-
-class _Split:
-    """Open bins and what they are split into: only their rows are counted again."""
-
-    def __init__(
-        self,
-        edges: FloatArray,  # edges of the old bins
-        is_open: NDArray[np.bool_],  # which of them are split
-        ends: FloatArray,  # new edges inside these
-    ) -> None:
-        self.edges, self.is_open = edges, is_open
-        self.finer = np.union1d(edges, ends)
-        # The last new bin of each old one.
-        last = np.append(np.searchsorted(self.finer, edges), self.finer.size)
-        self._closed = np.flatnonzero(~is_open)
-        self._new_of_closed = last[self._closed]
-        self.is_new = np.ones(self.finer.size + 1, bool)
-        self.is_new[self._new_of_closed] = False
-        self.place = np.cumsum(self.is_new) - 1
-
-    @property
-    def n_new(self) -> int:
-        """Number of new bins."""
-        return int(self.place[-1]) + 1
-
-    def merged(self, old: Bins, inside: Bins) -> Bins:
-        """Return all bins: the closed ones as they were, and the new ones."""
-
-        def put(closed: NDArray[T], new: NDArray[T]) -> NDArray[T]:
-            values = np.empty((*closed.shape[:-1], self.finer.size + 1), closed.dtype)
-            values[..., self._new_of_closed] = closed[..., self._closed]
-            values[..., self.is_new] = new
-            return values
-
-        return Bins(
-            put(old.n, inside.n),
-            put(old.lowest, inside.lowest),
-            put(old.highest, inside.highest),
-            put(old.gains, inside.gains),
-            put(old.losses, inside.losses),
-            [put(*pair) for pair in zip(old.rises, inside.rises, strict=True)],
-            [put(*pair) for pair in zip(old.falls, inside.falls, strict=True)],
-        )
-
-
 class Inside(NamedTuple):
     """The rows of open bins."""
 
@@ -259,52 +191,21 @@ def _steps(piece: Piece) -> Iterator[FloatArray]:
         yield rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))
 
 
-def _open_rows(values: FloatArray, edges: FloatArray, is_open: NDArray[np.bool_]) -> IntArray:
-    """Return the rows whose scores lie in open bins; most lie outside of them all."""
-    bins = np.flatnonzero(is_open)
-    if not bins.size:
-        return bins
-    low, high = np.append(-np.inf, edges)[bins[0]], np.append(edges, np.inf)[bins[-1]]
-    near = np.flatnonzero((values > low) & (values <= high))
-    return near[is_open[np.searchsorted(edges, values[near])]]
-
-
-def no_rows(n_bins: int, n_cells: list[int]) -> Bins:
-    """Return bins without rows."""
-    return Bins(
+def _fill(block: RowBlock, task: Task, scores: LinearScores, edges: FloatArray) -> Bins:
+    """Count the rows of a block in bins; a score equal to an edge lies below it."""
+    n_bins = edges.size + 1
+    bins = Bins(
         np.zeros(n_bins, np.int64),
         np.full(n_bins, np.inf),
         np.full(n_bins, -np.inf),
         np.zeros(n_bins),
         np.zeros(n_bins),
-        [np.zeros((n, n_bins)) for n in n_cells],
-        [np.zeros((n, n_bins)) for n in n_cells],
+        [np.zeros((n, n_bins)) for n in task.n_cells],
+        [np.zeros((n, n_bins)) for n in task.n_cells],
     )
-
-
-def _fill(
-    block: RowBlock,
-    task: Task,
-    scores: LinearScores,
-    edges: FloatArray,
-    split: _Split | None,
-) -> Bins:
-    """Count the rows of a block in bins, or in the new ones of a split.
-
-    A score equal to an edge lies below it.
-    """
-    n_bins = edges.size + 1 if split is None else split.n_new
-    bins = no_rows(n_bins, task.n_cells)
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
-        if split is not None:
-            rows = _open_rows(values, split.edges, split.is_open)
-            values, piece = values[rows], piece.only(rows)
-        if not values.size:
-            continue
         of_row = np.searchsorted(edges, values)
-        if split is not None:
-            of_row = split.place[of_row]
         bins.n[:] += np.bincount(of_row, minlength=n_bins)
         np.minimum.at(bins.lowest, of_row, values)
         np.maximum.at(bins.highest, of_row, values)
@@ -322,22 +223,17 @@ def _fill(
     return bins
 
 
-def merged_bins(parts: list[Bins]) -> Bins:
+def _merged(parts: list[Bins]) -> Bins:
     """Put the bins of several blocks together."""
+    n, lowest, highest, gains, losses, rises, falls = zip(*parts, strict=True)
     return Bins(
-        sum((part.n for part in parts[1:]), parts[0].n),
-        np.minimum.reduce([part.lowest for part in parts]),
-        np.maximum.reduce([part.highest for part in parts]),
-        sum((part.gains for part in parts[1:]), parts[0].gains),
-        sum((part.losses for part in parts[1:]), parts[0].losses),
-        [
-            sum(of_parts[1:], of_parts[0])
-            for of_parts in zip(*(part.rises for part in parts), strict=True)
-        ],
-        [
-            sum(of_parts[1:], of_parts[0])
-            for of_parts in zip(*(part.falls for part in parts), strict=True)
-        ],
+        np.sum(n, axis=0),
+        np.minimum.reduce(lowest),
+        np.maximum.reduce(highest),
+        np.sum(gains, axis=0),
+        np.sum(losses, axis=0),
+        [np.sum(of_parts, axis=0) for of_parts in zip(*rises, strict=True)],
+        [np.sum(of_parts, axis=0) for of_parts in zip(*falls, strict=True)],
     )
 
 
@@ -361,17 +257,17 @@ def _fetch(
     ]
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
-        rows = _open_rows(values, edges, is_open)
-        if not rows.size:
-            continue
+        of_row = np.searchsorted(edges, values)
+        rows = np.flatnonzero(is_open[of_row])
         some = piece.only(rows)
+        shape = (n_rules, rows.size)
         inside.append(
             Inside(
-                np.searchsorted(edges, values[rows]),
+                of_row[rows],
                 values[rows],
                 some.loss_weights * some.targets,
-                np.array([rule.cells for rule in some.rules], np.int64).reshape(n_rules, rows.size),
-                np.array(list(_steps(some)), np.float64).reshape(n_rules, rows.size),
+                np.array([rule.cells for rule in some.rules], np.int64).reshape(shape),
+                np.array(list(_steps(some)), np.float64).reshape(shape),
             )
         )
     return _joined(inside)

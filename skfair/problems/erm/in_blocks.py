@@ -172,10 +172,6 @@ class PartitionedERM(RuledProblem):
         other._task = self._task._replace(loss=loss)
         return other
 
-    def sampled(self) -> Self | None:
-        """Return None: to draw from all blocks takes a pass over them."""
-        return None
-
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredBlocks:
         count_passes(1.0)
         sums = Sums(*self.rows.total(_evaluate, self._task, w, self.temperature))

@@ -70,15 +70,15 @@ class MeasuredRows(Measured):
         return self.model.pullbacks(self.tape, pulled)
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
-        """Return the second derivative of mean loss + sum of pulls * means: one Gram matrix."""
-        return self.model.gram(self._curvatures(pulls), self.tape)
+        """Return the second derivative of mean loss + sum of pulls * means, of all rows."""
+        return self.model.gram(self._curvatures(pulls))
 
     def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
         """Return the same as a function, and the mean size of the curvatures."""
         weights = self._curvatures(pulls)
 
         def product(vector: FloatArray) -> FloatArray:
-            scores, tape = self.model.forward(vector, self.rows)
+            scores, tape = self.model.forward(vector)
             return self.model.pullback(tape, weights * scores)
 
         return product, float(np.abs(weights).sum())
@@ -248,47 +248,32 @@ class LinearConstrainedERM(ConstrainedERM):
         """Number of the rows that an evaluation sees."""
         return int(self.everything.loss_weights.size)
 
-    def measured(self, w: FloatArray) -> Measured:
-        """Return what all rows say about parameters of the model."""
-        return self._measured(w)
+    def sampled(self) -> Self | None:
+        """Return the problem on a copy of a tenth of its rows; None if they would say too little.
 
-    def on_rows(self, rows: IntArray) -> LinearConstrainedERM:
-        """Return the problem on a sample of the rows, which are copied."""
-        sample = LinearConstrainedERM(
-            cast(LinearScore, self.model).on_rows(rows),
+        The rows are the same each time: what begins with them does not depend on a seed.
+        """
+        n, model = self.n_rows, self.model
+        least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
+        if n // 10 < least or not isinstance(model, LinearScore):
+            return None
+        rows = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
+        loss_weights = self.everything.loss_weights[rows]
+        if np.count_nonzero(loss_weights) < SAMPLE_ROWS:
+            return None
+        for rule in self.rules:
+            has_weight = rule.row_weights[rows] > 0
+            counts = np.bincount(rule.cells[rows][has_weight], minlength=rule.n_cells)
+            if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
+                return None
+        sample = type(self)(
+            model.on_rows(rows),
             self.loss,
             self.targets[rows],
             [rule.on_rows(rows) for rule in self.rules],
-            sample_weight=self.everything.loss_weights[rows],
+            sample_weight=loss_weights,
             alpha=self.alpha,
         )
         sample.lower, sample.upper = self.lower, self.upper
         sample.temperature = self.temperature
-        return sample
-
-    def sampled(self) -> Self | None:
-        """Return the problem on about a tenth of its rows; None if they would say too little.
-
-        The rows are the same each time: what begins with them does not depend on a seed.
-        """
-        whole, n = self.everything, self.n_rows
-        least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
-        if n // 10 < least or not self.model.reads_single_rows:
-            return None
-        chosen = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
-        rows = chosen if whole.rows is None else whole.rows[chosen]
-        loss_weights = whole.loss_weights[chosen]
-        if np.count_nonzero(loss_weights) < SAMPLE_ROWS:
-            return None
-        cell_weights = []
-        for rule, weights in zip(self.rules, whole.cell_weights, strict=True):
-            cells, weights = rule.cells[rows], weights[chosen]
-            counts = np.bincount(cells[weights > 0], minlength=rule.n_cells)
-            if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
-                return None
-            cell_weights.append(weights / np.bincount(cells, weights, rule.n_cells)[cells])
-        sample = type(self)(self.model, self.loss, self.targets, self.rules, alpha=self.alpha)
-        sample.lower, sample.upper = self.lower, self.upper
-        sample.temperature = self.temperature
-        sample.everything = Batch(rows, loss_weights / loss_weights.sum(), cell_weights)
         return sample

@@ -324,6 +324,10 @@ class RuledProblem(TwoSidedProblem, ABC):
     def positive_share(self) -> float:
         """Weighted share of the rows with a positive target."""
 
+    def sampled(self) -> Self | None:
+        """Return the problem on a sample of its rows; None if there is none that is cheap."""
+        return None
+
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return parameters to start from."""
         return self.centered(self.model.start(rng))

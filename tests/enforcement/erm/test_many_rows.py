@@ -1,0 +1,79 @@
+"""Strict enforcement over very many rows: as good as the walk on all of them, and the same bits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.enforcement.erm import path, strict
+from skfair.metrics import demographic_parity_difference, equalized_odds_difference
+from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.utils import threads
+
+MEASURES = {
+    "demographic_parity": demographic_parity_difference,
+    "equalized_odds": equalized_odds_difference,
+}
+N = strict.MANY_ROWS
+
+
+def crowd(seed, size=0.5):
+    """Return people whose groups say more about their classes, the larger ``size`` is."""
+    rng = np.random.default_rng(seed)
+    groups, X = rng.integers(3, size=N), rng.normal(size=(N, 8))
+    X[:, :3] += size * (groups[:, None] == np.arange(3))
+    scores = X @ [1.2, 0.1, -1.0, 0.3, 0.6, -0.4, 0.2, 0.0]
+    return X, (scores + rng.logistic(size=N) > 0).astype(int), groups
+
+
+@pytest.mark.parametrize("rule", MEASURES)
+@pytest.mark.parametrize(
+    ("size", "limit"),
+    [(0.5, 0.03), (0.5, 0.15), (1.5, 0.02)],  # the last costs so much that errors are fitted
+)
+def test_a_sample_first_is_as_good_and_keeps_the_limit(rule, size, limit, monkeypatch):
+    X, y, groups = crowd(0, size)
+    n_rows, measure = [], LinearConstrainedERM._measure
+    monkeypatch.setattr(
+        LinearConstrainedERM,
+        "_measure",
+        lambda self, *given: n_rows.append(self.n_rows) or measure(self, *given),
+    )
+    model = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
+    of_sample = n_rows.count(N)
+    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= limit
+    assert model.kkt_residual_ <= model.tol
+    assert model.status_ == "converged"
+    monkeypatch.setattr(strict, "MANY_ROWS", N + 1)
+    n_rows.clear()
+    whole = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
+    assert model.score(X, y) >= whole.score(X, y) - 0.001
+    assert of_sample < n_rows.count(N)
+
+
+def test_limits_that_do_not_bind_change_nothing():
+    X, y, groups = crowd(2)
+    loose = ConstrainedERMClassifier(max_disparity=0.9).fit(X, y, sensitive_features=groups)
+    free = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, sensitive_features=groups)
+    assert loose.objective_ == pytest.approx(free.objective_, abs=1e-9)
+    assert loose.multipliers_ == pytest.approx(0)
+
+
+def test_what_a_sample_does_not_lead_to_is_walked_on_all_rows(monkeypatch):
+    X, y, groups = crowd(3)
+    monkeypatch.setattr(path.Shifting, "bounded", lambda self: self.problem)  # bounds never move
+    model = ConstrainedERMClassifier(max_disparity=0.03).fit(X, y, sensitive_features=groups)
+    assert demographic_parity_difference(y, model.predict(X), sensitive_features=groups) <= 0.03
+
+
+def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+    X, y, groups = crowd(4)
+    fitted = []
+    for n_threads in (1, 2, 5):
+        monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
+        model = ConstrainedERMClassifier(max_disparity=0.03)
+        fitted.append(model.fit(X, y, sensitive_features=groups))
+    for other in fitted[1:]:
+        assert_array_equal(other.coef_, fitted[0].coef_)
+        assert_array_equal(other.multipliers_, fitted[0].multipliers_)
+        assert other.intercept_ == fitted[0].intercept_
