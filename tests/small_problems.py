@@ -32,6 +32,11 @@ def rules_for(loss):
     return [name for name in CONSTRAINTS if task_of(loss) in CONSTRAINTS[name].tasks]
 
 
+def trained_rules():
+    """Names of the rules that models are trained under."""
+    return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks != {"predictions"}]
+
+
 def references_of(rule):
     if rule in naive.EXCESS:
         return ["overall"]
