@@ -15,9 +15,9 @@ from skfair.problems.erm.in_memory import LinearConstrainedERM
 from tests.naive import erm as naive
 
 
-def loans(seed):
+def loans(seed, n=2000, bias=2.0):
     """Points, classes and groups where demographic parity costs several points of accuracy."""
-    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
+    data = make_loans(n, bias=bias, missing_rate=0.0, random_state=seed)
     columns = ["income", "loan_amount", "employment_years", "age"]
     sex = data.sensitive_features["sex"].to_numpy(str)
     return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
