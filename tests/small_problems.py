@@ -15,9 +15,9 @@ from skfair.problems.erm.in_memory import LinearConstrainedERM
 from tests.naive import erm as naive
 
 
-def loans(seed):
+def loans(seed, n=2000, bias=2.0):
     """Points, classes and groups where demographic parity costs several points of accuracy."""
-    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
+    data = make_loans(n, bias=bias, missing_rate=0.0, random_state=seed)
     columns = ["income", "loan_amount", "employment_years", "age"]
     sex = data.sensitive_features["sex"].to_numpy(str)
     return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
@@ -30,6 +30,11 @@ def task_of(loss):
 def rules_for(loss):
     """Names of the rules that make sense with a loss."""
     return [name for name in CONSTRAINTS if task_of(loss) in CONSTRAINTS[name].tasks]
+
+
+def trained_rules():
+    """Names of the rules that models are trained under."""
+    return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks != {"predictions"}]
 
 
 def references_of(rule):

@@ -27,7 +27,12 @@ from skfair.constraints.rates import (
     FalsePositiveParity,
     PredictiveParity,
 )
-from skfair.constraints.scores import MeanScoreParity
+from skfair.constraints.scores import (
+    Kolmogorov,
+    MeanResidualParity,
+    MeanScoreParity,
+    Wasserstein,
+)
 
 __all__ = [
     "DemographicParity",
@@ -41,6 +46,9 @@ __all__ = [
     "PositiveLossParity",
     "ClassLossParity",
     "MeanScoreParity",
+    "MeanResidualParity",
+    "Wasserstein",
+    "Kolmogorov",
     "BoundedSelectionRate",
     "BoundedFalsePositiveRate",
     "BoundedFalseNegativeRate",

@@ -69,8 +69,8 @@ class Constraint(ABC, BaseEstimator):
     adds_classes : bool or "absolute"
         Whether the means of both classes are added up before groups are compared, or the absolute
         differences of both classes are added up; needs ``subset`` to be "class".
-    tasks : frozenset of {"classification", "regression"}
-        Where the constraint makes sense.
+    tasks : frozenset of {"classification", "regression", "predictions"}
+        Where the constraint makes sense; "predictions" are those that are moved after a fit.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -285,8 +285,9 @@ def make_constraints(
             )
         if task not in rule.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
+            hint = " FairDecisionRegressor takes it." if "predictions" in rule.tasks else ""
             raise ValueError(
-                f"constraint={rule!r} is not for {task}. Choose from {', '.join(fitting)}."
+                f"constraint={rule!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
             )
         rules.append(rule)
     return rules

@@ -51,7 +51,7 @@ class LossParity(_LossRule):
     Equal losses do not mean equal selection rates.
     """
 
-    tasks = _EVERYWHERE
+    tasks = _EVERYWHERE | {"predictions"}
 
 
 @CONSTRAINTS.register("positive_loss_parity")

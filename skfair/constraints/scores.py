@@ -1,4 +1,8 @@
-"""Rules on mean scores."""
+"""Constraints on numbers: on mean scores and residuals, and on whole distributions of predictions.
+
+Those of :class:`_OfPredictions` are no means over cells, or of no use while a model is trained:
+:class:`skfair.regression.FairDecisionRegressor` satisfies them by moving predictions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,43 @@ class MeanScoreParity(Constraint):
     """
 
     metric = "mean_score_difference"
-    tasks = frozenset({"classification", "regression"})
+    tasks = frozenset({"classification", "regression", "predictions"})
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return MeanScore()
+
+
+class _OfPredictions(Constraint):
+    """What constraints on predictions that are moved, not trained, share."""
+
+    tasks = frozenset({"predictions"})
+
+    def __init__(self, max_disparity: float | None = None) -> None:
+        super().__init__(max_disparity)
+
+    def moment(self, rows: TrainingRows) -> Moment:
+        raise TypeError(f"{self!r} limits predictions that are moved: use FairDecisionRegressor.")
+
+
+@CONSTRAINTS.register("mean_residual_parity")
+@documented
+class MeanResidualParity(_OfPredictions):
+    """Bound the difference of mean residuals: no group is overrated against another."""
+
+    metric = "mean_residual_difference"
+
+
+@CONSTRAINTS.register("wasserstein")
+@documented
+class Wasserstein(_OfPredictions):
+    """Bound the mean distance by which predictions of two groups would have to be moved."""
+
+    metric = "wasserstein_gap"
+
+
+@CONSTRAINTS.register("kolmogorov")
+@documented
+class Kolmogorov(_OfPredictions):
+    """Bound the difference of selection rates at every threshold."""
+
+    metric = "statistical_parity_gap"

@@ -26,7 +26,8 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.enforcement.numbers.steps import NUMBER_RULES, Moved, NumberTask, Step, find_steps
+from skfair.constraints.base import Constraint, make_constraints
+from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.chances import FOLDS, Split
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_numbers import (
@@ -49,8 +50,9 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
+from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few
-from skfair.utils.validation import check_numbers, check_weights
+from skfair.utils.validation import check_number, check_numbers, check_weights
 from skfair.utils.warn import warn_user
 
 # Predictions with a smaller share of the range of those without limits are warned of.
@@ -75,13 +77,14 @@ class FairDecisionRegressor(
     ----------
     estimator : regressor, default=None
         The regressor; None stands for ``LinearRegression()``.
-    constraint : str, default="wasserstein"
+    constraint : str or Constraint, default="wasserstein"
         What is limited, between any two groups: "wasserstein" and "kolmogorov" the distance of
-        the distributions of predictions, "mean_score" the difference of mean predictions,
-        "mean_residual" of mean residuals, "loss" of mean squared errors.
+        the distributions of predictions, "mean_score_parity" the difference of mean predictions,
+        "mean_residual_parity" of mean residuals, "loss_parity" of mean squared errors; or such an
+        object of :mod:`skfair.constraints`.
     max_disparity : float or dict, default=0.05
-        The limit: for "kolmogorov" a share, for "loss" in units of y squared, else in those of y. A
-        dict has one for each attribute, None for no limit; several need
+        The limit: for "kolmogorov" a share, for "loss_parity" in units of y squared, else in those
+        of y. A dict has one for each attribute, None for no limit; several need
         ``Sensitive(crossed=False)``.
     group_aware : bool, default=False
         Whether predictions may use the group of a row. Otherwise it is estimated from the other
@@ -153,7 +156,7 @@ class FairDecisionRegressor(
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "constraint": [StrOptions(set(NUMBER_RULES))],
+        "constraint": [str, Constraint],
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "group_aware": ["boolean"],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
@@ -166,7 +169,7 @@ class FairDecisionRegressor(
     def __init__(
         self,
         estimator: Estimator | None = None,
-        constraint: str = "wasserstein",
+        constraint: str | Constraint = "wasserstein",
         max_disparity: Any = 0.05,
         *,
         group_aware: bool = False,
@@ -213,6 +216,7 @@ class FairDecisionRegressor(
             What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
+        constraint, limit = self._checked_constraint()
         self._check_inner()
         refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
@@ -229,13 +233,25 @@ class FairDecisionRegressor(
         cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
         splits = cache(lambda: number_splits(folds, data.X, targets, cells))
         values = self._cross_fit(data, targets, fit_params, others, splits)
-        limits = limits_of_attributes(self.max_disparity, data.groups)
-        rule = NUMBER_RULES[self.constraint]
-        task = NumberTask(rule, limits, targets, data.groups, data.sample_weight, None)
+        limits = limits_of_attributes(limit, data.groups)
+        task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
         task = task._replace(chances=self._chances(data, splits, free.excess > 0))
-        self._store(find_steps(free, task), free, data)
+        self._store(find_steps(free, task), free, data, limit)
         return self
+
+    def _checked_constraint(self) -> tuple[Constraint, Any]:
+        """Return the constraint as an object, and its limit."""
+        (constraint,) = make_constraints(self.constraint, "predictions")
+        if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
+            raise ValueError(
+                f"constraint={constraint!r} is none that maps of predictions satisfy: they take "
+                f"{listed([rule.__name__ for rule in NUMBER_MAPS])}, with reference='pairwise'."
+            )
+        if constraint.own_limit is None:
+            return constraint, self.max_disparity
+        check_number(constraint.own_limit, "max_disparity of the constraint", 0)
+        return constraint, constraint.own_limit
 
     def _cross_fit(
         self,
@@ -272,7 +288,7 @@ class FairDecisionRegressor(
         self._group_models = group_models.without_rows()
         return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))
 
-    def _store(self, moved: Moved, free: Moved, data: TrainingData) -> None:
+    def _store(self, moved: Moved, free: Moved, data: TrainingData, limit: Any) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""
         offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
         totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
@@ -284,17 +300,16 @@ class FairDecisionRegressor(
         self.status_ = "converged" if moved.excess <= 0 else "infeasible"
         if self.status_ == "infeasible":
             warn_user(
-                "FairDecisionRegressor found no maps that keep max_disparity="
-                f"{self.max_disparity}: the disparity ({self.constraint}) of the training rows is "
+                f"FairDecisionRegressor found no maps that keep max_disparity={limit}: the "
+                f"disparity ({self.constraint}) of the training rows is "
                 f"{self.train_disparity_:.3g}. {self._remedy()}",
                 ConvergenceWarning,
             )
         elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
             warn_user(
-                "The predictions that keep max_disparity="
-                f"{self.max_disparity} are nearly constant: without the group, groups are alike "
-                "only if all rows are. Set a larger limit, or let predictions use the group "
-                "(group_aware=True)."
+                f"The predictions that keep max_disparity={limit} are nearly constant: without "
+                "the group, groups are alike only if all rows are. Set a larger limit, or let "
+                "predictions use the group (group_aware=True)."
             )
 
     def _remedy(self) -> str:

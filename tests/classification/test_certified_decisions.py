@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +16,7 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import SmallGroupWarning
 from tests.naive.certified import naive_p_value
+from tests.small_problems import loans
 
 
 def people(n, seed=0, n_groups=2):
@@ -230,6 +232,18 @@ def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
         model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "no_solution"
     assert model.certified_disparity_ <= 0.3
+
+
+def test_a_limit_of_several_standard_errors_costs_little():
+    """The walk does not begin where nearly nobody is selected, to fail on the way."""
+    X, y, sex = loans(5, 12_000, bias=1.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    free = FairDecisionClassifier(None, "equalized_odds", 0.05, group_aware=True, random_state=0)
+    certified = clone(free).set_params(confidence=0.95)
+    for model in (free, certified):
+        model.fit(X, y, sensitive_features=sex)
+    assert certified.status_ == "certified"
+    assert certified.train_objective_ > free.train_objective_ - 0.01
 
 
 def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():

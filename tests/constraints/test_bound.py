@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from skfair.constraints.base import CONSTRAINTS
 from tests.naive import erm as naive
-from tests.small_problems import make_rule, people, references_of
+from tests.small_problems import make_rule, people, references_of, trained_rules
 
 MEAN = "mean_excess_loss"  # one row, which may be negative
-SIDES = [(name, reference) for name in CONSTRAINTS for reference in references_of(name)]
+SIDES = [(name, reference) for name in trained_rules() for reference in references_of(name)]
 each_side = pytest.mark.parametrize(("name", "reference"), SIDES)
 KINDS = {n_levels: people(seed=2, n=60, n_levels=n_levels) for n_levels in [(2,), (5,), (3, 2)]}
 each_kind = pytest.mark.parametrize("n_levels", list(KINDS))
@@ -144,7 +143,7 @@ def test_a_largest_loss_has_no_lower_bound(n_levels):
 
 
 @each_kind
-@pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - set(naive.PRECISE)))
+@pytest.mark.parametrize("name", sorted(set(trained_rules()) - set(naive.PRECISE)))
 def test_rates_are_means_of_cells(n_levels, name):
     """Lines of both matrices are averages: entries >= 0 that add up to 1."""
     rule = prepare(n_levels, name, "overall")

@@ -11,9 +11,9 @@ from skfair.enforcement.thresholds.scan import ThresholdScan
 from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive
-from tests.small_problems import people
+from tests.small_problems import people, trained_rules
 
-RULES = list(CONSTRAINTS)
+RULES = trained_rules()
 WHO = people(seed=4, n=240, n_levels=(3, 2))
 SCORES = np.random.default_rng(0).normal(size=240)
 NAMES = ("east", "north", "west")

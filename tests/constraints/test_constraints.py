@@ -14,9 +14,9 @@ from skfair.constraints.moments import Rate
 from skfair.metrics import demographic_parity_ratio
 from skfair.solvers import ALNewton
 from tests.naive import erm as naive
-from tests.small_problems import build, make_rule, people, references_of
+from tests.small_problems import build, make_rule, people, references_of, trained_rules
 
-RULES = list(CONSTRAINTS)
+RULES = trained_rules()
 RATES = [name for name in RULES if naive.RULES[name][1] in ("selected", "rejected", "right")]
 SIDES = [(name, reference) for name in RULES for reference in references_of(name)]
 each_rule = pytest.mark.parametrize("name", RULES)

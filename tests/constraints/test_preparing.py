@@ -11,9 +11,9 @@ from skfair.constraints import Constraint, DemographicParity
 from skfair.constraints.base import CONSTRAINTS, make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
-from tests.small_problems import make_rule, people
+from tests.small_problems import make_rule, people, trained_rules
 
-RULES = list(CONSTRAINTS)
+RULES = trained_rules()
 WHO = people(seed=1, n=90, n_levels=(3,))
 SCORES = np.random.default_rng(3).normal(size=90)
 each_rule = pytest.mark.parametrize("name", RULES)

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair import Sensitive
+from skfair import Sensitive, constraints, metrics
 from skfair.datasets import load_local
-from skfair.enforcement.numbers.steps import NUMBER_RULES
 from skfair.metrics import get_scorer, mean_residual_difference, wasserstein_gap
-from skfair.regression import FairDecisionRegressor
+from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 
 
 def people(n=600, seed=0, k=2, curve=0.0):
@@ -46,13 +46,22 @@ def exact_barycentre(values, group, new_values, new_group):
     return out
 
 
+MEASURES = {
+    "wasserstein": metrics.wasserstein_gap,
+    "kolmogorov": metrics.statistical_parity_gap,
+    "mean_score_parity": metrics.mean_score_difference,
+    "mean_residual_parity": metrics.mean_residual_difference,
+    "loss_parity": partial(metrics.loss_parity_difference, task="regression", loss="squared_error"),
+}
+
+
 def gap(model, rule, y, predictions, group, **kwargs):
-    return NUMBER_RULES[rule].measure(y, predictions, sensitive_features=group, **kwargs)
+    return MEASURES[rule](y, predictions, sensitive_features=group, **kwargs)
 
 
 @pytest.mark.parametrize("is_aware", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("rule", sorted(NUMBER_RULES))
+@pytest.mark.parametrize("rule", sorted(MEASURES))
 def test_limits_hold_on_the_training_rows_as_the_metrics_count_them(rule, k, is_aware):
     X, y, group = people(1200, k=k)
     weights = np.random.default_rng(1).integers(0, 4, y.size)
@@ -71,12 +80,43 @@ def test_limits_hold_on_the_training_rows_as_the_metrics_count_them(rule, k, is_
         assert (model.status_ == "converged") is is_kept
         assert any(one.category is ConvergenceWarning for one in caught) is not is_kept
         # Losses can be levelled only as far as shrinking goes.
-        assert is_kept or rule == "loss"
+        assert is_kept or rule == "loss_parity"
+
+
+def test_objects_of_constraints_are_taken_with_limits_of_their_own():
+    X, y, group = people()
+    for name, rule in {
+        "wasserstein": constraints.Wasserstein,
+        "mean_residual_parity": constraints.MeanResidualParity,
+        "mean_score_parity": constraints.MeanScoreParity,
+    }.items():
+        named = FairDecisionRegressor(constraint=name, max_disparity=0.3)
+        own = FairDecisionRegressor(constraint=rule(max_disparity=0.3), max_disparity=9.0)
+        for model in (named, own):
+            model.fit(X, y, sensitive_features=group)
+        np.testing.assert_array_equal(own.train_predictions_, named.train_predictions_)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("equalized_odds", "is not for predictions. Choose from .*wasserstein"),
+        ("mean_scores", "Did you mean 'mean_score_parity'"),
+        (constraints.MeanScoreParity(reference="overall"), "with reference='pairwise'"),
+        (constraints.Kolmogorov(-1), "max_disparity of the constraint must be"),
+    ],
+)
+def test_other_constraints_are_refused(wrong, message):
+    X, y, group = people(300)
+    with pytest.raises(ValueError, match=message):
+        FairDecisionRegressor(constraint=wrong).fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="not for regression. FairDecisionRegressor takes it"):
+        ConstrainedERMRegressor(constraints.Wasserstein()).fit(X, y, sensitive_features=group)
 
 
 def test_a_looser_limit_costs_no_more():
     X, y, group = people(1000, k=3)
-    for rule in ("wasserstein", "kolmogorov", "mean_score"):
+    for rule in ("wasserstein", "kolmogorov", "mean_score_parity"):
         limits = {"kolmogorov": (0.01, 0.05, 0.2, 0.5)}.get(rule, (0.05, 0.2, 0.5, 1.5))
         prices = [
             FairDecisionRegressor(constraint=rule, max_disparity=limit, group_aware=True)
@@ -151,7 +191,7 @@ def test_order_within_a_group_stays():
     X, y, group = people()
     base = LinearRegression().fit(X, y)
     z = base.predict(X)
-    for rule in ("wasserstein", "kolmogorov", "mean_score", "mean_residual", "loss"):
+    for rule in MEASURES:
         model = FairDecisionRegressor(base, rule, 0.1, group_aware=True, cv="prefit").fit(
             X, y, sensitive_features=group
         )
@@ -272,7 +312,7 @@ def test_constant_predictions_and_huge_units():
     X, y, group = people(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for rule in ("wasserstein", "kolmogorov", "mean_score"):
+        for rule in ("wasserstein", "kolmogorov", "mean_score_parity"):
             model = FairDecisionRegressor(DummyRegressor(), rule, 0.5, group_aware=True)
             model.fit(X, y, sensitive_features=group)
             assert model.train_disparity_ <= 0.5

@@ -7,12 +7,20 @@ expected maps of estimated groups, each of which moves groups only part of the w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from skfair import metrics
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.base import Constraint
+from skfair.constraints.losses import LossParity
+from skfair.constraints.scores import (
+    Kolmogorov,
+    MeanResidualParity,
+    MeanScoreParity,
+    Wasserstein,
+)
 from skfair.enforcement.numbers.maps import (
     NumberRows,
     band_around_barycentre,
@@ -25,12 +33,6 @@ from skfair.enforcement.numbers.maps import (
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.rounds import PATIENCE
 from skfair.groups.encoding import GroupEncoding
-from skfair.metrics.losses import (
-    loss_parity_difference,
-    mean_residual_difference,
-    mean_score_difference,
-)
-from skfair.metrics.scores import statistical_parity_gap, wasserstein_gap
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
 
 ROUNDS = 60  # over the attributes
@@ -41,10 +43,9 @@ MORE_ROOM = 1e3
 USED, SHORTENINGS = 0.998, 3
 
 
-class NumberRule(NamedTuple):
-    """How a disparity of numbers is measured, and which maps make it smaller."""
+class NumberMaps(NamedTuple):
+    """Which maps of numbers make a disparity smaller."""
 
-    measure: Callable[..., float]
     maps: Callable[[FloatArray, NumberRows, float], GroupMaps]
     goes_part_way: bool = False  # whether maps go the whole way, and a share of it may do
     # What shrinking all predictions to their mean does: disparities shrink alike, vanish only at
@@ -52,14 +53,12 @@ class NumberRule(NamedTuple):
     shrinking: Literal["alike", "end", "never"] = "never"
 
 
-NUMBER_RULES = {
-    "wasserstein": NumberRule(wasserstein_gap, barycentre_maps, True, "alike"),
-    "kolmogorov": NumberRule(statistical_parity_gap, band_around_barycentre, False, "end"),
-    "mean_score": NumberRule(mean_score_difference, shifts_of_means, False, "alike"),
-    "mean_residual": NumberRule(mean_residual_difference, shifts_of_residuals),
-    "loss": NumberRule(
-        partial(loss_parity_difference, task="regression", loss="squared_error"), lines_of_losses
-    ),
+NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
+    Wasserstein: NumberMaps(barycentre_maps, True, "alike"),
+    Kolmogorov: NumberMaps(band_around_barycentre, False, "end"),
+    MeanScoreParity: NumberMaps(shifts_of_means, False, "alike"),
+    MeanResidualParity: NumberMaps(shifts_of_residuals),
+    LossParity: NumberMaps(lines_of_losses),
 }
 
 
@@ -95,7 +94,7 @@ class Moved(NamedTuple):
 class NumberTask(NamedTuple):
     """Rows, constraint and limits."""
 
-    rule: NumberRule
+    constraint: Constraint
     limits: Sequence[float | None]
     targets: FloatArray
     groups: GroupEncoding
@@ -106,7 +105,14 @@ class NumberTask(NamedTuple):
         """Measure the disparity of one attribute as the metric counts it."""
         groups = self.groups.of_attribute(attribute)
         columns = {"sensitive_features": groups, "sample_weight": self.weights}
-        return float(self.rule.measure(self.targets, values, **columns))
+        measure = getattr(metrics, str(self.constraint.metric))
+        options = self.constraint.metric_options("squared_error")
+        return float(measure(self.targets, values, **columns, **options))
+
+    @property
+    def kind(self) -> NumberMaps:
+        """The maps that make the disparity smaller."""
+        return NUMBER_MAPS[type(self.constraint)]
 
     def rows(self, attribute: int) -> NumberRows:
         """Return the rows of one attribute."""
@@ -125,11 +131,11 @@ class NumberTask(NamedTuple):
         limit = self.limits[attribute]
         assert limit is not None
         aim, rows = limit * (1 - min(room, 1.0)), self.rows(attribute)
-        step = Step(attribute, self.rule.maps(values, rows, aim), 1.0)
+        step = Step(attribute, self.kind.maps(values, rows, aim), 1.0)
         groups: IntArray | FloatArray = rows.codes if rows.chances is None else rows.chances
         whole = step(values, groups)
         gap_of_whole = self.gap(attribute, whole)
-        if not self.rule.goes_part_way or gap_of_whole >= aim:
+        if not self.kind.goes_part_way or gap_of_whole >= aim:
             return step, whole, gap_of_whole
         share, gap_of_part = 1.0, gap_of_whole
         for _ in range(SHORTENINGS):
@@ -147,14 +153,14 @@ class NumberTask(NamedTuple):
 
     def shrunk(self, moved: Moved) -> Moved | None:
         """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
-        if self.chances is None or self.rule.shrinking == "never":
+        if self.chances is None or self.kind.shrinking == "never":
             return None
         kept = [
             limit * (1 - SUM_ROUNDING) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit
         ]
-        share = min(kept, default=1.0) if self.rule.shrinking == "alike" else 0.0
+        share = min(kept, default=1.0) if self.kind.shrinking == "alike" else 0.0
         values = moved.values
         mean = float(np.average(values, weights=self.weights))
         ends = np.unique([values.min(), values.max()])
@@ -209,7 +215,7 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 def _rounds(task: NumberTask) -> int:
     takes_turns = task.chances is not None or len(task.limits) > 1
     # Of one known attribute one round is enough; others only find room for rounding.
-    needs_room = not task.rule.goes_part_way and bool(task.limits[0])
+    needs_room = not task.kind.goes_part_way and bool(task.limits[0])
     return ROUNDS if takes_turns or needs_room else 1
 
 

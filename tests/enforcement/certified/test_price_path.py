@@ -69,8 +69,7 @@ def test_a_path_ends_with_free_decisions_if_these_keep_the_limit():
 
 
 def test_ratios_have_no_steps_that_select_few():
-    given, _ = rows(ratio=True, limit=0.2)
-    path = price_paths(given)[0]
+    path = price_paths(rows(ratio=True, limit=0.2)[0])[0]
     assert full_step(len(path)) == 0
     assert path.shape[0] == N_LAST
 

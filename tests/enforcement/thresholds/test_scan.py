@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from skfair._kernels import thresholds as kernels
-from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
+from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.constraints.rates import RateParity
 from skfair.enforcement.thresholds.scan import ThresholdScan
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
 from tests.python_kernels import as_python
+from tests.small_problems import trained_rules
 
 RATE_RULES = [
-    name for name in CONSTRAINTS if naive.RULES[name][1] in ("selected", "rejected", "right")
+    name for name in trained_rules() if naive.RULES[name][1] in ("selected", "rejected", "right")
 ]
 
 
