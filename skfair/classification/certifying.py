@@ -22,7 +22,7 @@ from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.certified.walk import row_rates
 from skfair.estimators.certified.judges import certified_decisions, in_memory
-from skfair.estimators.certified.two_classes import check_no_floors
+from skfair.estimators.certified.paths import check_no_floors
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows

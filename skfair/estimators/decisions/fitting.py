@@ -20,10 +20,9 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified.fold_models import Models
-from skfair.estimators.certified.several_classes import certify_classes
+from skfair.estimators.certified.paths import certify, check_no_floors
 from skfair.estimators.certified.split import Certified
 from skfair.estimators.certified.task import Task
-from skfair.estimators.certified.two_classes import certify_two_classes, check_no_floors
 from skfair.estimators.chances import (
     FOLDS,
     Split,
@@ -201,7 +200,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         certificate = self._certificate
         assert certificate is not None
         task = Task.of(data.X, data.y, rows, judge, models, certificate.shift)
-        certify = certify_two_classes if rows.classes.size == 2 else certify_classes
         attributes, predicted = certify(task, certificate.confidence, rng)
         self.__dict__.update(attributes)
         self._store_prices(attributes["prices_"], goal.worth)

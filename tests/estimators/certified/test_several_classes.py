@@ -15,7 +15,7 @@ from skfair import Certificate, Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.enforcement.certified.walk import row_rates, stacked
-from skfair.estimators.certified import several_classes
+from skfair.estimators.certified import paths
 from skfair.estimators.certified.task import ClassRates
 from tests.naive.certified import naive_p_value
 
@@ -74,13 +74,13 @@ def test_limits_hold_for_new_people(rule, limit, aware):
 
 def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch):
     seen = {}
-    original = several_classes._paths_and_decisions
+    original = paths.judge_paths
 
-    def watched(*args):
-        seen["paths"], seen["predicted"] = original(*args)
-        return seen["paths"], seen["predicted"]
+    def watched(task, of_folds, decisions, *args):
+        seen["paths"], seen["predicted"] = of_folds, decisions
+        return original(task, of_folds, decisions, *args)
 
-    monkeypatch.setattr(several_classes, "_paths_and_decisions", watched)
+    monkeypatch.setattr(paths, "judge_paths", watched)
     X, y, groups = people(900)
     folds = list(KFold(3).split(X))
     model = classifier(cv=folds).fit(X, y, sensitive_features=groups)
@@ -109,22 +109,22 @@ def test_no_row_is_judged_by_a_path_that_has_seen_it(rule, monkeypatch):
     X, y, groups = people(600)
     base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
     found = []
-    original = several_classes._paths_and_decisions
+    original = paths._of_several
 
     def watched(*args):
         found.append(original(*args))
         return found[-1]
 
-    monkeypatch.setattr(several_classes, "_paths_and_decisions", watched)
+    monkeypatch.setattr(paths, "_of_several", watched)
     folds = list(KFold(3).split(X))
     for labels in (y, np.where(np.arange(600) < 200, np.roll(y, 1), y)):
         model = classifier(rule, 0.3, cv=folds).set_params(estimator=base)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, labels, sensitive_features=groups)
-    assert found[0][0][0] == pytest.approx(found[1][0][0], abs=1e-9)
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-9)
     if rule == "equalized_odds":
-        assert found[0][0][1] != pytest.approx(found[1][0][1], abs=1e-3)
+        assert found[0][1] != pytest.approx(found[1][1], abs=1e-3)
 
 
 def test_steps_come_nearer_to_the_free_decisions():
