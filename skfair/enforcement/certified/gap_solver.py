@@ -12,7 +12,7 @@ from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
 # Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
-# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they have
+# each, large prices close gaps when shrinking, where rates are near 0 or 1 and errors small. With
 # several, large prices would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
 # Squares of missed gaps by which decided rows are clearly better at another point.

@@ -1,10 +1,10 @@
 """Paths of prices for two classes, from certainly fair to free: of each fold, without its rows.
 
-Leg 1, left out where it is not needed, begins with the same decision for nearly everybody and
-makes the other one more and more often, with prices at which no gap is left. Leg 2 decides all of
-them, and lets the gaps grow up to the limits and a little beyond. A bridge leads from one to the
-other. How good a path is decides how much accuracy a certificate costs, not whether it holds: other
-rows judge it.
+The *shrink phase*, left out where it is not needed, begins with the same decision for nearly
+everybody and makes the other one more and more often, with prices at which no gap is left. The
+*relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
+transition leads from one to the other. How good a path is decides how much accuracy a certificate
+costs, not whether it holds: other rows judge it.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _LAST = TEMPERATURES[-1:]
 # Where so much is missed, in squares of standard errors, points are sought again from the first
 # temperature to lower ones.
 _COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
-# Nodes of a leg. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain nothing
-# in a fifth more time.
+# Nodes of a phase. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain
+# nothing in a fifth more time.
 N_NODES = 12
-# Leg 1: how many of the rarer decisions are made.
+# Shrink phase: how many of the rarer decisions are made.
 SHARES = np.geomspace(0.03, 0.84, N_NODES)
-# Leg 2: gaps in units of their limits, up to a little beyond them. If groups have several rates,
+# Relax phase: gaps in units of their limits, up to a bit beyond. If groups have several rates,
 # it begins where the gap that is nearest to its limit is below it by so many standard errors, or by
 # as many as can be.
 GAPS = np.linspace(0.0, 1.1, N_NODES)
 SLACKS = np.linspace(-0.5, 5.0, N_NODES)
-# Parts of the way from one node to the next, and of the bridge between the legs. Groups that the
-# other columns hardly tell take large prices in leg 1 and small ones in leg 2, which leave gaps, so
-# much of the accuracy may lie between: .087 on a step of a bridge of three parts.
-N_PARTS, BRIDGE = 3, 8
+# Parts of the way from one node to the next, and of the transition between the phases. Groups that
+# the other columns hardly tell take large prices when shrinking and small ones when relaxing, which
+# leave gaps, so much of the accuracy may lie between: .087 on a step of one in three parts.
+N_PARTS, N_TRANSITION = 3, 8
 N_LAST = (N_NODES - 1) * N_PARTS + 1
-# Limits on several rates of each group have no leg 1 if leg 2 begins so many standard errors below
-# them: it certifies anyway, and a walk may end in leg 1. Equalized odds .05 gain 1.0 +- .5 points
-# (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single rates gain nothing, and
-# 4 of 105 lose theirs.
+# Limits on several rates of each group need no shrink phase if the relax phase begins so many
+# standard errors below them: it certifies anyway, and a walk may end before. Equalized odds .05
+# gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single
+# rates gain nothing, and 4 of 105 lose theirs.
 _FAR = 2.4
-# There is a leap between the legs if gaps come nearer to their limits by so many standard errors.
-_LEAP = 1.0
-# Standard errors by which leg 1 is to keep limits. Steps with less are tried again.
+# The transition is made if gaps come nearer to their limits by so many standard errors.
+_NEARER = 1.0
+# Standard errors by which the shrink phase is to satisfy limits. Steps with less are tried again.
 _SAFE = 8.0
 # Rows of one cell whose probabilities differ by less are treated as one.
 _WIDTH = 2e-3
@@ -62,8 +62,8 @@ def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
 def price_paths(rows: PathRows) -> FloatArray:
     """Return the prices of the second decision, shape (n_folds, n_steps, n_features).
 
-    The last step is free if the decisions without prices have gaps below the limits. Leg 2 has the
-    same number of steps in all paths.
+    The last step is free if the decisions without prices have gaps below the limits. The relax
+    phase has the same number of steps in all paths.
     """
     solver = GapSolver(rows)
     start, second = (_by_slack if solver.has_several else _by_gaps)(solver)
@@ -74,12 +74,12 @@ def price_paths(rows: PathRows) -> FloatArray:
         if solver.has_several:  # limits of several rates let the walk pass in small steps only
             half = len(first) // 2
             first = [*first[:half], *_between(first[half:])]
-        first += _bridge(solver, end, start)
+        first += _transition(solver, end, start)
     return np.stack([*first, *second], axis=1)
 
 
 def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
-    """Return the point where leg 2 begins, and its steps: gaps grow up to their limits."""
+    """Return where the relax phase begins, and its steps: gaps grow up to their limits."""
     nodes: list[FloatArray] = []
     point = solver.nothing
     for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
@@ -92,7 +92,7 @@ def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
 
 
 def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
-    """Return the point where leg 2 begins, and its steps: all gaps come nearer to their limits.
+    """Return where the relax phase begins, and its steps: all gaps come nearer to their limits.
 
     It may be that no prices close the gaps of all rates: if groups are known, one threshold for
     each of them decides. What closes one gap may then widen another one. So what is wanted is that
@@ -118,9 +118,9 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
 
 
 def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:
-    """Return the steps of leg 1, and the point of the last one.
+    """Return the steps of the shrink phase, and the point of the last one.
 
-    It selects nearly the share of rows with which leg 2 begins.
+    It selects nearly the share of rows with which the relax phase begins.
     """
     rows, points = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
@@ -148,15 +148,15 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
     return first, points
 
 
-def _bridge(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
+def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
     """Return the steps on straight lines between two points, without these.
 
-    Folds without a leap wait at the first point: prices that close gaps at both ends need not do so
-    between.
+    Folds whose gaps stay where they are wait at the first point: prices that close gaps at both
+    ends need not do so between.
     """
-    has_leap = solver.slack(low) - solver.slack(high) >= _LEAP
-    end = np.where(has_leap[:, None], high, low)
-    return _between([solver.prices(low), solver.prices(end)], BRIDGE)[1:-1]
+    comes_nearer = solver.slack(low) - solver.slack(high) >= _NEARER
+    end = np.where(comes_nearer[:, None], high, low)
+    return _between([solver.prices(low), solver.prices(end)], N_TRANSITION)[1:-1]
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
@@ -174,7 +174,7 @@ def starts_with_few(
     is_rare: bool,  # whether the second class is the rarer one
     confidence: float,
 ) -> bool:
-    """Return whether leg 1 begins with few selected people, not with few refused ones.
+    """Return whether the shrink phase begins with few selected people, not with few refused ones.
 
     Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
     one, a walk that begins with few selected people may yet end at a true positive rate of one
@@ -209,7 +209,7 @@ def starts_with_few(
 
 
 def full_step(n_steps: int) -> int:
-    """Return the number of the first step of leg 2: everybody is decided, with small gaps."""
+    """Return the first step of the relax phase: everybody is decided, with small gaps."""
     return n_steps - N_LAST
 
 

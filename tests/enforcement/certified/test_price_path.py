@@ -7,8 +7,8 @@ from scipy import optimize, sparse, special
 from skfair._kernels.path_points import point_of_sums
 from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.price_path import (
-    BRIDGE,
     N_LAST,
+    N_TRANSITION,
     SHARES,
     full_step,
     near_rows,
@@ -54,7 +54,7 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     first = full_step(len(path))
     share = selected.mean(axis=0)
     n_shares = len(SHARES)
-    assert path.shape[0] == n_shares + BRIDGE - 1 + N_LAST
+    assert path.shape[0] == n_shares + N_TRANSITION - 1 + N_LAST
     assert share[:n_shares] == pytest.approx(SHARES * share[first], abs=0.02)
     assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
     found = gaps(selected, groups)
@@ -107,7 +107,7 @@ def test_free_decisions_may_be_the_same_for_all(shift, share):
         assert selected.mean(axis=0) == pytest.approx(share, abs=0.01)
 
 
-def test_a_bridge_leads_to_prices_that_leave_a_gap():
+def test_a_transition_leads_to_prices_that_leave_a_gap():
     """Nothing tells the groups, so that closing their gap takes all that a price may be."""
     given, groups = rows()
     noise = 0.03 * np.random.default_rng(3).normal(size=groups.size)
@@ -116,9 +116,9 @@ def test_a_bridge_leads_to_prices_that_leave_a_gap():
     joint = hint[:, :, None] * chances[:, None]
     path = price_paths(given._replace(shares=joint.reshape(groups.size, -1)))[0]
     first, n_shares = full_step(len(path)), len(SHARES)
-    bridge = path[n_shares - 1 : first + 1]
-    assert bridge == pytest.approx(np.linspace(bridge[0], bridge[-1], BRIDGE + 1))
-    assert np.abs(bridge[0] - bridge[-1]).max() > 0.1
+    transition = path[n_shares - 1 : first + 1]
+    assert transition == pytest.approx(np.linspace(transition[0], transition[-1], N_TRANSITION + 1))
+    assert np.abs(transition[0] - transition[-1]).max() > 0.1
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -174,7 +174,7 @@ def slack_of(selected, groups, y, limit):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed):
-    """No thresholds with as much slack are clearly more accurate than the steps of leg 2."""
+    """No thresholds with as much slack are clearly more accurate than steps that relax."""
     limit = 0.1
     given, groups, y, chance = two_rates(seed, limit)
     grid = np.linspace(0.05, 0.95, 91)
