@@ -9,95 +9,39 @@ from skfair._kernels.declaring import njit
 
 # exp(-_CERTAIN) is nothing beside 1.
 _CERTAIN = 38.0
-# Decisions that are this certain add nothing to speak of to a curvature.
-_SETTLED = 1e-6
-
-
-# Rows are read by number: a view of each would take as long as the work.
-@njit(cache=True, inline="always")
-def _soften(leads, i, weight, temperature):
-    """Return weight times the soft maximum of 0 and leads, which become weights of decisions.
-
-    The soft maximum is T log sum exp(lead / T) for the temperature T.
-    """
-    n_others = leads.shape[1]
-    largest, first = 0.0, -1
-    for c in range(n_others):
-        # Selections instead of branches, which the processor cannot foresee.
-        is_more = leads[i, c] > largest
-        largest = leads[i, c] if is_more else largest
-        first = c if is_more else first
-    # Most rows are far from a tie: what is beyond rounding needs no exponential.
-    least = largest - _CERTAIN * temperature
-    n_near = int(least < 0.0)
-    for c in range(n_others):
-        n_near += leads[i, c] > least
-    if n_near == 1:
-        for c in range(n_others):
-            leads[i, c] = weight if c == first else 0.0
-        return weight * largest
-    mass = math.exp(-largest / temperature)
-    for c in range(n_others):
-        leads[i, c] = math.exp((leads[i, c] - largest) / temperature)
-        mass += leads[i, c]
-    for c in range(n_others):
-        leads[i, c] *= weight / mass
-    return weight * (largest + temperature * math.log(mass))
 
 
 @njit(cache=True)
 def soften(leads, weights, temperature):
-    """Return the weighted sum of soft maxima of 0 and leads, which become weights of decisions."""
-    total = 0.0
-    for i in range(leads.shape[0]):
-        total += _soften(leads, i, weights[i], temperature)
-    return total
+    """Return the weighted sum of soft maxima of 0 and leads, which become weights of decisions.
 
-
-@njit(cache=True)
-def _is_settled(chosen, weight):
-    """Whether nearly all of a row goes to one decision."""
-    for c in range(chosen.shape[1]):
-        if chosen[0, c] > _SETTLED * weight and weight - chosen[0, c] > _SETTLED * weight:
-            return False
-    return True
-
-
-@njit(cache=True)
-def soft_table_sparse(
-    values, indptr, indices, shares, prices, weights, temperature, table, curvature
-):
-    """Return the sum of the soft maxima of 0 and of values minus priced shares, sparse by rows.
-
-    Values (n, n_classes - 1) and prices (n_classes - 1, n_features) are relative to class 0. Writes
-    to ``table`` how much of each feature goes to each other class, which is minus the slope of the
-    sum, and to ``curvature`` (twice the shape of prices; or empty) the second derivatives.
+    The soft maximum is T log sum exp(lead / T) for the temperature T.
     """
-    n_others = prices.shape[0]
-    table[:] = 0.0
-    curvature[:] = 0.0
-    leads = np.empty((1, n_others))
-    total = 0.0
-    for i in range(values.shape[0]):
-        first, end = indptr[i], indptr[i + 1]
+    total, n_others = 0.0, leads.shape[1]
+    for i in range(leads.shape[0]):
+        weight, largest, first = weights[i], 0.0, -1
         for c in range(n_others):
-            leads[0, c] = values[i, c]
-            for a in range(first, end):
-                leads[0, c] -= shares[a] * prices[c, indices[a]]
-        total += _soften(leads, 0, weights[i], temperature)
+            # Selections instead of branches, which the processor cannot foresee.
+            is_more = leads[i, c] > largest
+            largest = leads[i, c] if is_more else largest
+            first = c if is_more else first
+        # Most rows are far from a tie: what is beyond rounding needs no exponential.
+        least = largest - _CERTAIN * temperature
+        n_near = int(least < 0.0)
         for c in range(n_others):
-            if leads[0, c] != 0.0:
-                for a in range(first, end):
-                    table[c, indices[a]] += shares[a] * leads[0, c]
-        if curvature.size == 0 or _is_settled(leads, weights[i]):
+            n_near += leads[i, c] > least
+        if n_near == 1:
+            for c in range(n_others):
+                leads[i, c] = weight if c == first else 0.0
+            total += weight * largest
             continue
+        mass = math.exp(-largest / temperature)
         for c in range(n_others):
-            for d in range(n_others):
-                both = leads[0, c] * ((c == d) - leads[0, d] / weights[i]) / temperature
-                for a in range(first, end):
-                    part = both * shares[a]
-                    for b in range(first, end):
-                        curvature[c, indices[a], d, indices[b]] += part * shares[b]
+            leads[i, c] = math.exp((leads[i, c] - largest) / temperature)
+            mass += leads[i, c]
+        for c in range(n_others):
+            leads[i, c] *= weight / mass
+        total += weight * (largest + temperature * math.log(mass))
     return total
 
 

@@ -16,17 +16,6 @@ def soft_table(values, shares, prices, weights, temperature):
     return total, table
 
 
-def curvature(values, shares, prices, weights, temperature):
-    """Return second derivatives of the sum of soft maxima, by class after the first and feature."""
-    n_features, n_others = prices.shape[0], prices.shape[1] - 1
-    found = np.zeros((n_others, n_features, n_others, n_features))
-    for value, share, weight in zip(values, shares, weights, strict=True):
-        chosen = softmax((value - share @ prices) / temperature)[1:]
-        spread = np.diag(chosen) - np.outer(chosen, chosen)
-        found += weight / temperature * np.einsum("cd,f,g->cfdg", spread, share, share)
-    return found
-
-
 def passing_points(margins, rows, direction, label):
     """Return the best other class of each row, and its lead over it per unit of price."""
     others, points = [], []

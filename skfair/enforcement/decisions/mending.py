@@ -17,7 +17,6 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 
 from skfair._typing import FloatArray
-from skfair.enforcement.decisions.dual import MOST_PRICES
 from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import rows_of_cells
@@ -31,6 +30,8 @@ _LEAST_FINE, _SHARE = 1.0, 0.5
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 # Softness of the decisions that steps go by.
 _TEMPERATURE = 0.02
+# With more prices linear programmes cost more than they save.
+_MOST_PRICES = 500
 
 # Rows for which random moves are made, rows that those from one start may judge, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
@@ -77,7 +78,7 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
         if k > 0:  # first line searches alone
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
-            is_aimed = k % 4 != 0 and step.size <= MOST_PRICES
+            is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
             if is_aimed:
                 step = _aimed(current, fine, length, rng)
             else:

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
-from skfair.enforcement.decisions import dual
 from skfair.enforcement.decisions.choose import choose
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import ClassRule, Judge
@@ -55,29 +54,6 @@ def test_soft_decisions_are_a_softmax(n_classes):
         total, table = SoftRows(values, given, weights).soft_table(prices, 0.3)
         assert total == pytest.approx(expected[0])
         assert np.allclose(table, expected[1])
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_curvature_is_the_slope_of_the_table(n_classes):
-    rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=(30, n_classes)), rng.random(30)
-    values[3] += [1e3, *np.zeros(n_classes - 1)]  # a settled row
-    shares, prices = rng.random((30, 5)), rng.normal(size=(5, n_classes))
-    shares[rng.random(shares.shape) < 0.5] = 0
-    expected = naive.curvature(values, shares, prices, weights, 0.3)
-    step = 1e-5
-    rows = SoftRows(values, sparse.csr_array(shares), weights)
-    found = np.empty((n_classes - 1, 5, n_classes - 1, 5))
-    rows.soft_table(prices, 0.3, found)
-    assert np.allclose(found, expected, atol=1e-5)
-    for c, f in np.ndindex(n_classes - 1, 5):
-        tables = []
-        for sign in (1, -1):
-            moved = prices.copy()
-            moved[f, c + 1] += sign * step
-            tables.append(rows.soft_table(moved, 0.3)[1][:, 1:])
-        slope = (tables[1] - tables[0]).T / (2 * step)
-        assert np.allclose(found[c, f], slope, atol=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.03, 1.0])
@@ -173,14 +149,11 @@ def test_the_judge_counts(n_classes):
 
 @pytest.mark.parametrize("rule", [DemographicParity(), EqualizedOdds()])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("has_curvature", [True, False])
-def test_prices_keep_the_rules_in_expectation(rule, n_classes, has_curvature, monkeypatch):
+def test_prices_keep_the_rules_in_expectation(rule, n_classes):
     judge, features, _, chances, shares = small(rule, 0.05, n=400, n_classes=n_classes)
     predicted = chances.argmax(axis=1)
     data = SoftRows(chances, shares, judge.weights)
     rows = linear_rows(judge, features, judge.classes, judge.means(predicted), data.totals)
-    if not has_curvature:
-        monkeypatch.setattr(dual, "MOST_PRICES", 0)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
     prices = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
     values = soft_values(data, rows, prices, 0.05)
@@ -188,22 +161,6 @@ def test_prices_keep_the_rules_in_expectation(rule, n_classes, has_curvature, mo
     assert (values >= rows.lower - 1e-3).all()
     free = soft_values(data, rows, 0 * prices, 0.05)
     assert (free > rows.upper + 0.01).any() or (free < rows.lower - 0.01).any()
-
-
-@pytest.mark.parametrize("rule", [DemographicParity(), EqualizedOdds()])
-def test_newton_ends_where_the_dual_is_least(rule):
-    judge, features, _, chances, shares = small(rule, 0.05, n=400, n_classes=3)
-    data = SoftRows(chances, shares, judge.weights)
-    means = judge.means(chances.argmax(axis=1))
-    rows = linear_rows(judge, features, judge.classes, means, data.totals)
-    start = np.zeros(rows.upper.size)
-    for temperature in (0.05, 0.01):
-        start = solve_dual(data, rows, start, temperature, 100)
-    whole = dual._Dual(data, rows, 0.01)
-    point = whole.point(start)
-    slope = whole.evaluate(point).slope
-    assert slope.min() > -1e-4
-    assert abs(slope[point > 1e-9]).max() < 1e-4
 
 
 def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
@@ -216,7 +173,6 @@ def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
     keep = sparse.diags_array(np.append(np.zeros(4), np.ones(size - 4)))
     centers = sparse.csr_array(np.eye(size)[:, :1] - np.eye(size)[:, 1:2])
     rows = rows._replace(matrix=sparse.csr_array(keep @ rows.matrix), centers=centers)
-    assert abs(data.effects(rows).pulled).max() == 1.0
     found = solve_dual(data, rows, np.zeros(rows.upper.size), 0.01, 50)
     assert np.isfinite(found).all()
     assert abs(found).max() > 0
