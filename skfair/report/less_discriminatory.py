@@ -19,14 +19,22 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import encode_groups
+from skfair.groups.table import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template, written
-from skfair.report.paired import changes_table, count_people, resampled
-from skfair.report.pictures import ticks
+from skfair.report.pictures import Axis
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
@@ -307,9 +315,10 @@ def alternatives(
         for model in models
     ]
     codes = encode_groups(sensitive_features, n_samples=len(labels)).codes[0]
-    people = count_people(labels == positive, [own == positive for own in predictions], codes)
-    draws = resampled(people, metric, n_bootstrap, check_random_state(random_state))
-    table = changes_table(names, people, metric, draws, before is not None, confidence, max_loss)
+    decided, rng = [own == positive for own in predictions], check_random_state(random_state)
+    resampled = paired_resamples(labels == positive, decided, codes, metric, n_bootstrap, rng)
+    baseline = 0 if before is not None else int(np.argmax(resampled[1][0]))
+    table = changes_table(names, resampled, baseline, confidence, max_loss)
     if certify:
         level = 1 - (1 - confidence) / len(models)
         table["certified"] = [
@@ -319,7 +328,6 @@ def alternatives(
             )
             for predicted in predictions
         ]  # fmt: skip
-    baseline = int(table.attrs.pop("baseline"))
     within = table["disparity"].where(table["is_within_loss"])
     selected = int(np.nanargmin(within))
     if table["disparity"][selected] > table["disparity"][baseline] - ROUNDING:
@@ -373,6 +381,66 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
     return positive_class(model, pos_label)
 
 
+def paired_resamples(
+    true: Any,
+    decided: list[Any],
+    codes: IntArray,
+    metric: str,
+    n_bootstrap: int,
+    rng: np.random.RandomState,
+) -> tuple[FloatArray, FloatArray]:
+    """Judge all models on the same resamples of the people of each group.
+
+    Returns disparities and accuracies, each of shape (1 + n_bootstrap, n_models): those of the
+    people themselves come first.
+    """
+    columns = np.column_stack([codes, true, *decided]).astype(np.int64)
+    distinct, counts = np.unique(columns, axis=0, return_counts=True)
+    group, n_groups = distinct[:, 0], int(codes.max()) + 1
+    n_people = np.zeros((1 + n_bootstrap, counts.size))
+    n_people[0] = counts
+    for own in (group == number for number in np.unique(group)):
+        total = int(counts[own].sum())
+        n_people[1:, own] = rng.multinomial(total, counts[own] / total, n_bootstrap)
+    disparities, accuracies = [], []
+    for decisions in distinct[:, 2:].T:
+        owners = np.zeros((counts.size, 4 * n_groups))
+        owners[np.arange(counts.size), group * 4 + distinct[:, 1] * 2 + decisions] = 1
+        tables = (n_people @ owners).reshape(-1, n_groups, 2, 2)
+        of_rates = (rates_of(tables, name) for name in LABEL_METRICS[metric].rates)
+        apart = [np.nanmax(rates, axis=-1) - np.nanmin(rates, axis=-1) for rates in of_rates]
+        disparities.append(np.max(apart, axis=0))
+        right = tables[..., 0, 0].sum(axis=-1) + tables[..., 1, 1].sum(axis=-1)
+        accuracies.append(right / n_people.sum(axis=-1))
+    return np.stack(disparities, axis=-1), np.stack(accuracies, axis=-1)
+
+
+def changes_table(
+    names: list[str],
+    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples
+    baseline: int,
+    confidence: float,
+    max_loss: float,
+) -> pd.DataFrame:
+    """Return disparities and accuracies, and their changes with intervals that hold together."""
+    by_name = dict(zip(("disparity", "accuracy"), resampled, strict=True))
+    table = pd.DataFrame({"candidate": names} | {name: own[0] for name, own in by_name.items()})
+    for name, drawn in by_name.items():
+        changes = drawn - drawn[:, [baseline]]
+        change, errors = changes[0], changes[1:] - changes[0]
+        spread = np.sqrt((errors**2).mean(axis=0))
+        scaled = np.abs(errors) / np.where(spread > 0, spread, 1.0)
+        margin = np.quantile(scaled.max(axis=1), confidence) * spread
+        table[f"{name}_change"] = change
+        table[f"{name}_change_low"] = change - margin
+        table[f"{name}_change_high"] = change + margin
+    table["is_within_loss"] = table["accuracy_change"] >= -max_loss - ROUNDING
+    is_kept = table["accuracy_change_low"] >= -max_loss - ROUNDING
+    table["is_shown"] = is_kept & (table["disparity_change_high"] < 0)
+    table["certified"] = np.nan
+    return table
+
+
 def _drawn(result: Alternatives) -> list[dict[str, Any]]:
     """Return the candidates in points: changes of accuracy across, of the disparity up."""
     return [
@@ -392,30 +460,19 @@ def _picture(result: Alternatives) -> dict[str, Any]:
     rows, limit = _drawn(result), -100 * result.max_loss
     across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
     up = [0.0, *(end for row in rows for end in row["y_ends"])]
-    x_low, x_high = min(across), max(across) + ROUNDING
-    y_low, y_high = min(up), max(up) + ROUNDING
-
-    def x(value: float) -> float:
-        return float(round(300 * (value - x_low) / (x_high - x_low), 1))
-
-    def y(value: float) -> float:
-        return float(round(200 - 200 * (value - y_low) / (y_high - y_low), 1))
-
+    x = Axis(min(across), max(across) + ROUNDING, 0.0, 300.0)
+    y = Axis(min(up), max(up) + ROUNDING, 200.0, 0.0)
     kinds = {result.selected: "selected", result.baseline: "baseline"}
-    return {
-        "points": [
-            {
-                "name": row["name"],
-                "x": x(row["x"]),
-                "y": y(row["y"]),
-                "x_ends": [x(end) for end in row["x_ends"]],
-                "y_ends": [y(end) for end in row["y_ends"]],
-                "kind": kinds.get(k, "other"),
-            }
-            for k, row in enumerate(rows)
-        ],
-        "limit": x(limit),
-        "zero": y(0.0),
-        "x": [(x(at), text) for at, text in ticks(x_low, x_high)],
-        "y": [(y(at), text) for at, text in ticks(y_low, y_high)],
-    }
+    points = [
+        {
+            "name": row["name"],
+            "x": x.place(row["x"]),
+            "y": y.place(row["y"]),
+            "x_ends": x.place(row["x_ends"]),
+            "y_ends": y.place(row["y_ends"]),
+            "kind": kinds.get(k, "other"),
+        }
+        for k, row in enumerate(rows)
+    ]
+    at = {"limit": x.place(limit), "zero": y.place(0.0)}
+    return {"points": points, **at, "x": x.ticks(), "y": y.ticks()}

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.utils import check_random_state
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, Seed
 from skfair.groups.attributes import check_aligned
 from skfair.report.moments import Moments, added
+from skfair.report.options import Options, read_options
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
 from skfair.report.subgroups import (
     Column,
@@ -34,9 +34,9 @@ from skfair.report.subgroups import (
     worst_first,
 )
 from skfair.report.tally import Kinds, measured
-from skfair.report.tasks import Rows, Task
+from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
 from skfair.utils.rounding import SUM_ROUNDING, TINY
-from skfair.utils.validation import check_number, check_probability, check_rows
+from skfair.utils.validation import check_number, check_rows
 
 # A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
 # two columns.
@@ -130,50 +130,45 @@ def find_subgroups(
     >>> found[found["measure"] == "accuracy"]["subgroup"].iloc[0]
     'age=46.6 and over, region=s'
     """
-    check_probability(confidence, "confidence")
-    check_number(depth, "depth", low=1, kind=Integral)
-    check_number(min_size, "min_size", low=1)
+    options = read_options(
+        random_state=random_state,
+        confidence=confidence,
+        depth=depth,
+        min_size=min_size,
+        n_simulations=n_simulations,
+    )
     check_number(n_bins, "n_bins", low=2, kind=Integral)
-    check_number(n_simulations, "n_simulations", low=1, kind=Integral)
     raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
     n_rows = check_raw_rows(raw, None, None, threshold)
     check_aligned(**raw.named())
     read_task = find_task(raw, task, pos_label)
     rows = read_rows(raw, read_task, threshold)
     tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
-    measures = list(_measures(rows, read_task, tables))
-    rng = check_random_state(random_state)
-    parts = [_judged(tables, measure, min_size, n_simulations, rng) for measure in measures]
-    sorted_parts = [worst_first(part, len(measures), confidence) for part in parts]
+    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]
+    sorted_parts = [worst_first(part, len(parts), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
 
 
-class _Measure(NamedTuple):
-    """Values of the rows that count for a measure, and their sums by combination of each table."""
+def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[tuple[Value, list[Moments]]]:
+    """Yield what is searched: errors and selections, and of scores the mean residual.
 
-    name: str
-    values: FloatArray | BoolArray
-    counted: BoolArray | None
-    sums: list[Moments]
-
-
-def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[_Measure]:
-    """Yield what is searched: errors and selections, and of scores the mean residual."""
+    Each comes with its sums by combination of each table.
+    """
     score, rows = rows.score, rows._replace(score=None)
-    every = {name: (values, counted) for name, values, counted in task.values(rows)}
-    names = [name for name in task.searched(set(every)) if name in every]
+    every = {name: (values, counted) for name, values, counted in values_of(task, rows)}
+    names = [name for name in searched_of(task, set(every)) if name in every]
     kinds = Kinds.of(rows) if task.classes and names else None
     of_tables = [
         dict(measured(rows, task, kinds, table.codes, table.n_groups, names)) for table in tables
     ]
-    yield from (_Measure(name, *every[name], [own[name] for own in of_tables]) for name in names)
+    yield from (((name, *every[name]), [own[name] for own in of_tables]) for name in names)
     if task.kind == "binary" and score is not None and rows.true is not None:
-        residual = task.targets(rows.true) - score
+        residual = rows.true - score
         sums = [
             Moments.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
             for table in tables
         ]
-        yield _Measure("mean_residual", residual, None, sums)
+        yield ("mean_residual", residual, None), sums
 
 
 def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[Column]:
@@ -218,36 +213,31 @@ def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
 
 
 def _judged(
-    tables: list[Table],
-    measure: _Measure,
-    min_size: float,
-    n_simulations: int,
-    rng: np.random.RandomState,
+    tables: list[Table], measure: Value, sums: list[Moments], options: Options
 ) -> pd.DataFrame:
     """Measure each subgroup and all other rows, and say how extreme the difference is."""
-    whole = measure.sums[0].whole()
+    whole = sums[0].whole()
     parts = [
-        sums._replace(sums=sums.sums[:, table.kept])
-        for sums, table in zip(measure.sums, tables, strict=True)
+        own._replace(sums=own.sums[:, of_columns.kept])
+        for own, of_columns in zip(sums, tables, strict=True)
     ]
     inside = added(parts).counted_from(whole.origin)
-    compared = compare_with_rest(tables, measure.name, whole, inside, min_size)
-    largest, is_sampled = _largest_by_chance(tables, measure, compared.is_kept, n_simulations, rng)
-    judged = compared.table["standard_errors"].to_numpy()
+    table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_size)
+    largest, is_sampled = _largest_by_chance(tables, measure, is_kept, options)
+    judged = table["standard_errors"].to_numpy()
     if is_sampled and whole.is_share:
-        exact = _exact_scale(inside, compared.outside, float(whole.means[0]))
-        judged = np.fmin(judged, exact)
-    n_beaten = n_simulations - np.searchsorted(largest, judged - SUM_ROUNDING)
-    p_values = (1 + n_beaten) / (1 + n_simulations)
-    return compared.table.assign(p_value=p_values)[compared.is_kept]
+        judged = np.fmin(judged, _exact_scale(inside, whole))
+    n_beaten = largest.size - np.searchsorted(largest, judged - SUM_ROUNDING)
+    return table.assign(p_value=(1 + n_beaten) / (1 + largest.size))[is_kept]
 
 
-def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:
+def _exact_scale(inside: Moments, whole: Moments) -> FloatArray:
     """Return the standard deviations of a normal variable that is as improbable as each count.
 
     Counts of the smaller side are binomial; that the values of a sample are dealt out without
     replacement makes their deviations smaller by the share of the rows that are on that side.
     """
+    outside, share = whole._replace(sums=whole.sums - inside.sums), float(whole.means[0])
     is_smaller = inside.n_effective <= outside.n_effective
     size = np.where(is_smaller, inside.n_effective, outside.n_effective)
     of_all = size / (inside.n_effective + outside.n_effective)
@@ -259,26 +249,22 @@ def _exact_scale(inside: Moments, outside: Moments, share: float) -> FloatArray:
 
 
 def _largest_by_chance(
-    tables: list[Table],
-    measure: _Measure,
-    is_kept: BoolArray,
-    n_simulations: int,
-    rng: np.random.RandomState,
+    tables: list[Table], measure: Value, is_kept: BoolArray, options: Options
 ) -> tuple[FloatArray, bool]:
     """Deal values out at random; return the most extreme subgroup of each time, in order.
 
     Of many rows a sample gets normal values; then the second result is true.
     """
-    rows = np.arange(len(tables[0].codes))
-    if measure.counted is not None:
-        rows = rows[measure.counted]
+    rng, n_simulations = options.rng, options.n_simulations
+    _, values, counted = measure
+    rows = np.arange(len(tables[0].codes)) if counted is None else np.flatnonzero(counted)
     is_sampled = rows.size > MOST_SAMPLED
     if is_sampled:
         rows = np.sort(rng.choice(rows, MOST_SAMPLED, replace=False))
     if not is_kept.any() or rows.size < 2:
         return np.zeros(n_simulations), is_sampled
     members = members_of(tables, rows)[is_kept]
-    own = np.asarray(measure.values, np.float64)[rows]
+    own = np.asarray(values, np.float64)[rows]
     own = own - own.mean()
     if is_sampled:
         draws = rng.standard_normal((rows.size, n_simulations))

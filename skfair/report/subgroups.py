@@ -42,20 +42,12 @@ class Column(NamedTuple):
 class Table(NamedTuple):
     """The subgroups of one set of columns that are large enough."""
 
-    columns: tuple[Column, ...]
+    depth: int  # number of columns
     codes: IntArray  # (n_cells,): number of the combination of each cell
     n_groups: int  # combinations that occur
     kept: IntArray  # those with enough rows
     n_rows: FloatArray | IntArray  # of the kept ones
     names: list[str]
-
-
-class Part(NamedTuple):
-    """What a search found by one measure."""
-
-    table: pd.DataFrame  # all subgroups, without p-values
-    simulated: Simulated
-    n_subgroups: int  # that were searched, also those with too few rows of the measure
 
 
 def list_tables(
@@ -86,7 +78,7 @@ def list_tables(
                 )
                 for row in groups[kept].tolist()
             ]
-            yield Table(chosen, codes, len(groups), kept, counts[kept], names)
+            yield Table(size, codes, len(groups), kept, counts[kept], names)
 
 
 def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
@@ -103,19 +95,14 @@ def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
     return sparse.csr_array((np.ones(places[0].size), places), (start, cells.size))
 
 
-class Compared(NamedTuple):
-    """All subgroups by one measure, and everybody else."""
-
-    table: pd.DataFrame
-    is_kept: BoolArray  # which have enough rows of the measure on both sides
-    scale: FloatArray  # standard errors of differences, in standard deviations of the values
-    outside: Moments
-
-
 def compare_with_rest(
     tables: list[Table], measure: str, whole: Moments, inside: Moments, min_size: float
-) -> Compared:
-    """Measure each subgroup and everybody else, and how extreme the difference is."""
+) -> tuple[pd.DataFrame, BoolArray, FloatArray]:
+    """Measure each subgroup and everybody else, and how extreme the difference is.
+
+    Returns the table, which subgroups have enough rows of the measure on both sides, and the
+    standard errors of the differences, in standard deviations of the values.
+    """
     outside = whole._replace(sums=whole.sums - inside.sums)
     is_kept = (inside.n_effective >= min_size) & (outside.n_effective >= min_size)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -128,47 +115,56 @@ def compare_with_rest(
     columns = {
         "measure": measure,
         "subgroup": [name for table in tables for name in table.names],
-        "depth": [len(table.columns) for table in tables for _ in table.names],
+        "depth": [table.depth for table in tables for _ in table.names],
         "n": np.concatenate([table.n_rows for table in tables]),
         "value": inside.means,
         "rest": outside.means,
         "difference": difference,
         "standard_errors": extreme,
     }
-    return Compared(pd.DataFrame(columns), is_kept, scale, outside)
+    return pd.DataFrame(columns), is_kept, scale
 
 
-def search_subgroups(tally: Tally, measures: list[str], options: Options) -> list[Part]:
-    """Compare every subgroup with everybody else, by each measure."""
+def search_subgroups(
+    tally: Tally, measures: list[str], options: Options
+) -> tuple[list[pd.DataFrame], list[Simulated], int]:
+    """Compare every subgroup with everybody else, by each measure.
+
+    Returns a table without p-values and simulations for each measure, and how many subgroups were
+    searched, also those with too few rows of a measure.
+    """
     columns = [
         Column(name, tally.levels[name], tally.codes[:, place])
         for place, name in enumerate(tally.sensitive)
     ]
     tables = list(list_tables(columns, tally.n_rows, options.depth, options.min_size))
     cells = members_of(tables, np.arange(tally.n_rows.size))
-    parts = []
+    unjudged, simulated = [], []
     for measure in measures:
         moments = tally.moments[measure]
         inside = moments._replace(sums=(cells @ moments.sums.T).T)
-        compared = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
-        kept, table = np.flatnonzero(compared.is_kept), compared.table[compared.is_kept]
-        largest = _largest_by_chance(cells[kept], compared.scale[kept], moments, options)
-        extreme = table["standard_errors"].to_numpy()
-        parts.append(Part(table, Simulated.scaled(extreme, largest), len(compared.table)))
-    return parts
+        table, is_kept, scale = compare_with_rest(
+            tables, measure, moments.whole(), inside, options.min_size
+        )
+        kept = np.flatnonzero(is_kept)
+        largest = _largest_by_chance(cells[kept], scale[kept], moments, options)
+        unjudged.append(table[is_kept])
+        extreme = unjudged[-1]["standard_errors"].to_numpy()
+        simulated.append(Simulated.scaled(extreme, largest))
+    return unjudged, simulated, cells.shape[0] if measures else 0
 
 
 def judge_subgroups(
-    parts: list[Part], rarest: FloatArray, options: Options
+    unjudged: list[pd.DataFrame], simulated: list[Simulated], rarest: FloatArray, options: Options
 ) -> tuple[pd.DataFrame, int]:
     """Say which subgroups, and how many, are beyond what chance shows anywhere in the audit.
 
     Those beyond chance come first, the largest difference on top.
     """
     tables = []
-    for table, simulated, _ in parts:
-        chance = simulated.chance(rarest, 1 - options.confidence)
-        tables.append(worst_first(table.assign(p_value=chance.p_values), 1, options.confidence))
+    for table, of_table in zip(unjudged, simulated, strict=True):
+        p_values, _, _ = of_table.by_chance(rarest, 1 - options.confidence)
+        tables.append(worst_first(table.assign(p_value=p_values), 1, options.confidence))
     n_beyond = sum(int(table["is_beyond_chance"].sum()) for table in tables)
     shown = [table.iloc[:_N_SHOWN] for table in tables]
     return pd.concat(shown, ignore_index=True) if tables else pd.DataFrame(), n_beyond
@@ -187,10 +183,7 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
 
 
 def _largest_by_chance(
-    cells: sparse.csr_array,
-    scale: FloatArray,
-    moments: Moments,
-    options: Options,
+    cells: sparse.csr_array, scale: FloatArray, moments: Moments, options: Options
 ) -> FloatArray:
     """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
     n_simulations, whole = options.n_simulations, moments.whole()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skfair.report import audit
-from skfair.report.verdicts import MOST_LINES, verdicts_of
+from skfair.report.sentences import MOST_LINES, verdicts_of
 
 DIFFERENCE, RATIO = "demographic_parity_difference", "demographic_parity_ratio"
 VERDICT = re.compile(

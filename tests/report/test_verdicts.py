@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from skfair.report import audit
-from skfair.report.verdicts import MOST_LINES, _numbers, verdicts_of
+from skfair.report.sentences import MOST_LINES, _numbers, verdicts_of
 
 SENTENCE = re.compile(
     r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
