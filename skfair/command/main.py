@@ -119,10 +119,7 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
             {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
         ),
         "--missing": ("name of the group of rows without an attribute", {}),
-        "--unknown": (
-            "levels that mean not known, which are listed and not compared, as that of --missing",
-            {},
-        ),
+        "--unknown": ("levels that mean not known, not compared, as that of --missing", {}),
         "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
         "--block-rows": ("rows read at a time", {"type": int, "default": 500_000}),
         "--encoding": ("of a CSV file, such as cp1252", {"default": "utf-8"}),
@@ -170,10 +167,7 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
             "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
             {"choices": ["ll144", "ugesp", "ecoa"]},
         ),
-        "--reference": (
-            'reference group: male; of several attributes "sex=male,race=White"',
-            {},
-        ),
+        "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
     },
 }
 
@@ -200,7 +194,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    plain = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    plain: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
     description = "Fairness audits and more."
     parser = argparse.ArgumentParser("python -m skfair", description=description, **plain)
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -118,44 +118,42 @@ class Alternatives:
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
         what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
+        n_others, n_within = len(rows) - 1, int(self.table["is_within_loss"].sum()) - 1
+        loss, level = f"{100 * self.max_loss:g} points", f"{100 * self.confidence:g}% confidence"
         sentences = [
             f"The baseline is {base.candidate}: {what}, accuracy {100 * base.accuracy:.1f}%, on "
             f"{self.n_rows:,} rows."
         ]
-        n_within = int(self.table["is_within_loss"].sum()) - 1
         if self.selected == self.baseline:
-            n_others = len(rows) - 1
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
             return [
                 *sentences,
-                f"{nobody} less disparity with an accuracy "
-                f"at most {100 * self.max_loss:g} points lower ({n_within} are within the loss).",
+                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
+                "within the loss).",
             ]
-        sentences.append(
-            f"{plural(len(rows) - 1, 'other candidate')}, of which {n_within} with an accuracy at "
-            f"most {100 * self.max_loss:g} points lower; {best.candidate} has the smallest "
-            f"disparity among these: {100 * best.disparity:.1f} points, accuracy "
-            f"{100 * best.accuracy:.1f}%."
+        disparity, accuracy = (
+            "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
+            for name in ("disparity", "accuracy")
         )
-        ends = [
-            f"{100 * value:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
-            for value, low, high in (
-                (best.disparity_change, best.disparity_change_low, best.disparity_change_high),
-                (best.accuracy_change, best.accuracy_change_low, best.accuracy_change_high),
-            )
+        sentences += [
+            f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
+            f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
+            f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
+            f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is less, "
+            f"within the loss, is {'shown' if best.is_shown else 'not shown'} at {level}.",
         ]
-        verdict = "shown" if best.is_shown else "not shown"
-        sentences.append(
-            f"The disparity changes by {ends[0]}, the accuracy by {ends[1]}. That it is less, "
-            f"within the loss, is {verdict} at {100 * self.confidence:g}% confidence."
-        )
         if np.isfinite(best.certified):
             sentences.append(
                 f"In the population its disparity is at most {100 * best.certified:.1f} points "
-                f"({100 * self.confidence:g}% confidence, all candidates together)."
+                f"({level}, all candidates together)."
             )
         return sentences
+
+    def _in_points(self, name: str) -> FloatArray:
+        """Return the change of each candidate and the ends of its interval: (n_candidates, 3)."""
+        columns = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
+        return 100 * self.table[columns].to_numpy(np.float64)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw disparity over accuracy, each candidate with its intervals.
@@ -173,14 +171,21 @@ class Alternatives:
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
-        for position, row in enumerate(_drawn(self)):
+        both = zip(self._in_points("accuracy"), self._in_points("disparity"), strict=True)
+        for position, (x, y) in enumerate(both):
             marker = "s" if position == self.baseline else "o"
             colour = "C1" if position == self.selected else "C0"
-            ends = np.abs(np.array([row["x_ends"], row["y_ends"]]) - [[row["x"]], [row["y"]]])
-            ax.errorbar(
-                row["x"], row["y"], xerr=ends[:1].T, yerr=ends[1:].T, marker=marker, color=colour,
-                alpha=0.8, linewidth=0.8,
-            )  # fmt: skip
+            ends: dict[str, Any] = {
+                "xerr": np.abs(x[1:, None] - x[0]),
+                "yerr": np.abs(y[1:, None] - y[0]),
+            }
+            looks: dict[str, Any] = {
+                "marker": marker,
+                "color": colour,
+                "alpha": 0.8,
+                "linewidth": 0.8,
+            }
+            ax.errorbar(x[0], y[0], **ends, **looks)
         ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
         ax.set_xlabel("change of accuracy in points")
         ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")
@@ -441,38 +446,18 @@ def changes_table(
     return table
 
 
-def _drawn(result: Alternatives) -> list[dict[str, Any]]:
-    """Return the candidates in points: changes of accuracy across, of the disparity up."""
-    return [
-        {
-            "name": row.candidate,
-            "x": 100 * row.accuracy_change,
-            "y": 100 * row.disparity_change,
-            "x_ends": (100 * row.accuracy_change_low, 100 * row.accuracy_change_high),
-            "y_ends": (100 * row.disparity_change_low, 100 * row.disparity_change_high),
-        }
-        for row in list[Any](result.table.itertuples())
-    ]
-
-
 def _picture(result: Alternatives) -> dict[str, Any]:
     """Return the coordinates of the picture of a page, 300 wide and 200 high."""
-    rows, limit = _drawn(result), -100 * result.max_loss
-    across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
-    up = [0.0, *(end for row in rows for end in row["y_ends"])]
-    x = Axis(min(across), max(across) + ROUNDING, 0.0, 300.0)
-    y = Axis(min(up), max(up) + ROUNDING, 200.0, 0.0)
+    x, y = result._in_points("accuracy"), result._in_points("disparity")
+    limit = -100 * result.max_loss
+    across = Axis(min(limit, 0.0, x.min()), max(limit, 0.0, x.max()) + ROUNDING, 0.0, 300.0)
+    up = Axis(min(0.0, y.min()), max(0.0, y.max()) + ROUNDING, 200.0, 0.0)
     kinds = {result.selected: "selected", result.baseline: "baseline"}
     points = [
-        {
-            "name": row["name"],
-            "x": x.place(row["x"]),
-            "y": y.place(row["y"]),
-            "x_ends": x.place(row["x_ends"]),
-            "y_ends": y.place(row["y_ends"]),
-            "kind": kinds.get(k, "other"),
-        }
-        for k, row in enumerate(rows)
+        {"x": at, "x_ends": ends, "y": height, "y_ends": heights, "kind": kinds.get(k, "other")}
+        for k, ((at, *ends), (height, *heights)) in enumerate(
+            zip(across.place(x), up.place(y), strict=True)
+        )
     ]
-    at = {"limit": x.place(limit), "zero": y.place(0.0)}
-    return {"points": points, **at, "x": x.ticks(), "y": y.ticks()}
+    lines = {"limit": across.place(limit), "zero": up.place(0.0)}
+    return {"points": points, **lines, "x": across.ticks(), "y": up.ticks()}

@@ -7,6 +7,7 @@ the rows are visited once. Tables of blocks of rows add up, so a file need not f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,26 +65,18 @@ def tally_rows(
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(values) for values in rows if values is not None)
-    names: list[list[str]] = []
-    levels: list[list[Any]] = []
-    codes: list[IntArray] = []
-    roles: list[tuple[ColumnsLike | None, Role, str | None]] = [
-        (sensitive_features, SENSITIVE, missing),
-        *([] if conditional_on is None else [(conditional_on, CONTROL, None)]),
-    ]
-    for features, role, name_of_missing in roles:
-        groups = encode_groups(
-            features,
-            n_samples=n_samples,
-            intersectional=False,
-            like=like,
-            role=role,
-            missing=name_of_missing,
+    roles: list[tuple[ColumnsLike | None, Role, str | None]]
+    roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
+    encoded = [
+        encode_groups(
+            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
         )
-        names.append(list(groups.levels.attributes))
-        levels += groups.levels.levels
-        codes += list(groups.codes - groups.offsets[:-1, None])
-    every = [name for of_role in names for name in of_role]
+        for features, role, own in (roles if conditional_on is not None else roles[:1])
+    ]
+    sensitive, *control = (list(groups.levels.attributes) for groups in encoded)
+    every = [*sensitive, *chain.from_iterable(control)]
+    levels = [list(own) for groups in encoded for own in groups.levels.levels]
+    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
     if len(set(every)) < len(every):
         raise ValueError(
             f"The attributes {', '.join(every)} must have different names. Rename one."
@@ -97,9 +90,8 @@ def tally_rows(
         targets = rows.true.astype(np.float64)
         scores = Scores.of_rows(rows.score, targets, rows.weights, cells, score_range)
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
-    by_name = {name: list(own) for name, own in zip(every, levels, strict=True)}
-    control = names[1] if len(names) > 1 else []
-    return Tally(names[0], control, by_name, combinations, n_rows, moments, scores)
+    by_name, of_control = dict(zip(every, levels, strict=True)), every[len(sensitive) :]
+    return Tally(sensitive, of_control, by_name, combinations, n_rows, moments, scores)
 
 
 def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]]) -> Tally:

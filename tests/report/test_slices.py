@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skfair.report import audit, find_subgroups
-from skfair.report.slices import MOST_LEVELS
+from skfair.report.subgroups import MOST_LEVELS
 
 
 def brute_force(levels, measures, depth, min_size):
