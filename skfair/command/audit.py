@@ -30,10 +30,9 @@ from skfair.report.reading import (
     range_of_scores,
     read_rows,
     task_of,
-    task_of_scores,
 )
 from skfair.report.tally import Tally, merge_tallies, tally_rows
-from skfair.report.tasks import Numbers, Task, in_order, look_like_scores
+from skfair.report.tasks import Numbers, Task, gaps_of, in_order, look_like_scores
 from skfair.utils.factorize import Factorized
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
@@ -148,7 +147,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
-        usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
+        usual = [gap.name for gap in gaps_of(task, asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     options = read_options(
         random_state=arguments.seed,
@@ -289,8 +288,6 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
             "scores as --score, and --task numbers if numbers are predicted."
         )
-    if not survey.levels:
-        return task_of_scores(name)
     nothing = np.zeros(0, np.int64)
     factorized = {
         argument: Factorized(nothing, in_order(list(seen)))

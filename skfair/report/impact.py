@@ -10,9 +10,9 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.intervals import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
-from skfair.report.roles import View
-from skfair.report.rules import RULES
 from skfair.report.tally import Tally
+from skfair.report.views import View
+from skfair.report.words import rule_of
 
 COMPARED, REFERENCE = "compared", "reference"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
@@ -22,7 +22,8 @@ def rule_text(options: Options) -> str:
     """Return the rule in one paragraph, with the median if scores were compared."""
     if options.preset is None:
         return ""
-    text = RULES[options.preset].text
+    rule = rule_of(options.preset)
+    text = f"{rule.says} Source: {rule.source} {rule.is_not}"
     if options.median is None:
         return text
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."
