@@ -200,9 +200,11 @@ def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
     )
 
 
-def if_given(check: Callable[[Any, str], _Checked], values: Any, name: str) -> _Checked | None:
+def if_given(
+    check: Callable[..., _Checked], values: Any, name: str, *options: Any
+) -> _Checked | None:
     """Return checked values, or None where there are none."""
-    return None if values is None else check(values, name)
+    return None if values is None else check(values, name, *options)
 
 
 def check_same_length(what: str, **columns: Sized | None) -> None:

@@ -137,18 +137,14 @@ class GroupRatesDisplay(Display):
     ) -> None:
         self.rates, self.group_names = list(rates), list(group_names)
         self.confidence, self.reference, self.name = confidence, reference, name
-        n_rates, n_groups = len(self.rates), len(self.group_names)
-
-        def of_groups(values: ArrayLike, name: str) -> FloatArray:
-            return check_shape(values, name, (n_rates, n_groups), _WHY)
-
-        def of_all(values: ArrayLike, name: str) -> FloatArray:
-            return check_shape(values, name, (n_rates,), _WHY)
-
-        self.values, self.overall = of_groups(values, "values"), of_all(overall, "overall")
-        self.low, self.high = if_given(of_groups, low, "low"), if_given(of_groups, high, "high")
-        self.overall_low = if_given(of_all, overall_low, "overall_low")
-        self.overall_high = if_given(of_all, overall_high, "overall_high")
+        of_all = (len(self.rates),)
+        of_groups = (*of_all, len(self.group_names))
+        self.values = check_shape(values, "values", of_groups, _WHY)
+        self.overall = check_shape(overall, "overall", of_all, _WHY)
+        self.low = if_given(check_shape, low, "low", of_groups, _WHY)
+        self.high = if_given(check_shape, high, "high", of_groups, _WHY)
+        self.overall_low = if_given(check_shape, overall_low, "overall_low", of_all, _WHY)
+        self.overall_high = if_given(check_shape, overall_high, "overall_high", of_all, _WHY)
         self.n_samples = None if n_samples is None else np.asarray(n_samples)
         check_same_length("group", group_names=self.group_names, n_samples=self.n_samples)
         if self.n_samples is not None and n_overall is None:
