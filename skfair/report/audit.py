@@ -17,7 +17,7 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
-from skfair.inspection._inputs import SCORE_METHODS
+from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render, written

@@ -2,7 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -22,7 +22,7 @@ from skfair.inspection import (
     RankingGapDisplay,
 )
 from skfair.inspection import _style as style
-from skfair.inspection._inputs import fitted_attribute, read_groups
+from skfair.inspection._display import fitted_attribute
 
 SEX = ["f", "m", "f", "m"]
 
@@ -112,31 +112,44 @@ def test_rows_are_labelled_once():
     assert ax.get_ylim() == (1.5, -0.5)
 
 
+class Scorer(BaseEstimator):
+    """Scores rows by their first column; may know which column holds the groups."""
+
+    def __init__(self, sensitive=None):
+        self.sensitive = sensitive
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, 0].astype(float)
+
+
 def test_groups_as_passed_or_from_columns():
-    X = pd.DataFrame({"sex": SEX, "age": [1, 2, 3, 4]})
-    assert read_groups("f", X, SEX, None) is SEX
-    assert_array_equal(read_groups("f", X, None, "sex")["sex"], SEX)
+    X = pd.DataFrame({"score": range(4), "sex": SEX, "age": list("ooyy")})
 
-    class Told:
-        sensitive = ("sex",)
+    def names(told=None, **groups):
+        return GroupScoreDisplay.from_estimator(Scorer(told), X, **groups).group_names
 
-    assert_array_equal(read_groups("f", X, None, None, Told())["sex"], SEX)
+    assert names(sensitive_features=X["age"]) == ["o", "y"]
+    assert names(("sex",)) == ["f", "m"]
     # What is passed goes before what the estimator was told.
-    assert list(read_groups("f", X, None, ["age"], Told()).columns) == ["age"]
-    assert read_groups("f", X, SEX, None, Told()) is SEX
+    for groups in ({"sensitive": ["age"]}, {"sensitive": 2}, {"sensitive_features": X["age"]}):
+        assert names(("sex",), **groups) == ["o", "y"]
 
 
 def test_wrong_groups():
-    X = pd.DataFrame({"sex": SEX})
-    with pytest.raises(ValueError, match="f got both sensitive_features and sensitive='s"):
-        read_groups("f", X, SEX, "sex")
-    with pytest.raises(ValueError, match="f does not know the groups. Pass sensitive_features="):
-        read_groups("f", X, None, None)
-    with pytest.raises(ValueError, match="f got sensitive='sex' but no X"):
-        read_groups("f", None, None, "sex")
-    shuffled = X["sex"].iloc[::-1]
+    X = pd.DataFrame({"score": range(4), "sex": SEX})
+
+    def draw(X=X, **groups):
+        return CCDFCurveDisplay.from_estimator(Scorer(), X, **groups)
+
+    name = r"CCDFCurveDisplay\.from_estimator"
+    with pytest.raises(ValueError, match=f"{name} got both sensitive_features and sensitive='s"):
+        draw(sensitive_features=SEX, sensitive="sex")
+    with pytest.raises(ValueError, match=f"{name} does not know the groups. Pass sensitive_feat"):
+        draw()
+    with pytest.raises(ValueError, match=f"{name} got sensitive='sex' but no X"):
+        draw(None, sensitive="sex")
     with pytest.raises(ValueError, match="in a different order"):
-        read_groups("f", X, shuffled, None)
+        draw(sensitive_features=X["sex"].iloc[::-1])
 
 
 def test_fitted_attributes_of_wrapped_estimators():

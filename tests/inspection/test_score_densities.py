@@ -7,8 +7,8 @@ from scipy.stats import gaussian_kde, norm
 from sklearn.linear_model import LogisticRegression
 
 from skfair.inspection import GroupScoreDisplay
-from skfair.inspection import _densities as module
-from skfair.inspection._intervals import interval_text, score_ranges
+from skfair.inspection import _scores as module
+from skfair.inspection._scores import interval_text, score_ranges
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def naive_range(scores, low, high):
 def test_interval_covers_the_rows_that_own_its_ranks(n, interval):
     rng = np.random.default_rng(n)
     scores = np.round(rng.normal(size=n), 1)  # ties
-    found = score_ranges(scores, None, np.array([interval]))
+    found = score_ranges(scores, np.ones(n), np.array([interval]))
     assert_array_equal(found[0], naive_range(scores, *interval))
     # A row of weight 2 is two rows.
     weights = rng.integers(1, 4, n)
@@ -160,7 +160,7 @@ def test_interval_covers_the_rows_that_own_its_ranks(n, interval):
 
 
 def test_interval_without_end():
-    found = score_ranges(np.arange(10.0), None, np.array([[0, 0.2], [0.9, 1]]))
+    found = score_ranges(np.arange(10.0), np.ones(10), np.array([[0, 0.2], [0.9, 1]]))
     assert_array_equal(found, [[8, np.inf], [-np.inf, 0]])
 
 

@@ -133,7 +133,7 @@ def test_with_a_reference_group_only_its_pairs_count_and_have_a_sign():
     assert stream(rates, 100).alarm_ is not None
     against = stream(rates, 100, max_disparity=0.075, reference="f")
     assert against.alarm_ is None
-    assert len(against._pairs) == 2
+    assert len(against._seen.pairs) == 2
     assert against.history_[-1][1] == pytest.approx(-0.06, abs=0.03)
     alarm = stream(rates, 200, reference="m").alarm_
     assert (alarm.higher, alarm.lower) == ("m", "x")
@@ -159,17 +159,17 @@ def test_a_reference_group_is_stored_merged_and_checked():
     monitor = DisparityMonitor(reference="male")
     with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
         monitor.update(None, [0, 1], ["f", "m"])
-    assert (monitor.n_batches_, monitor._names) == (0, [])
+    assert (monitor.n_batches_, monitor._seen.names) == (0, [])
     limits = {"sex": 0.1, "age": 0.1}
     with pytest.raises(ValueError, match="reference must be a dict"):
         DisparityMonitor(max_disparity=limits, reference="m")
     several = DisparityMonitor(max_disparity=limits, reference={"sex": "m"})
     people = {"sex": ["f", "m", "x"] * 50, "age": ["a", "b", "c"] * 50}
     several.update(None, [0, 1, 1] * 50, people)
-    assert len(several._pairs) == 2 + 3
+    assert len(several._seen.pairs) == 2 + 3
     crossed = DisparityMonitor(reference={"sex": "m", "age": "b"})
     crossed.update(None, [0, 1, 1] * 50, people)
-    assert len(crossed._pairs) == 2
+    assert len(crossed._seen.pairs) == 2
 
 
 def test_a_group_that_was_not_expected_is_an_event():
@@ -201,7 +201,7 @@ def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
     path = tmp_path / name
     monitor.save(path)
     assert path.stat().st_size < n * (4 if name.endswith("gz") else 8)
-    assert len(monitor._kinds()) == 8
+    assert len(monitor._pending.kinds()) == 8
     again = DisparityMonitor.load(path)
     again.save(path)
     again = DisparityMonitor.load(path)
@@ -223,7 +223,7 @@ def test_what_waits_keeps_its_kind():
     monitor.add_predictions(["a", "b"], [1, 1], {"sex": ["f", "f"]})
     monitor.add_predictions(["c", "d"], [0, 1], {"sex": ["f", "m"]})
     assert monitor._pending["a"] is monitor._pending["b"]
-    assert len(monitor._kinds()) == 3
+    assert len(monitor._pending.kinds()) == 3
     assert [monitor._pending[one] for one in "cd"] == [(0, {"sex": "f"}), (1, {"sex": "m"})]
 
 

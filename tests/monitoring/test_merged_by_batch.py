@@ -43,7 +43,7 @@ def test_batches_of_the_same_number_belong_together(is_read, options):
         assert abs(merged.alarm_.since - _CHANGE) <= 2
         assert merged.alarm_.batch == 59
         assert (merged.n_rows_, merged.n_batches_) == (both.n_rows_, both.n_batches_)
-        assert len(merged._windows.starts) <= merged.horizon + 1
+        assert len(merged._seen.windows.starts) <= merged.horizon + 1
         with pytest.raises(ValueError, match="read already"):
             merged.update(None, [0, 1], ["f", "m"], batch=59)
         merged.update(None, [0, 1], ["f", "m"], batch=60)

@@ -55,7 +55,7 @@ def test_more_is_bet_on_the_direction_that_was_there():
     before = windows.leaning.copy()
     windows.add(np.full((2, 2, 2), 500.0), 50)
     assert np.array_equal(windows.leaning, before)
-    again = Windows.from_dict(windows.to_dict(), Windows(2, 100), 30_000, 30)
+    again = Windows(2, 100).restored(windows.to_dict(), 30_000, 30)
     assert again.leaning == pytest.approx(before)
 
 
@@ -179,9 +179,9 @@ def test_memory_does_not_depend_on_the_length_of_the_stream():
         y_pred, sex = batch(rng, 0.02, n=40)
         monitor.update(None, y_pred, sex)
         if number in (599, 1199):
-            sizes.append((monitor._windows.starts.size, len(monitor._first)))
+            sizes.append((monitor._seen.windows.starts.size, len(monitor._seen.first)))
     assert sizes[0] == sizes[1]
-    assert monitor._windows.starts[0] == 0
+    assert monitor._seen.windows.starts[0] == 0
     assert len(monitor.history_) <= 513
 
 
@@ -667,7 +667,7 @@ def test_a_batch_without_rows_is_counted(options):
         monitor = DisparityMonitor.from_json(monitor.to_json())
     assert (monitor.n_batches_, monitor.n_rows_) == (40, n_rows)
     assert [point[0] for point in monitor.history_] == list(range(40))
-    assert monitor._windows.starts.tolist() == list(range(40))
+    assert monitor._seen.windows.starts.tolist() == list(range(40))
     assert abs(monitor.alarm_.since - 20) <= 2
     monitor.merge(DisparityMonitor(**options))
 
@@ -700,7 +700,7 @@ def test_a_new_group_is_compared_from_its_first_batch_on():
         monitor = DisparityMonitor.from_json(monitor.to_json())
     assert monitor.alarm_.higher == "x"
     assert 20 <= monitor.alarm_.since <= monitor.alarm_.batch <= 26
-    assert not monitor._windows.watched[:20, 1:].any()  # nothing is bet on it before
+    assert not monitor._seen.windows.watched[:20, 1:].any()  # nothing is bet on it before
 
 
 @pytest.mark.filterwarnings("ignore:Batch")
@@ -710,10 +710,10 @@ def test_new_groups_bring_nothing_to_bet():
     for number in range(30):
         names = np.array(["f", "m", *(f"x{k}" for k in range(number))])
         monitor.update(None, rng.integers(0, 2, 300), names[rng.integers(0, len(names), 300)])
-    windows = monitor._windows
+    windows = monitor._seen.windows
     empty = windows.with_pairs(np.full(windows.n_pairs, -1))
     empty.watched, empty.leaning = windows.watched, windows.leaning
-    total = empty.log_total(monitor._limits)[0]
+    total = empty.log_total(monitor._seen.limits_of_pairs)[0]
     assert total == pytest.approx(np.log(start_weights(windows.starts, 50).sum()))
 
 
@@ -778,7 +778,7 @@ def test_time_is_not_quadratic_in_groups():
     start = process_time()
     monitor.update(None, np.arange(20_000) % 2, groups)
     assert process_time() - start < 3
-    assert monitor._windows.n_pairs == 1000 * 999 // 2
+    assert monitor._seen.windows.n_pairs == 1000 * 999 // 2
 
 
 def test_names_of_groups_are_text():
