@@ -99,7 +99,7 @@ def _decimal(text: str) -> float:
 
 
 # The options of an audit by the title above them in the help: what the help says of each, and how
-# argparse reads it.
+# argparse reads it. Numbers without a default have that of skfair.report.audit.
 _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "columns": {
         "--target": ("true labels or numbers", {}),
@@ -128,13 +128,13 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--out": ("file to write: .html, .md or .json; default: none", {}),
         "--title": ("title of the report", {}),
         "--metrics": ("names of metrics to report, separated by commas", {}),
-        "--depth": ("attributes that a subgroup may fix", {"type": int, "default": 3}),
-        "--min-size": ("smallest subgroup searched", {"type": int, "default": 30}),
+        "--depth": ("attributes that a subgroup may fix", {"type": int}),
+        "--min-size": ("smallest subgroup searched", {"type": int}),
         "--min-group-size": (
             "smaller groups are listed, and not compared, nor by --fail-if; default 1",
-            {"type": int, "default": 1},
+            {"type": int},
         ),
-        "--confidence": ("coverage of intervals", {"type": _decimal, "default": 0.95}),
+        "--confidence": ("coverage of intervals", {"type": _decimal}),
         "--seed": ("of the simulations; default 0", {"type": int, "default": 0}),
         "--fail-if": (
             'exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '

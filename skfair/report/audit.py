@@ -32,7 +32,6 @@ from skfair.report.reading import (
     TaskName,
     check_raw_rows,
     find_task,
-    range_of_scores,
     read_rows,
 )
 from skfair.report.result import AuditTables
@@ -446,7 +445,6 @@ def audit(
         read_task,
         sensitive_features,
         conditional_on,
-        range_of_scores(rows.score, rows.weights),
         like=like,
         missing=MISSING if MISSING in options.unknown else None,
     )

@@ -178,16 +178,3 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
     weights = check_weights(sample_weight, n_rows, are_all=are_all)
     earlier = None if before is None else task.codes(before, "before")
     return Rows(true, predicted, earlier, score, weights)
-
-
-def range_of_scores(score: Any, weights: Any = None) -> tuple[float, float]:
-    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
-
-    Rows of weight 0 do not count.
-    """
-    if score is not None and weights is not None:
-        score = score[weights > 0]
-    if score is None or not len(score):
-        return 0.0, 1.0
-    low, high = float(np.min(score)), float(np.max(score))
-    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)

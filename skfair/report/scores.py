@@ -58,6 +58,18 @@ class Scores(NamedTuple):
         return np.stack([own.reshape(shape) for own in sums])
 
 
+def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
+    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
+
+    Rows of weight 0 do not count.
+    """
+    score = score if weights is None else score[weights > 0]
+    if not len(score):
+        return 0.0, 1.0
+    low, high = float(np.min(score)), float(np.max(score))
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
     """Tables of the scores of some groups."""

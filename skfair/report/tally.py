@@ -18,7 +18,7 @@ from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.report.moments import Moments, added, sums_by
-from skfair.report.scores import N_BINS, Scores
+from skfair.report.scores import N_BINS, Scores, range_of_scores
 from skfair.report.tasks import Rows, Task, in_order, values_of
 
 
@@ -58,7 +58,7 @@ def tally_rows(
     task: Task,
     sensitive_features: ColumnsLike | None,
     conditional_on: ColumnsLike | None,
-    score_range: tuple[float, float],
+    score_range: tuple[float, float] | None = None,  # None: that of these rows
     *,
     like: object = None,
     missing: str | None = None,
@@ -88,7 +88,8 @@ def tally_rows(
     scores = None
     if rows.score is not None and rows.true is not None:
         targets = rows.true.astype(np.float64)
-        scores = Scores.of_rows(rows.score, targets, rows.weights, cells, score_range)
+        ends = score_range or range_of_scores(rows.score, rows.weights)
+        scores = Scores.of_rows(rows.score, targets, rows.weights, cells, ends)
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
     by_name, of_control = dict(zip(every, levels, strict=True)), every[len(sensitive) :]
     return Tally(sensitive, of_control, by_name, combinations, n_rows, moments, scores)
