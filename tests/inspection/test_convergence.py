@@ -75,30 +75,14 @@ def test_nothing_violated(history, render):
     render(display)
 
 
-def test_two_histories_on_the_same_axes(history, render, legend_of):
+def test_two_histories_have_one_scale(history):
     first = ConvergenceDisplay(history=history, name="alm").plot()
     feasible = {"objective": [2.0, 1.5, 1.2], "max_violation": [0.2, 0.0, 0.0]}
     second = ConvergenceDisplay(history=feasible).plot(ax=first.ax_, name="repair")
     assert_array_equal(second.ax_, first.ax_)
-    assert legend_of(first.ax_[0]) == ["alm", "repair"]
-    for ax, one, other in zip(first.ax_, first.lines_, second.lines_, strict=True):
-        assert len(ax.lines) == 2
-        assert one.get_color() != other.get_color()
-        assert one.get_linestyle() != other.get_linestyle()
-        assert one.get_marker() != other.get_marker()
     # The scale suits both: the second one reaches 0.
     assert first.ax_[1].get_yscale() == "symlog"
     assert_allclose(first.ax_[1].yaxis.get_transform().linthresh, history["max_violation"][-1])
-    render(second)
-
-
-def test_two_histories_of_one_column(history):
-    first = ConvergenceDisplay(history=history, name="a").plot(columns=["max_violation"])
-    second = ConvergenceDisplay(history=history, name="b").plot(
-        columns=["max_violation"], ax=first.ax_
-    )
-    assert second.ax_ is first.ax_
-    assert len(first.ax_.lines) == 2
 
 
 def test_values_that_were_not_recorded_are_skipped():

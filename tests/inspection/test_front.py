@@ -1,4 +1,3 @@
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -125,56 +124,37 @@ def test_knee(costs, balances, knee):
     assert ("knee" in display.marks_) == (knee is not None)
 
 
-def test_two_fronts_on_the_same_axes(render, legend_of):
-    first = FairnessFrontDisplay.from_clusterings(COSTS, BALANCES, name="prices", selected=0)
-    second = FairnessFrontDisplay.from_clusterings([2, 3], [0.2, 0.3], name="search", ax=first.ax_)
-    assert legend_of(second.ax_) == [
-        "prices: nondominated",
-        "prices: dominated",
-        "prices: selected",
-        "search: nondominated",
-    ]
-    assert second.dominated_ is None
-    assert first.points_.get_marker() != second.points_.get_marker()
-    assert first.line_.get_linestyle() != second.line_.get_linestyle()
-    assert first.line_.get_color() != second.line_.get_color()
-    # Labels that the user has written in between stay.
-    first.ax_.set_xlabel("inertia")
-    second.plot(ax=first.ax_, name="again")
-    assert first.ax_.get_xlabel() == "inertia"
-    render(second)
-
-
-def test_one_point_and_plot_again():
+def test_one_point():
     display = FairnessFrontDisplay.from_clusterings([1], [0.5])
     assert_array_equal(np.unique(display.staircase, axis=0), [[1, 0.5]])
-    _, ax = plt.subplots()
-    assert display.plot(ax=ax, lw=4) is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.line_.get_linewidth() == 4
+    assert display.dominated_ is None
 
 
-def test_wrong_arguments():
-    with pytest.raises(ValueError, match="x has 2, y has 1"):
-        FairnessFrontDisplay.from_clusterings([1, 2], [0.5])
-    with pytest.raises(ValueError, match="point_names has 1"):
-        FairnessFrontDisplay.from_clusterings([1, 2], [0.5, 1], point_names=["a"])
-    with pytest.raises(
-        ValueError, match=r"costs has negative values \(smallest: -2\).*pass -costs"
-    ):
-        FairnessFrontDisplay.from_clusterings([-2, 1], [0.5, 1])
+def test_short_option_names_replace_long_defaults():
+    line = FairnessFrontDisplay.from_clusterings([1, 2], [0, 1], lw=7, c="red", ls=":").line_
+    assert (line.get_linewidth(), line.get_color(), line.get_linestyle()) == (7, "red", ":")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "said"),
+    [
+        (([1, 2], [0.5]), {}, "x has 2, y has 1"),
+        (([1, 2], [0.5, 1]), {"point_names": ["a"]}, "point_names has 1"),
+        (([-2, 1], [0.5, 1]), {}, r"costs has negative values \(smallest: -2\).*pass -costs"),
+        (([np.nan, 1], [0.5, 1]), {}, "costs has 1 value"),
+        (([], []), {}, "costs is empty"),
+        (([1], [1]), {"point_names": ["a"], "selected": "z"}, "'z' is not.*the names are 'a'"),
+        (([1], [1]), {"selected": "z"}, "selected='z' is not.*there are no point_names"),
+        (([1], [1]), {"selected": 1}, "selected must be an integer from -1 to 0, got 1"),
+    ],
+)
+def test_wrong_arguments(arguments, options, said):
+    with pytest.raises(ValueError, match=said):
+        FairnessFrontDisplay.from_clusterings(*arguments, **options)
+
+
+def test_wrong_directions():
     with pytest.raises(ValueError, match="disparities has negative.*pass -disparities"):
         FairnessFrontDisplay.from_classifiers([0.5, 1], [-0.2, 0.1])
-    with pytest.raises(ValueError, match="accuracies has 1 value"):
-        FairnessFrontDisplay.from_classifiers([np.nan, 1], [0.2, 0.1])
-    with pytest.raises(ValueError, match="costs is empty"):
-        FairnessFrontDisplay.from_clusterings([], [])
     with pytest.raises(ValueError, match="must be 'lower' or 'higher', got 'max'"):
         FairnessFrontDisplay(x=[1], y=[1], x_label="", y_label="", y_better="max")
-    with pytest.raises(ValueError, match="selected='z' is not the name.*the names are 'a'"):
-        FairnessFrontDisplay.from_clusterings([1], [1], point_names=["a"], selected="z")
-    with pytest.raises(ValueError, match="selected='z' is not the name.*there are no point_names"):
-        FairnessFrontDisplay.from_clusterings([1], [1], selected="z")
-    with pytest.raises(ValueError, match="selected must be an integer from -1 to 0, got 1"):
-        FairnessFrontDisplay.from_clusterings([1], [1], selected=1)

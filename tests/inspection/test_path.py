@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,14 +8,14 @@ from skfair.inspection import FairnessPathDisplay
 from skfair.model_selection import FairnessPath
 
 
-def path_of(tested=True, shift=0.0):
+def path_of(tested=True):
     bounds = np.array([0.3, 0.1, 0.05])
-    test = {"test_disparities": bounds + 0.02, "test_scores": np.array([0.84, 0.85, 0.78]) - shift}
+    test = {"test_disparities": bounds + 0.02, "test_scores": np.array([0.84, 0.85, 0.78])}
     return FairnessPath(
         max_disparities=bounds,
         estimators=[None] * 3,
         train_disparities=bounds - 0.01,
-        train_scores=np.array([0.9, 0.86, 0.8]) - shift,
+        train_scores=np.array([0.9, 0.86, 0.8]),
         score_name="balanced_accuracy",
         **(test if tested else {}),
     )
@@ -69,40 +68,10 @@ def test_bounds_are_upright_and_leave_the_scale_alone(render, legend_of):
     assert not np.array_equal(render(display), render(plain))
 
 
-def test_two_paths_on_the_same_axes(render, legend_of):
-    first = FairnessPathDisplay.from_path(path_of(), name="linear")
-    first.ax_.set_xlabel("gap")
-    second = FairnessPathDisplay.from_path(path_of(shift=0.1), name="mlp", ax=first.ax_)
-    assert second.ax_ is first.ax_
-    assert legend_of(first.ax_) == ["linear: train", "linear: test", "mlp: train", "mlp: test"]
-    one, other = first.train_line_, second.train_line_
-    assert one.get_color() != other.get_color()
-    assert one.get_linestyle() != other.get_linestyle()
-    assert one.get_marker() != other.get_marker()
-    # Labels that the user has written in between stay.
-    assert first.ax_.get_xlabel() == "gap"
-    render(second)
-
-
-def test_plot_again_with_options():
+def test_options_are_those_of_both_lines():
     display = FairnessPathDisplay.from_path(path_of(), lw=4, c="red")
     for line, width in ((display.train_line_, 4), (display.test_line_, 2)):
         assert (line.get_linewidth(), line.get_color()) == (width, "red")
-    _, ax = plt.subplots()
-    assert display.plot(ax=ax, name="again") is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.train_line_.get_label() == "again: train"
-
-
-def test_missing_matplotlib_says_how_to_install_it(no_matplotlib):
-    display = FairnessPathDisplay(train_disparities=[0.1], train_scores=[0.8])
-    for method, draw in (
-        ("plot", display.plot),
-        ("from_path", lambda: FairnessPathDisplay.from_path(path_of())),
-    ):
-        with pytest.raises(ImportError, match=rf"FairnessPathDisplay\.{method} needs matplotlib"):
-            draw()
 
 
 def test_wrong_arguments():
@@ -118,5 +87,3 @@ def test_wrong_arguments():
     display = FairnessPathDisplay(**train)
     with pytest.raises(ValueError, match="show_bounds=True needs the bounds"):
         display.plot(show_bounds=True)
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None"):
-        display.plot(ax=plt.figure())

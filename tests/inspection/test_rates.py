@@ -249,16 +249,6 @@ def test_estimator_with_string_labels_and_columns(sample):
     assert_allclose(refusal.values[0], 1 - display.values[0])
 
 
-def test_group_aware_estimator_receives_the_groups(group_aware):
-    X, sex = np.zeros((6, 1)), list("ffmmmm")
-    y = [0, 1, 0, 1, 0, 1]
-    display = GroupRatesDisplay.from_estimator(
-        group_aware().fit(X, y), X, y, sensitive_features=sex, name="aware"
-    )
-    assert_array_equal(display.values[0], [1, 0])
-    assert display.name == "aware"
-
-
 @pytest.mark.parametrize("label", [0, 1, 2])
 def test_each_of_several_classes_may_be_the_positive_one(label):
     X, y, sex = np.arange(60.0)[:, None], np.arange(60) % 3, np.repeat(["f", "m"], 30)

@@ -1,4 +1,3 @@
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -301,22 +300,6 @@ def test_interval_within_a_tie_has_no_width():
     assert not display.shades_
 
 
-def test_two_models_on_the_same_axes(sample, render, legend_of):
-    scores, group = sample
-    first = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, name="before"
-    )
-    second = GroupScoreDisplay.from_predictions(
-        None, -scores, sensitive_features=group, name="after", ax=first.ax_
-    )
-    texts = legend_of(second.ax_)
-    assert texts == ["before: a", "before: b", "after: a", "after: b"]
-    curves = [*first.curves_, *second.curves_]
-    assert len({curve.get_color() for curve in curves}) == 4
-    assert len({str(curve.get_linestyle()) for curve in curves}) == 4
-    render(second)
-
-
 def test_rows_need_axes_of_their_own(sample):
     scores, group = sample
     options = {"sensitive_features": group}
@@ -351,25 +334,6 @@ def test_estimator(sample):
     assert_allclose(display.scores[0], 1 / (1 + np.exp(margin[group == "a"])))
     assert display.bounds == (0, 1)
     assert display.curves_[0].get_linewidth() == 4
-
-
-def test_group_aware_estimator_receives_the_groups(group_aware):
-    X, sex = np.arange(6.0)[:, None], list("ffmmmm")
-    model = group_aware().fit(X, [0, 1] * 3)
-    display = GroupScoreDisplay.from_estimator(model, X, sensitive_features=sex)
-    assert_array_equal(display.scores[0], [10, 11])
-    assert_array_equal(display.scores[1], [2, 3, 4, 5])
-
-
-def test_plot_again(sample):
-    scores, group = sample
-    display = GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group)
-    _, ax = plt.subplots()
-    again = display.plot(ax=ax, kind="hist", name="late", ls="-")
-    assert again is display
-    assert display.ax_ is ax
-    assert len(display.curves_) == 2
-    assert display.curves_[1].get_label() == "late: b"
 
 
 def test_wrong_arguments(sample):
