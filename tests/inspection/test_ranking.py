@@ -31,7 +31,7 @@ GAPS = {
 
 
 @pytest.mark.parametrize("gap", GAPS)
-def test_the_curve_counts_queries(gap, render, legend_of):
+def test_the_curve_counts_queries(gap, legend_of):
     y, scores, query_id, groups = sample()
     display = RankingGapDisplay.from_predictions(
         y, scores, query_id=query_id, sensitive_features=groups, gap=gap, limit=0.2
@@ -42,7 +42,6 @@ def test_the_curve_counts_queries(gap, render, legend_of):
     assert_allclose(share, [count / len(gaps) for count in range(len(gaps) + 1)])
     assert display.limit_.get_xdata()[0] == 0.2
     assert legend_of(display.ax_) == [f"mean {np.mean(gaps):.3f}", "limit 0.2"]
-    render(display)
 
 
 def test_a_ranker_is_called_by_its_class(legend_of):
