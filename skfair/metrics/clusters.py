@@ -649,8 +649,9 @@ def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> F
     for rows in _chunks(X, n_clusters):
         block = X[rows].astype(np.float64, copy=False)
         shape, pointers = (n_clusters, block.shape[0]), np.arange(block.shape[0] + 1)
-        added = sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
-        sums += added.toarray() if sparse.issparse(added) else added
+        members = sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape)
+        added: Any = members @ block
+        sums += added if isinstance(added, np.ndarray) else added.toarray()
     masses = np.bincount(codes, weights=weights, minlength=n_clusters)
     return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
 
