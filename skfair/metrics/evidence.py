@@ -26,7 +26,7 @@ from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupProbabilities
@@ -50,9 +50,9 @@ from skfair.utils.validation import check_positive
 _FEW_ROWS = 61
 
 
-# Names of both sides of comparisons, and (5, n_comparisons): successes and rows of both sides, and
-# by what their difference is multiplied.
-_Sides: TypeAlias = tuple[tuple[list[str], list[str]], FloatArray]
+# Names of both sides of each comparison, and (5, n_comparisons): successes and rows of both sides,
+# and by what their difference is multiplied.
+_Sides: TypeAlias = tuple[list[tuple[str, str]], FloatArray]
 
 
 class Sample(NamedTuple):
@@ -120,7 +120,9 @@ def evidence_of_labels(
         _against_rest(table, rate) if is_overall else _between_groups(table, rate, reference)
         for rate in spec.rates
     ]
-    names = [(rate, *both) for rate, (both, _) in zip(spec.rates, sides, strict=True)]
+    names = [
+        (rate, *both) for rate, (pairs, _) in zip(spec.rates, sides, strict=True) for both in pairs
+    ]
     k1, n1, k0, n0, share = np.concatenate([numbers for _, numbers in sides], axis=1)
     if method == "auto":
         is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
@@ -132,12 +134,11 @@ def evidence_of_labels(
     r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
     if comparison == "ratio":
-        larger = np.maximum(r1, r0)
-        measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
+        measured = np.nan_to_num(1 - ratios(r1, r0, "pairwise"))
     columns = {
-        "rate": [rate for rate, first, _ in names for _ in first],
-        "first": [name for _, first, _ in names for name in first],
-        "second": [name for _, _, second in names for name in second],
+        "rate": [rate for rate, _, _ in names],
+        "first": [first for _, first, _ in names],
+        "second": [second for _, _, second in names],
         "n_first": n1,
         "n_second": n0,
         "rate_first": r1,
@@ -175,8 +176,9 @@ def _between_groups(table: GroupTable, rate: str, reference: Reference) -> _Side
     first, second = table.groups.pairs_with(reference)
     hits, sizes = table.effective_counts(rate)
     numbers = [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
-    names = np.array(table.groups.cells.names, dtype=object)
-    return (names[first].tolist(), names[second].tolist()), np.stack(numbers)
+    names = table.groups.cells.names
+    pairs = [(names[i], names[j]) for i, j in zip(first.tolist(), second.tolist(), strict=True)]
+    return pairs, np.stack(numbers)
 
 
 def _against_rest(table: GroupTable, rate: str) -> _Sides:
@@ -190,8 +192,7 @@ def _against_rest(table: GroupTable, rate: str) -> _Sides:
     rest = rest_of_block(rates, sizes, weights, groups.block_sums)
     cells = groups.compared[rest.size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
-    names = [groups.cells.names[cell] for cell in cells.tolist()]
-    return (names, ["rest"] * cells.size), numbers
+    return [(groups.cells.names[cell], "rest") for cell in cells.tolist()], numbers
 
 
 def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
@@ -215,17 +216,23 @@ _OF_END = 0.1
 _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _N_NODES = 96  # of integrals
 
+_SINGLE = ("group_auc_gap",)  # one area, compared with a half
+_OF_CLASSES = ("inter_group_pairwise_gap", "intra_group_pairwise_gap")
+_DECISIONS = ("partial_demographic_parity_gap",)  # at the threshold 0 alone
+_DISTRIBUTIONS = ("statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS)
+SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
+
 
 class _Sums(NamedTuple):
-    """What a test of means sees of scores: sums over their distances from the mean."""
+    """Sums over the distances of scores from their mean: numbers, or arrays of several groups."""
 
-    n: int
-    mean: float
-    unit: float  # their range, of which squares and cubes are multiples
-    smallest: float  # the smallest and the largest distance
-    largest: float
-    squares: float
-    cubes: float
+    n: Any
+    mean: Any
+    unit: Any  # their range, of which squares and cubes are multiples
+    smallest: Any  # the smallest and the largest distance
+    largest: Any
+    squares: Any
+    cubes: Any
 
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
@@ -253,8 +260,9 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     members = _members(rows, positive, name)
     if name in _DISTRIBUTIONS:
         intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
-        at = np.zeros(1) if name in _DECISIONS else None
-        curves = [_curves(members[i][0], members[j][0], intervals, (i, j), at) for i, j in pairs]
+        curves = [
+            _Curves.of(members, pair, intervals, is_at_0=name in _DECISIONS) for pair in pairs
+        ]
         measured = np.array([curve.largest for curve in curves])
         return Evidence(
             columns,
@@ -262,23 +270,31 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
             lambda limit: np.array([curve.p_value(limit) for curve in curves]),
             "melded",
         )
-    if name in _SINGLE | _OF_CLASSES:
+    if name in _SINGLE + _OF_CLASSES:
         areas = [_areas(name, members[i], members[j]) for i, j in pairs]
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
     sums = {cell: _sums(*members[cell]) for cell in {cell for pair in pairs for cell in pair}}
-    return _of_means(columns, [_means(sums[i], sums[j]) for i, j in pairs])
+    both = np.array([(sums[i], sums[j]) for i, j in pairs]).reshape(-1, 2, len(_Sums._fields))
+    return _of_means(columns, _Sums(*both[:, 0].T), _Sums(*both[:, 1].T))
 
 
-def _of_means(columns: dict[str, Any], means: list[tuple[float, ...]]) -> Evidence:
-    """Return the evidence on differences of means."""
-    numbers = np.array(means).reshape(-1, 9)
-    (value, variance, freedom), drawn = numbers[:, :3].T, numbers[:, 3:].reshape(-1, 2, 3)
+def _of_means(columns: dict[str, Any], first: _Sums, second: _Sums) -> Evidence:
+    """Return the evidence on differences of means, from the sums of both sides of each."""
+    # The variances of both means, and the degrees of freedom of their sum.
+    parts = np.stack([s.unit**2 * s.squares / (s.n - 1) / s.n for s in (first, second)])
+    variance = parts.sum(axis=0)
     error = np.sqrt(np.maximum(variance, TINY))
+    is_constant = variance <= 0
+    shares = parts / np.where(is_constant, 1.0, variance)
+    inverse = shares[0] ** 2 / (first.n - 1) + shares[1] ** 2 / (second.n - 1)
+    freedom = 1 / np.where(inverse > 0, inverse, 1.0)
+    value = first.mean - second.mean
+    drawn = _drawn(value, first, second), _drawn(-value, second, first)
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
-        welch = np.where(np.isfinite(freedom), special.stdtr(freedom, z), special.ndtr(z))
-        return np.asarray(np.maximum(welch, _above(limit, drawn).max(axis=1)))
+        welch = np.where(is_constant, special.ndtr(z), special.stdtr(freedom, z))
+        return np.asarray(np.max([welch, *(_above(limit, *side) for side in drawn)], axis=0))
 
     return Evidence(columns, np.abs(value), p_values, "melded")
 
@@ -305,21 +321,17 @@ def _members(
 ) -> list[tuple[FloatArray, ...]]:
     """Return the scores of each cell: all of them, or of its negatives and of its positives."""
     members = []
-    codes, offsets = rows.groups.cells.codes, rows.groups.cells.offsets
-    for attribute, start, stop in zip(codes, offsets[:-1], offsets[1:], strict=True):
-        for cell in range(start, stop):
-            inside = attribute == cell
-            if positive is None:
-                parts: tuple[FloatArray, ...] = (rows.scores[inside],)
-            else:
-                parts = tuple(rows.scores[inside & (positive == label)] for label in (0, 1))
-            if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
-                raise ValueError(
-                    f"{name} needs two rows or more of each group"
-                    f"{' and class' if positive is not None else ''}; group "
-                    f"{rows.groups.cells.names[cell]!r} has fewer."
-                )
-            members.append(parts)
+    for cell, own in enumerate(rows.groups.rows_of_cells()):
+        parts: tuple[FloatArray, ...] = (rows.scores[own],)
+        if positive is not None:
+            parts = tuple(rows.scores[own[positive[own] == label]] for label in (0, 1))
+        if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
+            raise ValueError(
+                f"{name} needs two rows or more of each group"
+                f"{' and class' if positive is not None else ''}; group "
+                f"{rows.groups.cells.names[cell]!r} has fewer."
+            )
+        members.append(parts)
     return members
 
 
@@ -351,76 +363,52 @@ def _areas(
 
 def _sums(scores: FloatArray) -> _Sums:
     """Return the sums of scores, each score read once."""
-    mean = float(scores.mean())
+    mean = scores.mean()
     centred = scores - mean
-    smallest, largest = float(centred.min()), float(centred.max())
+    smallest, largest = centred.min(), centred.max()
     unit = (largest - smallest) or 1.0
     centred /= unit
     squares = centred * centred
-    return _Sums(
-        scores.size, mean, unit, smallest, largest, float(squares.sum()), float(squares @ centred)
-    )
+    return _Sums(scores.size, mean, unit, smallest, largest, squares.sum(), squares @ centred)
 
 
-def _means(first: _Sums, second: _Sums) -> tuple[float, ...]:
-    """Return a difference of means, its variance, and the degrees of freedom of that one.
+def _drawn(value: FloatArray, high: _Sums, low: _Sums) -> tuple[FloatArray, ...]:
+    """Return the differences of means that are drawn too high and of those drawn too low.
 
-    And, if either side is the higher one, the difference that Gaffke's bounds draw.
-    """
-    parts = [
-        (side.unit**2 * side.squares / (side.n - 1) / side.n, side.n - 1)
-        for side in (first, second)
-    ]
-    variance = sum(part for part, _ in parts)
-    squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
-    freedom = 1 / squares if squares else np.inf  # inf: both are constant
-    value = first.mean - second.mean
-    drawn = *_drawn(value, first, second), *_drawn(-value, second, first)
-    return value, float(variance), float(freedom), *drawn
-
-
-def _drawn(value: float, high: _Sums, low: _Sums) -> tuple[float, float, float]:
-    """Return the difference of a mean that is drawn too high and one that is drawn too low.
-
-    Its mean, its standard error and its skewness.
+    Their means, their standard errors and their skewness.
 
     A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
     row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
     skewed distribution do not show how far its tail reaches. With 0 and 1 it is the bound of
     Clopper and Pearson.
     """
-    largest, smallest = max(high.largest, low.largest), min(high.smallest, low.smallest)
-    unit = (largest - smallest) or 1.0
-    mean = variance = third = 0.0
+    largest, smallest = (
+        np.maximum(high.largest, low.largest),
+        np.minimum(high.smallest, low.smallest),
+    )
+    unit = np.where(largest > smallest, largest - smallest, 1.0)
+    mean = variance = third = np.zeros(value.size)
     for side, end, sign in ((high, largest, 1.0), (low, smallest, -1.0)):
         n, more, size = side.n, end / unit, side.unit / unit
         # Sums of n rows around 0, then those of n + 1 around the new mean.
         squares, cubes = side.squares * size**2, side.cubes * size**3
-        cubes += more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
-        squares += more**2 * n / (n + 1)
-        mean += sign * more / (n + 1)
-        variance += squares / ((n + 1) * (n + 2))
-        third += 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
-    skewness = third / variance**1.5 if variance else 0.0
-    return value + unit * mean, unit * float(np.sqrt(variance)), skewness
+        cubes = cubes + more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
+        squares = squares + more**2 * n / (n + 1)
+        mean = mean + sign * more / (n + 1)
+        variance = variance + squares / ((n + 1) * (n + 2))
+        third = third + 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
+    skewness = np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)
+    return value + unit * mean, unit * np.sqrt(variance), skewness
 
 
-def _above(limit: float, drawn: FloatArray) -> FloatArray:
+def _above(limit: float, mean: FloatArray, error: FloatArray, skewness: FloatArray) -> FloatArray:
     """Return the chances that differences are above a limit: gamma distributions, moved."""
-    mean, error, skewness = np.moveaxis(drawn, -1, 0)
     z = (limit - mean) / np.where(error > 0, error, 1.0)
     shape = 4 / np.maximum(skewness**2, 1e-12)  # nearly normal ones have a very large shape
     towards = np.where(skewness < 0, -1.0, 1.0)
     x = np.maximum(shape + towards * z * np.sqrt(shape), 0.0)
     chance = np.where(towards > 0, special.gammaincc(shape, x), special.gammainc(shape, x))
     return np.where(error > 0, chance, 0.0)
-
-
-_SINGLE = {"group_auc_gap"}  # one area, compared with a half
-_OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
-_DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
-_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
-SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
 
 
 class _Curves(NamedTuple):
@@ -430,6 +418,24 @@ class _Curves(NamedTuple):
     sizes: tuple[int, int]
     intervals: Intervals
     cells: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls,
+        members: list[tuple[FloatArray, ...]],
+        cells: tuple[int, int],
+        intervals: Intervals,
+        *,
+        is_at_0: bool,  # count at the threshold 0 alone
+    ) -> _Curves:
+        """Count the rows of two cells above thresholds, by default above every score."""
+        sides = [np.sort(members[cell][0]) for cell in cells]
+        thresholds = np.zeros(1) if is_at_0 else np.unique(np.concatenate(sides))
+        first, second = (
+            np.asarray(side.size - np.searchsorted(side, thresholds, side="right"), np.float64)
+            for side in sides
+        )
+        return cls((first, second), (sides[0].size, sides[1].size), intervals, cells)
 
     @property
     def largest(self) -> float:
@@ -445,14 +451,14 @@ class _Curves(NamedTuple):
         if limit >= 1:
             return 0.0
         first, second = (self.intervals.bounds[cell] for cell in self.cells)
-        is_same = np.array_equal(first, second)
-        of_side = self._of_rates if is_same else self._of_shares
-        return max(of_side(higher, other, limit) for higher, other in ((0, 1), (1, 0)))
+        of_side = _Curves._of_rates if np.array_equal(first, second) else _Curves._of_shares
+        turned = _Curves(self.above[::-1], self.sizes[::-1], self.intervals, self.cells[::-1])
+        return max(of_side(self, limit), of_side(turned, limit))
 
-    def _of_rates(self, higher: int, other: int, limit: float) -> float:
+    def _of_rates(self, limit: float) -> float:
         """Return the largest p-value of a threshold, of the same interval for both groups."""
-        (k1, n1), (k0, n0) = ((self.above[side], self.sizes[side]) for side in (higher, other))
-        bounds, cell = self.intervals.bounds[self.cells[0]], self.cells[0]
+        (k1, k0), (n1, n0), cell = self.above, self.sizes, self.cells[0]
+        bounds = self.intervals.bounds[cell]
         gap, ends = limit * float(self.intervals.lengths[cell]), []
         if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
             ends.append((k1, n1, float(self.intervals.lowest_rank(limit, cell))))
@@ -472,37 +478,38 @@ class _Curves(NamedTuple):
             p = np.minimum(p, largest_rate(k[kept], n, rank) / _OF_END)
         return min(1.0, float(p.max()))
 
-    def _of_shares(self, higher: int, other: int, limit: float) -> float:
+    def _of_shares(self, limit: float) -> float:
         """Return the largest p-value of a threshold, of intervals that differ.
 
         What is melded is at least the product of the p-values of both true rates, and that of two
         uniform numbers is at most p with probability p (1 - log p).
         """
-        p = float(self._melded(higher, other, limit, self._worst(higher, other)).max())
+        p = float(self._melded(limit, self._worst()).max())
         return p * (1 - np.log(p)) if p > 0 else 0.0
 
-    def _worst(self, higher: int, other: int) -> IntArray:
+    def _worst(self) -> IntArray:
         """Return the thresholds where shares may differ most, if rates are some errors off."""
         kept = []
         for n_errors in _ERRORS:
             ends = []
-            for side, sign in ((higher, 1.0), (other, -1.0)):
-                n = self.sizes[side]
-                rate = self.above[side] / n
+            for above, n, cell, sign in zip(
+                self.above, self.sizes, self.cells, (1.0, -1.0), strict=True
+            ):
+                rate = above / n
                 error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
                 moved = np.clip(rate + sign * n_errors * error, 0.0, 1.0)
-                ends.append(self.intervals.share(moved, self.cells[side]))
+                ends.append(self.intervals.share(moved, cell))
             kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:_N_OF_ERRORS])
         return np.unique(np.concatenate(kept))
 
-    def _melded(self, higher: int, other: int, limit: float, kept: IntArray) -> FloatArray:
+    def _melded(self, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
-        k, n = self.above[higher][kept], self.sizes[higher]
+        k, n = self.above[0][kept], self.sizes[0]
         a, b = k + 1, np.maximum(n - k, 1)
         nodes, factors = legendre(_N_NODES)
         low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
-        p = np.where(k < n, 0.0, self._below(np.ones(1), higher, other, limit, kept)[:, 0])
-        for start, stop in pairwise(self._kinks(higher, other, limit)):
+        p = np.where(k < n, 0.0, self._below(np.ones(1), limit, kept)[:, 0])
+        for start, stop in pairwise(self._kinks(limit)):
             first, last = np.clip(start, low, high), np.clip(stop, low, high)
             x = first[:, None] + (last - first)[:, None] * nodes
             density = np.exp(
@@ -510,52 +517,30 @@ class _Curves(NamedTuple):
                 + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
                 - special.betaln(a, b)[:, None]
             )
-            below = self._below(x, higher, other, limit, kept)
+            below = self._below(x, limit, kept)
             p += np.where(k < n, (density * below) @ factors * (last - first), 0.0)
         return np.clip(p, 0.0, 1.0)
 
-    def _below(
-        self, rank: FloatArray, higher: int, other: int, limit: float, kept: IntArray
-    ) -> FloatArray:
+    def _below(self, rank: FloatArray, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of L <= share of a rank - limit)."""
-        wanted = self.intervals.share(rank, self.cells[higher]) - limit
-        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
-        k0, n0 = self.above[other][kept, None], self.sizes[other]
+        wanted = self.intervals.share(rank, self.cells[0]) - limit
+        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[1])
+        k0, n0 = self.above[1][kept, None], self.sizes[1]
         below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, most), 1.0)
         return np.where(wanted >= 0, below, 0.0)
 
-    def _kinks(self, higher: int, other: int, limit: float) -> FloatArray:
+    def _kinks(self, limit: float) -> FloatArray:
         """Return the ranks from the first that counts to 1 between which all curves are smooth.
 
         A sum over nodes on both sides of a jump has an error as large as the jump times a node's
         weight.
         """
-        own, cell = self.intervals.bounds[self.cells[higher]].ravel(), self.cells[higher]
-        ends = self.intervals.bounds[self.cells[other]].ravel()
-        shares = limit + self.intervals.share(ends, self.cells[other])
+        intervals, (cell, other) = self.intervals, self.cells
+        shares = limit + intervals.share(intervals.bounds[other].ravel(), other)
         shares = shares[shares <= 1]
-        at = [
-            side(shares, cell) for side in (self.intervals.lowest_rank, self.intervals.highest_rank)
-        ]
-        ranks = np.unique(np.concatenate([*at, own, np.ones(1)]))
-        return ranks[ranks >= self.intervals.lowest_rank(limit, cell)]
-
-
-def _curves(
-    first: FloatArray,
-    second: FloatArray,
-    intervals: Intervals,
-    cells: tuple[int, int],
-    thresholds: FloatArray | None,
-) -> _Curves:
-    """Count the rows of two groups above thresholds; None for every one."""
-    if thresholds is None:
-        thresholds = np.unique(np.concatenate([first, second]))
-    first_above, other = (
-        np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
-        for side in (first, second)
-    )
-    return _Curves((first_above, other), (first.size, second.size), intervals, cells)
+        at = [intervals.lowest_rank(shares, cell), intervals.highest_rank(shares, cell)]
+        ranks = np.unique(np.concatenate([*at, intervals.bounds[cell].ravel(), np.ones(1)]))
+        return ranks[ranks >= intervals.lowest_rank(limit, cell)]
 
 
 def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:

@@ -28,15 +28,11 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
+from skfair.metrics import __all__ as PUBLIC
 from skfair.metrics import clusters, labels, losses, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.own_metrics import WorstClass, takes_pos_label
-from skfair.utils.response import (
-    get_response,
-    positive_class,
-    response_method_of,
-    takes_groups,
-)
+from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
 
 # What each leading parameter of a metric stands for: which response it needs, if any.
@@ -50,46 +46,21 @@ RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
-_SMALLER_IS_BETTER: tuple[Metric, ...] = (
-    scores.statistical_parity_gap,
-    scores.wasserstein_gap,
-    scores.group_auc_gap,
-    scores.inter_group_pairwise_gap,
-    scores.intra_group_pairwise_gap,
-    losses.loss_parity_difference,
-    losses.largest_group_loss,
-    losses.excess_loss,
-    losses.mean_score_difference,
-    losses.mean_residual_difference,
-    partial_metrics.partial_statistical_parity_gap,
-    partial_metrics.partial_group_auc_gap,
-    partial_metrics.partial_ccdf_gap,
-    partial_metrics.partial_demographic_parity_gap,
-    partial_metrics.partial_equal_opportunity_gap,
-    partial_metrics.partial_equalized_odds_gap,
-    rankings.pair_error_gap,
-    rankings.exposure_gap,
-    rankings.rank_gap,
-    clusters.share_deviation,
-    clusters.kl_fairness_error,
-    *(getattr(labels, name) for name in labels.LARGEST_RATES),
-)
+# The name of a metric says which values are better.
+_LARGER = ("_ratio", "_score", "ndcg")
+_SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
+_MODULES = (labels, scores, losses, partial_metrics, rankings, clusters)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 SCORERS: dict[str, tuple[Metric, bool]] = {
-    **{
-        (name if spec.greater_is_better else f"neg_{name}"): (
-            getattr(labels, name),
-            spec.greater_is_better,
-        )
-        for name, spec in labels.LABEL_METRICS.items()
-    },
-    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
     # For group-aware models, to which scikit-learn's scorer of this name passes no groups.
     "accuracy": (accuracy_score, True),
-    "ndcg": (rankings.ndcg, True),
-    "balance_score": (clusters.balance_score, True),
-    "share_ratio": (clusters.share_ratio, True),
+    **{
+        (name if name.endswith(_LARGER) else f"neg_{name}"): (metric, name.endswith(_LARGER))
+        for module in _MODULES
+        for name, metric in vars(module).items()
+        if name in PUBLIC and name.endswith(_LARGER + _SMALLER)
+    },
 }
 
 # Response methods other than those above.

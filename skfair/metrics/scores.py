@@ -26,6 +26,7 @@ from skfair.groups.compared_groups import (
     aggregate,
     checked_rows,
 )
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
@@ -186,7 +187,7 @@ class ScoredRows(NamedTuple):
 
 def scored_rows(
     y_score: ColumnLike,
-    sensitive_features: ColumnsLike | ComparedGroups | None,
+    sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
