@@ -35,7 +35,7 @@ from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import PARAGRAPHS
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_clusters, check_labels, check_weights
 
@@ -46,13 +46,18 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
 }
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "labels": """labels : array-like of shape (n_samples,)
-    Cluster of each row; any labels."""
-    }
-)
+
+def _parameters() -> None:
+    """Parameters of metrics of clusters.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Cluster of each row; any labels.
+    """
+
+
+_documented = documenter(PARAGRAPHS | described(_parameters))
 
 
 @accepts_dask("labels")

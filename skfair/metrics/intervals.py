@@ -7,7 +7,7 @@ once for each resample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -46,8 +46,6 @@ from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 from skfair.utils.validation import check_labels, check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import pandas as pd
 
 
@@ -226,12 +224,11 @@ def _permuted(groups: Any, order: IntArray) -> Any:
 
 def _floor(repeats: Iterable[Any]) -> NoiseFloor:
     """Describe what a metric found, one number each time."""
-    numbers = []
-    for number in repeats:
+    numbers = list(repeats)
+    for number in numbers:
         if not isinstance(number, Real):
             raise TypeError(f"metric must return a number, got {type(number).__name__}.")
-        numbers.append(float(number))
-    values = np.array(numbers)
+    values = np.array(numbers, dtype=np.float64)
     return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
 
 

@@ -30,9 +30,9 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
-from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
+from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores
 
@@ -124,30 +124,32 @@ def _values_of(
     return check_scores(values, "loss")
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "agg": AGG_OF_COMPARISONS,
-        "y_true": """y_true : array-like of shape (n_samples,)
-    True labels; numbers for regression.""",
-        "y_score": """y_score : array-like of shape (n_samples,)
-    Values of a decision function (positive where the positive class is predicted), not
-    probabilities; predictions for regression.""",
-        "loss": """\
-loss : str, callable or object with the method ``exact``, default="log_loss"
-    With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-    ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-    (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
-    classification, the last two for regression. A function is called with targets (-1 and 1 for
-    classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
-    targets)``; both return the loss of each row.""",
-        "task": """task : {"classification", "regression"}, default="classification"
-    Whether ``y_true`` holds classes or numbers.""",
-        "subset": """subset : {"all", "positive", "class"}, default="all"
-    Which rows the mean losses are taken over: all, those of the positive class, or each class by
-    itself. The last two are for classification.""",
-    }
-)
+def _parameters() -> None:
+    """Parameters of metrics of losses.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels; numbers for regression.
+    y_score : array-like of shape (n_samples,)
+        Values of a decision function (positive where the positive class is predicted), not
+        probabilities; predictions for regression.
+    loss : str, callable or object with the method ``exact``, default="log_loss"
+        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
+        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
+        (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
+        classification, the last two for regression. A function is called with targets (-1 and 1 for
+        classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
+        targets)``; both return the loss of each row.
+    task : {"classification", "regression"}, default="classification"
+        Whether ``y_true`` holds classes or numbers.
+    subset : {"all", "positive", "class"}, default="all"
+        Which rows the mean losses are taken over: all, those of the positive class, or each class
+        by itself. The last two are for classification.
+    """
+
+
+_documented = documenter(COMPARISONS | described(_parameters))
 
 
 @_documented
