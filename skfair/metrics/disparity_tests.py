@@ -254,10 +254,10 @@ def disparity_test(
     evidence = _evidence(request, sample, method, reference, interval)
     p_values = evidence.p_values(_before_shift(request, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
-    found = evidence.largest, p_value, p_value <= 1 - confidence
-    asked = float(limit), float(confidence), evidence.method
+    result = evidence.largest, p_value, p_value <= 1 - confidence
+    question = float(limit), float(confidence), evidence.method
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
-    return DisparityTest(*found, *asked, pd.DataFrame(table))
+    return DisparityTest(*result, *question, pd.DataFrame(table))
 
 
 @_documented
