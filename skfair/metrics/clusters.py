@@ -23,11 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import rel_entr
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.blocks.partitions import align, is_lazy

@@ -27,7 +27,6 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows, distinct_rows
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
-from skfair.groups.table import RATES
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
@@ -51,13 +50,13 @@ if TYPE_CHECKING:
 
 # Metrics of scores that compare rows of a true class; of labels the rates say it.
 _WITHIN_CLASSES = {
-    "inter_group_pairwise_gap",
-    "intra_group_pairwise_gap",
-    "partial_equal_opportunity_gap",
-    "partial_equalized_odds_gap",
+    *("inter_group_pairwise_gap", "intra_group_pairwise_gap"),
+    *("partial_equal_opportunity_gap", "partial_equalized_odds_gap"),
 }
-
 _LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given the class
+# Rates whose denominators are numbers of rows of a true class, or of a predicted one.
+_OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
+_OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
 
 
 class NoiseFloor(NamedTuple):
@@ -182,14 +181,9 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     if by_class or name in _WITHIN_CLASSES:
         return "y_true"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-    if spec is None:
-        return None
-    for kept, shape in (("y_true", (2, 1)), ("y_score", (1, 2))):
-        counted = np.array([RATES[rate].denominator for rate in spec.rates])
-        of_class = counted.mean(axis=2 if kept == "y_true" else 1)
-        if not counted.all() and (counted == of_class.reshape(-1, *shape)).all():
-            return kept
-    return None
+    if spec is not None and _OF_TRUE.issuperset(spec.rates):
+        return "y_true"
+    return "y_score" if spec is not None and _OF_PREDICTED.issuperset(spec.rates) else None
 
 
 def _strata(

@@ -64,10 +64,7 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
         "squared_error": _squared_error,
     },
-    "regression": {
-        "squared_error": _squared_error,
-        "absolute_error": lambda z, t: np.abs(z - t),
-    },
+    "regression": {"squared_error": _squared_error, "absolute_error": lambda z, t: np.abs(z - t)},
 }
 # The signs of the targets that are averaged, each by itself; None is every row.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}

@@ -330,24 +330,24 @@ def measure_own(
     return values, limits
 
 
+def _parameters(metric: Callable[..., float]) -> Mapping[str, Parameter]:
+    """Return the parameters of a metric by name; none of a function that is written in C."""
+    try:
+        return signature(metric).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
 def takes_scores(metric: Callable[..., float]) -> bool:
     """Whether the second argument of a metric is a score, by its name."""
-    try:
-        names = list(signature(metric).parameters)
-    except (TypeError, ValueError):  # written in C
-        return False
-    return len(names) > 1 and names[1] in _SCORE_NAMES
+    return not _SCORE_NAMES.isdisjoint(list(_parameters(metric))[1:2])
 
 
 def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
     """Whether a metric, some of whose options are bound, is to be told the positive class."""
-    try:
-        parameters = signature(metric).parameters
-    except (TypeError, ValueError):  # written in C
-        return False
     bound |= getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
-    return is_of_two and "pos_label" in parameters and "pos_label" not in bound
+    return is_of_two and "pos_label" in _parameters(metric) and "pos_label" not in bound
 
 
 def with_positive(

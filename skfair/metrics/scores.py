@@ -19,13 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.compared_groups import (
-    Agg,
-    ComparedGroups,
-    ZeroDivision,
-    aggregate,
-    checked_rows,
-)
+from skfair.groups.compared_groups import Agg, ComparedGroups, ZeroDivision, aggregate, checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores

@@ -856,11 +856,7 @@ def test_distances_to_the_overall_rate_heed_what_groups_weigh():
         groups = rng.choice(3, 900, p=[0.5, 0.3, 0.2])
         weights = heavy[groups] * rng.uniform(0.5, 1.5, 900)
         pred = (rng.random(900) < of_groups[groups]).astype(int)
-        given = {
-            "sensitive_features": groups,
-            "sample_weight": weights,
-            "reference": "overall",
-        }
+        given = {"sensitive_features": groups, "sample_weight": weights, "reference": "overall"}
         found = disparity_test("demographic_parity", None, pred, max_disparity=limit, **given)
         measured = metrics.demographic_parity_difference(None, pred, **given)
         assert found.statistic == pytest.approx(measured)

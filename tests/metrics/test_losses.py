@@ -255,11 +255,7 @@ def test_a_class_that_a_group_lacks():
         # A row of weight 0 does not make a cell.
         with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
             metric(
-                [1, 0, 1, 0],
-                z,
-                sensitive_features=g,
-                subset="positive",
-                sample_weight=[0, 1, 1, 1],
+                [1, 0, 1, 0], z, sensitive_features=g, subset="positive", sample_weight=[0, 1, 1, 1]
             )
 
 

@@ -320,21 +320,10 @@ def test_noise_floor_matches_the_theory():
 def test_noise_floor_reads_every_container(convert):
     g = ["a", "b"] * 30
     y = pd.Series([0, 1, 1] * 20, index=range(60, 0, -1))
-    floor = noise_floor(
-        equal_opportunity_difference,
-        y,
-        np.tile([0, 1], 30),
-        sensitive_features=convert(g),
-        n_permutations=20,
-        random_state=0,
-    )
-    again = noise_floor(
-        equal_opportunity_difference,
-        y,
-        np.tile([0, 1], 30),
-        sensitive_features=convert(g),
-        n_permutations=20,
-        random_state=0,
+    options = {"sensitive_features": convert(g), "n_permutations": 20, "random_state": 0}
+    floor, again = (
+        noise_floor(equal_opportunity_difference, y, np.tile([0, 1], 30), **options)
+        for _ in range(2)
     )
     assert np.array_equal(floor.values, again.values)
     assert np.unique(floor.values).size > 3
@@ -350,14 +339,8 @@ def test_noise_floor_reads_shuffled_tables(intersectional):
     options = {"n_permutations": 5, "random_state": 0, "intersectional": intersectional}
     plain = frame.reset_index(drop=True)
     expected, found = (
-        noise_floor(
-            statistical_parity_gap,
-            None,
-            one["s"],
-            sensitive_features=one[["sex", "dept"]],
-            **options,
-        )
-        for one in (plain, frame)
+        noise_floor(statistical_parity_gap, None, one["s"], sensitive_features=groups, **options)
+        for one, groups in ((plain, plain[["sex", "dept"]]), (frame, frame[["sex", "dept"]]))
     )
     assert np.array_equal(expected.values, found.values)
     with pytest.raises(ValueError, match="same index labels in a different order"):
