@@ -1,7 +1,8 @@
-"""Whether a limit holds for new people: tests, upper bounds, and how many people a proof takes.
+"""Tests, upper bounds and sample sizes for disparities of the population.
 
-A metric tells the disparity of a sample. Here the question is about the population that the sample
-was drawn from, for any model's predictions on rows that it was not fitted or tuned on.
+A metric measures the disparity of a sample. The functions of this module say what the sample shows
+of the population that it was drawn from, for the predictions of any model on rows that it was not
+fitted or tuned on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class MeasuredRule(Protocol):
 
 
 class MetricRequest:
-    """What a user means by a metric: its name, how it compares, and the limit of a rule."""
+    """A metric as it was requested: its name, how it compares, and the limit of a constraint."""
 
     def __init__(self, name: str, comparison: str, limit: float | None) -> None:
         self.name, self.comparison, self.limit = name, comparison, limit
@@ -85,7 +86,7 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
 
 
 class DisparityTest(NamedTuple):
-    """What :func:`disparity_test` found.
+    """Result of :func:`disparity_test`.
 
     Attributes
     ----------

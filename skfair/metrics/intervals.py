@@ -1,8 +1,8 @@
-"""How uncertain metrics are: what noise alone would show, resampled rows, intervals of numbers.
+"""Uncertainty of metrics: values under permuted groups, resampled rows, confidence intervals.
 
-What a resample of scores is worth is the same as what the metrics of :mod:`skfair.metrics.scores`
-say of it, which sort the rows of every group for every metric; here rows are sorted once, and read
-once for each resample.
+Metrics of resampled scores equal those of :mod:`skfair.metrics.scores`, which sort the rows of
+each group for each metric. Here rows are sorted once for all resamples, and each resample takes one
+pass.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
 
 
 class NoiseFloor(NamedTuple):
-    """What a metric shows when the groups are in truth alike.
+    """Values of a metric if the groups are alike in the population.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ Kind = Literal["difference", "ratio", "total", "largest"]
 
 
 class LabelSpec(NamedTuple):
-    """Which rates a metric of labels compares, and how."""
+    """The rates that a metric of labels compares, and the kind of comparison."""
 
     kind: Kind
     rates: tuple[str, ...]

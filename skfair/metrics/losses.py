@@ -39,7 +39,7 @@ from skfair.utils.validation import check_positive, check_scores
 
 @runtime_checkable
 class ExactLoss(Protocol):
-    """What can say how badly it finds each row."""
+    """An object with a method that computes the loss of each row."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the loss of each row."""

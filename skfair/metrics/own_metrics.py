@@ -267,7 +267,7 @@ _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
 
 class OwnRows(NamedTuple):
-    """What metrics of one's own are computed from; scores and weights may be missing."""
+    """Rows that metrics of one's own are computed from; scores and weights may be missing."""
 
     y_true: FloatArray
     y_pred: FloatArray

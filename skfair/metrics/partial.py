@@ -226,8 +226,11 @@ def partial_demographic_parity_gap(
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
-    rates = _rates_above(rows, np.zeros_like(rows.groups.cells.codes[0]), threshold)
-    return aggregate(_gaps(rows, _overlaps(rates, intervals, normalize)[:, 0]), agg)
+    is_above, cells = rows.scores > threshold, rows.groups.cells
+    values = is_above if rows.weights is None else is_above * rows.weights
+    with np.errstate(invalid="ignore"):  # of strata, cells without weight are left out
+        rates = cells.sums(values) / cells.sums(rows.weights)
+    return aggregate(_gaps(rows, _overlaps(rates[:, None], intervals, normalize)[:, 0]), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -326,7 +329,9 @@ def _class_rates(
     intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")
     if rank_within == "class":
-        return _overlaps(_rates_above(rows, positive, threshold), intervals, normalize=True)
+        outcomes = 2 * positive + (rows.scores > threshold)
+        rates = _rates(rows.groups.cells.cross_counts(outcomes, 4, rows.weights))
+        return _overlaps(rates, intervals, normalize=True)
     if rank_within != "group":
         raise ValueError(f"rank_within must be 'group' or 'class', got {rank_within!r}.")
     counts = []
@@ -335,19 +340,13 @@ def _class_rates(
         cell = s.cell_of_position()
         mass = s.shared_mass(levels_at(intervals, s, start, normalize=True), cell)
         outcomes = 4 * cell + 2 * positive[s.order] + (s.scores > threshold)
-        counts.append(np.bincount(outcomes, mass, 4 * (stop - start)))
+        counts.append(np.bincount(outcomes, mass, 4 * (stop - start)).reshape(-1, 4))
     return _rates(np.concatenate(counts))
 
 
-def _rates_above(rows: ScoredRows, positive: IntArray, threshold: float) -> FloatArray:
-    """Rates above the threshold by cell and class, shape (n_cells, 2)."""
-    outcomes = 2 * positive + (rows.scores > threshold)
-    return _rates(rows.groups.cells.cross_counts(outcomes, 4, rows.weights))
-
-
 def _rates(counts: FloatArray) -> FloatArray:
-    """Divide what is above by all, of counts by cell, class, and whether a score is above."""
-    below, above = np.moveaxis(counts.reshape(-1, 2, 2), -1, 0)
+    """Divide what is above by all, of counts by cell and by class and whether a score is above."""
+    below, above = counts[:, ::2], counts[:, 1::2]
     with np.errstate(invalid="ignore"):
         return np.asarray(above / (above + below))
 

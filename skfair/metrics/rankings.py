@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
@@ -287,13 +286,14 @@ def pair_error_rates(rows: RankedRows) -> FloatArray:
     for codes in rows.groups.codes:
         member[np.arange(codes.size), codes] = 1
     wrong, counted = np.zeros((2, n_queries, n_groups, n_groups))
-    for query, own in enumerate(rows.queries()):
+    for own, wrong_of_query, counted_of_query in zip(rows.queries(), wrong, counted, strict=True):
         grades, scores, members = rows.y_true[own], rows.y_score[own], member[own]
-        for part in gen_batches(own.size, max(1, NUMBERS // own.size)):
+        size = max(1, NUMBERS // own.size)
+        for part in (slice(start, start + size) for start in range(0, own.size, size)):
             is_better = (grades[part, None] > grades).astype(np.float64)
             below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
-            counted[query] += members[part].T @ (is_better @ members)
-            wrong[query] += members[part].T @ ((is_better * below) @ members)
+            counted_of_query += members[part].T @ (is_better @ members)
+            wrong_of_query += members[part].T @ ((is_better * below) @ members)
     return np.divide(wrong, counted, out=np.full_like(wrong, np.nan), where=counted > 0)
 
 

@@ -210,7 +210,7 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
 
 
 class Stratified(NamedTuple):
-    """What the tables of several strata say together."""
+    """Common odds ratio of several strata, with its p-value."""
 
     odds_ratio: float
     p_value: float
