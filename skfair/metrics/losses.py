@@ -74,10 +74,9 @@ def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
     """Return the loss of scores and targets; raise unless the options go together."""
     if not isinstance(task, str) or task not in _LOSSES:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    is_own = callable(loss) or isinstance(loss, ExactLoss)
-    if (not is_own or isinstance(loss, type)) and (
-        not isinstance(loss, str) or loss not in _LOSSES[task]
-    ):
+    is_named = isinstance(loss, str) and loss in _LOSSES[task]
+    is_own = (callable(loss) or isinstance(loss, ExactLoss)) and not isinstance(loss, type)
+    if not (is_named or is_own):
         other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
         hint = f" {loss!r} is for task={other[0]!r}." if other else ""
         raise ValueError(
