@@ -23,11 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import rel_entr
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.blocks.partitions import align, is_lazy
@@ -35,7 +31,7 @@ from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import PARAGRAPHS
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_clusters, check_labels, check_weights
 
@@ -46,13 +42,18 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
 }
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "labels": """labels : array-like of shape (n_samples,)
-    Cluster of each row; any labels."""
-    }
-)
+
+def _parameters() -> None:
+    """Parameters of metrics of clusters.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Cluster of each row; any labels.
+    """
+
+
+_documented = documenter(PARAGRAPHS | described(_parameters))
 
 
 @accepts_dask("labels")
@@ -640,18 +641,33 @@ def _chunks(X: Any, n_clusters: int) -> Iterator[slice]:
     """
     n_samples, n_features = X.shape
     n_entries = max(NUMBERS, n_clusters * n_features)
-    yield from gen_batches(n_samples, max(1, n_entries * n_samples // max(X.size, n_samples)))
+    size = max(1, n_entries * n_samples // max(X.size, n_samples))
+    for start in range(0, n_samples, size):
+        yield slice(start, min(start + size, n_samples))
+
+
+def _entries(
+    X: Any, codes: IntArray, weights: FloatArray, n_clusters: int
+) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
+    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
+    for part in _chunks(X, n_clusters):
+        ends = X.indptr[part.start : part.stop + 1]
+        lengths, stored = np.diff(ends), slice(ends[0], ends[-1])
+        cells = np.repeat(codes[part], lengths) * X.shape[1] + X.indices[stored]
+        yield cells, X.data[stored], np.repeat(weights[part], lengths)
 
 
 def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
     """Return the weighted means of the rows of each cluster."""
     sums = np.zeros((n_clusters, X.shape[1]))
-    for rows in _chunks(X, n_clusters):
-        block = X[rows].astype(np.float64, copy=False)
-        shape, pointers = (n_clusters, block.shape[0]), np.arange(block.shape[0] + 1)
-        members = sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape)
-        added: Any = members @ block
-        sums += added if isinstance(added, np.ndarray) else added.toarray()
+    if sparse.issparse(X):
+        for cells, values, weight in _entries(X, codes, weights, n_clusters):
+            sums += np.bincount(cells, weight * values, sums.size).reshape(sums.shape)
+    else:
+        for rows in _chunks(X, n_clusters):
+            block = X[rows].astype(np.float64, copy=False)
+            shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
+            sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
     masses = np.bincount(codes, weights=weights, minlength=n_clusters)
     return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
 
@@ -673,11 +689,8 @@ def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArr
     """
     cost, flat = 0.0, centers.ravel()
     stored, n_stored = np.zeros((2, flat.size))
-    for part in _chunks(X, len(centers)):
-        block = X[part]
-        lengths = np.diff(block.indptr)
-        cells = np.repeat(codes[part], lengths) * X.shape[1] + block.indices
-        weight, gaps = np.repeat(weights[part], lengths), block.data - flat[cells]
+    for cells, values, weight in _entries(X, codes, weights, len(centers)):
+        gaps = values - flat[cells]
         cost += float((gaps * gaps) @ weight)
         stored += np.bincount(cells, weight, flat.size)
         n_stored += np.bincount(cells, weight > 0, flat.size)

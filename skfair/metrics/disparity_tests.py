@@ -1,14 +1,15 @@
-"""Whether a limit holds for new people: tests, upper bounds, and how many people a proof takes.
+"""Tests, upper bounds and sample sizes for disparities of the population.
 
-A metric tells the disparity of a sample. Here the question is about the population that the sample
-was drawn from, for any model's predictions on rows that it was not fitted or tuned on.
+A metric measures the disparity of a sample. The functions of this module say what the sample shows
+of the population that it was drawn from, for the predictions of any model on rows that it was not
+fitted or tuned on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import stats
@@ -25,7 +26,7 @@ from skfair.metrics.evidence import (
 )
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.two_rates import edge_rates
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.validation import check_number, check_probability
 
@@ -42,7 +43,7 @@ class MeasuredRule(Protocol):
 
 
 class MetricRequest:
-    """What a user means by a metric: its name, how it compares, and the limit of a rule."""
+    """A metric as it was requested: its name, how it compares, and the limit of a constraint."""
 
     def __init__(self, name: str, comparison: str, limit: float | None) -> None:
         self.name, self.comparison, self.limit = name, comparison, limit
@@ -63,21 +64,20 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
     request = MetricRequest(str(name), comparison, limit)
-    if request.spec is not None:
-        request.comparison = "ratio" if request.spec.greater_is_better else "difference"
-    has_test = request.name in SCORE_METRICS
-    if (spec := request.spec) is not None:
+    spec = request.spec
+    if spec is None:
+        has_test = request.name in SCORE_METRICS
+    else:
+        request.comparison = "ratio" if spec.greater_is_better else "difference"
         has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
     if not has_test:
-        rules = [
-            metric.removesuffix("_difference") for metric in LABEL_METRICS if "_diff" in metric
-        ]
-        rules.remove("treatment_equality")
-        known = [*rules, *SCORE_METRICS, *LARGEST_RATES]
+        pairs = [name.removesuffix("_difference") for name in LABEL_METRICS if "_diff" in name]
+        pairs.remove("treatment_equality")
+        known = [*pairs, *SCORE_METRICS, *LARGEST_RATES]
         hint = did_you_mean(metric, known)
         names = ", ".join(map(repr, known))
         raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
-    if comparison == "ratio" and (request.spec is None or request.comparison != "ratio"):
+    if comparison == "ratio" and (spec is None or request.comparison != "ratio"):
         raise ValueError(
             f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a "
             "constraint on rates such as 'demographic_parity', or a metric of ratios."
@@ -85,11 +85,8 @@ def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     return request
 
 
-Method: TypeAlias = Literal["auto", "melded", "exact", "score"]
-
-
 class DisparityTest(NamedTuple):
-    """What :func:`disparity_test` found.
+    """Result of :func:`disparity_test`.
 
     Attributes
     ----------
@@ -135,38 +132,43 @@ class DisparityTest(NamedTuple):
         )
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "metric": """metric : str, metric or Constraint
-    What is compared: the name of a constraint such as "demographic_parity", a metric of
-    differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or one
-    of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
-    ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
-    ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.""",
-        "y_true": """y_true : array-like of shape (n_samples,) or None
-    True labels; None for metrics that do not use them.""",
-        "y_pred": """y_pred : array-like of shape (n_samples,)
-    Predicted labels, or scores if the metric is one of scores. The rows must not have been used
-    to fit or choose the model.""",
-        "confidence": """confidence : float, default=0.95
-    How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.""",
-        "comparison": """comparison : {"difference", "ratio"}, default="difference"
-    What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
-    smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and rules say it
-    themselves; "ratio" with one of differences is an error.""",
-        "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
-    "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-    and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
-    samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
-    Metrics of scores have a test of their own.""",
-        "shift": """shift : float, default=0.0
-    Share of the people who count in each rate that may be replaced by any other people: the answer
-    then holds for every such population. It costs about as much of the limit. Differences only.""",
-        "interval": """interval : (float, float), default=None
-    Ranks that count in partial metrics.""",
-    }
-)
+def _parameters() -> None:
+    """Parameters of tests of disparities.
+
+    Parameters
+    ----------
+    metric : str, metric or Constraint
+        What is compared: the name of a constraint such as "demographic_parity", a metric of
+        differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or
+        one of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
+        ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
+        ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.
+    y_true : array-like of shape (n_samples,) or None
+        True labels; None for metrics that do not use them.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels, or scores if the metric is one of scores. The rows must not have been used
+        to fit or choose the model.
+    confidence : float, default=0.95
+        How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.
+    comparison : {"difference", "ratio"}, default="difference"
+        What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
+        smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and rules say it
+        themselves; "ratio" with one of differences is an error.
+    method : {"auto", "melded", "exact", "score"}, default="auto"
+        "exact" counts every possible table, for small groups; "melded" holds for groups of any size
+        and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
+        samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
+        Metrics of scores have a test of their own.
+    shift : float, default=0.0
+        Share of the people who count in each rate that may be replaced by any other people: the
+        answer then holds for every such population. It costs about as much of the limit.
+        Differences only.
+    interval : (float, float), default=None
+        Ranks that count in partial metrics.
+    """
+
+
+_documented = documenter(PARAGRAPHS | described(_parameters))
 
 
 @_documented
@@ -253,16 +255,10 @@ def disparity_test(
     evidence = _evidence(request, sample, method, reference, interval)
     p_values = evidence.p_values(_before_shift(request, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
+    result = evidence.largest, p_value, p_value <= 1 - confidence
+    question = float(limit), float(confidence), evidence.method
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
-    return DisparityTest(
-        evidence.largest,
-        p_value,
-        p_value <= 1 - confidence,
-        float(limit),
-        float(confidence),
-        evidence.method,
-        pd.DataFrame(table),
-    )
+    return DisparityTest(*result, *question, pd.DataFrame(table))
 
 
 @_documented

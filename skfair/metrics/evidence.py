@@ -1,4 +1,4 @@
-"""What rows say about a limit on a metric: the pairs that are compared, and a p-value of each.
+"""P-values of the comparisons that a metric makes, for a limit on its value in the population.
 
 A disparity is the largest of several comparisons, so "the disparity is the limit or more" says that
 one of them is. It is rejected if each is (intersection-union): the largest p-value counts, and
@@ -289,12 +289,12 @@ def _of_means(columns: dict[str, Any], first: _Sums, second: _Sums) -> Evidence:
     inverse = shares[0] ** 2 / (first.n - 1) + shares[1] ** 2 / (second.n - 1)
     freedom = 1 / np.where(inverse > 0, inverse, 1.0)
     value = first.mean - second.mean
-    drawn = _drawn(value, first, second), _drawn(-value, second, first)
+    drawn = np.stack([_drawn(value, first, second), _drawn(-value, second, first)], axis=1)
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
         welch = np.where(is_constant, special.ndtr(z), special.stdtr(freedom, z))
-        return np.asarray(np.max([welch, *(_above(limit, *side) for side in drawn)], axis=0))
+        return np.asarray(np.maximum(welch, _above(limit, *drawn).max(axis=0)))
 
     return Evidence(columns, np.abs(value), p_values, "melded")
 

@@ -1,13 +1,13 @@
-"""How uncertain metrics are: what noise alone would show, resampled rows, intervals of numbers.
+"""Uncertainty of metrics: values under permuted groups, resampled rows, confidence intervals.
 
-What a resample of scores is worth is the same as what the metrics of :mod:`skfair.metrics.scores`
-say of it, which sort the rows of every group for every metric; here rows are sorted once, and read
-once for each resample.
+Metrics of resampled scores equal those of :mod:`skfair.metrics.scores`, which sort the rows of
+each group for each metric. Here rows are sorted once for all resamples, and each resample takes one
+pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -27,7 +27,6 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows, distinct_rows
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
-from skfair.groups.table import RATES
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
@@ -46,24 +45,22 @@ from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 from skfair.utils.validation import check_labels, check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import pandas as pd
 
 
 # Metrics of scores that compare rows of a true class; of labels the rates say it.
 _WITHIN_CLASSES = {
-    "inter_group_pairwise_gap",
-    "intra_group_pairwise_gap",
-    "partial_equal_opportunity_gap",
-    "partial_equalized_odds_gap",
+    *("inter_group_pairwise_gap", "intra_group_pairwise_gap"),
+    *("partial_equal_opportunity_gap", "partial_equalized_odds_gap"),
 }
-
 _LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given the class
+# Rates whose denominators are numbers of rows of a true class, or of a predicted one.
+_OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
+_OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
 
 
 class NoiseFloor(NamedTuple):
-    """What a metric shows when the groups are in truth alike.
+    """Values of a metric if the groups are alike in the population.
 
     Attributes
     ----------
@@ -184,14 +181,9 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     if by_class or name in _WITHIN_CLASSES:
         return "y_true"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-    if spec is None:
-        return None
-    for kept, shape in (("y_true", (2, 1)), ("y_score", (1, 2))):
-        counted = np.array([RATES[rate].denominator for rate in spec.rates])
-        of_class = counted.mean(axis=2 if kept == "y_true" else 1)
-        if not counted.all() and (counted == of_class.reshape(-1, *shape)).all():
-            return kept
-    return None
+    if spec is not None and _OF_TRUE.issuperset(spec.rates):
+        return "y_true"
+    return "y_score" if spec is not None and _OF_PREDICTED.issuperset(spec.rates) else None
 
 
 def _strata(
@@ -226,12 +218,11 @@ def _permuted(groups: Any, order: IntArray) -> Any:
 
 def _floor(repeats: Iterable[Any]) -> NoiseFloor:
     """Describe what a metric found, one number each time."""
-    numbers = []
-    for number in repeats:
+    numbers = list(repeats)
+    for number in numbers:
         if not isinstance(number, Real):
             raise TypeError(f"metric must return a number, got {type(number).__name__}.")
-        numbers.append(float(number))
-    values = np.array(numbers)
+    values = np.array(numbers, dtype=np.float64)
     return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
 
 

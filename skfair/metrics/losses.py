@@ -30,16 +30,16 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
-from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
+from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores
 
 
 @runtime_checkable
 class ExactLoss(Protocol):
-    """What can say how badly it finds each row."""
+    """An object with a method that computes the loss of each row."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the loss of each row."""
@@ -64,10 +64,7 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
         "squared_error": _squared_error,
     },
-    "regression": {
-        "squared_error": _squared_error,
-        "absolute_error": lambda z, t: np.abs(z - t),
-    },
+    "regression": {"squared_error": _squared_error, "absolute_error": lambda z, t: np.abs(z - t)},
 }
 # The signs of the targets that are averaged, each by itself; None is every row.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
@@ -77,10 +74,9 @@ def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
     """Return the loss of scores and targets; raise unless the options go together."""
     if not isinstance(task, str) or task not in _LOSSES:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    is_own = callable(loss) or isinstance(loss, ExactLoss)
-    if (not is_own or isinstance(loss, type)) and (
-        not isinstance(loss, str) or loss not in _LOSSES[task]
-    ):
+    is_named = isinstance(loss, str) and loss in _LOSSES[task]
+    is_own = (callable(loss) or isinstance(loss, ExactLoss)) and not isinstance(loss, type)
+    if not (is_named or is_own):
         other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
         hint = f" {loss!r} is for task={other[0]!r}." if other else ""
         raise ValueError(
@@ -124,30 +120,32 @@ def _values_of(
     return check_scores(values, "loss")
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "agg": AGG_OF_COMPARISONS,
-        "y_true": """y_true : array-like of shape (n_samples,)
-    True labels; numbers for regression.""",
-        "y_score": """y_score : array-like of shape (n_samples,)
-    Values of a decision function (positive where the positive class is predicted), not
-    probabilities; predictions for regression.""",
-        "loss": """\
-loss : str, callable or object with the method ``exact``, default="log_loss"
-    With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-    ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-    (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
-    classification, the last two for regression. A function is called with targets (-1 and 1 for
-    classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
-    targets)``; both return the loss of each row.""",
-        "task": """task : {"classification", "regression"}, default="classification"
-    Whether ``y_true`` holds classes or numbers.""",
-        "subset": """subset : {"all", "positive", "class"}, default="all"
-    Which rows the mean losses are taken over: all, those of the positive class, or each class by
-    itself. The last two are for classification.""",
-    }
-)
+def _parameters() -> None:
+    """Parameters of metrics of losses.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels; numbers for regression.
+    y_score : array-like of shape (n_samples,)
+        Values of a decision function (positive where the positive class is predicted), not
+        probabilities; predictions for regression.
+    loss : str, callable or object with the method ``exact``, default="log_loss"
+        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
+        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
+        (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
+        classification, the last two for regression. A function is called with targets (-1 and 1 for
+        classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
+        targets)``; both return the loss of each row.
+    task : {"classification", "regression"}, default="classification"
+        Whether ``y_true`` holds classes or numbers.
+    subset : {"all", "positive", "class"}, default="all"
+        Which rows the mean losses are taken over: all, those of the positive class, or each class
+        by itself. The last two are for classification.
+    """
+
+
+_documented = documenter(COMPARISONS | described(_parameters))
 
 
 @_documented

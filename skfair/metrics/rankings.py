@@ -9,7 +9,7 @@ Attention is that of discounted cumulative gain: the document in place r, from 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -19,36 +19,39 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.utils.docs import documenter
+from skfair.metrics.docs import PARAGRAPHS
+from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
 
 Aggregate = Literal["mean", "median", "max"] | float
 ZeroDivision = Literal["raise"] | float
 
-_documented = documenter(
-    {
-        "y_true": """y_true : array-like of shape (n_samples,) or None
-    Not used; accepted so that all metrics are called alike.""",
-        "y_score": """y_score : array-like of shape (n_samples,)
-    Scores; a larger one puts a document further up.""",
-        "query_id": """query_id : array-like of shape (n_samples,)
-    The query of each row; its rows need not be together.""",
-        "sensitive_features": """\
-sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
-    The group of each document; several columns are several attributes.""",
-        "intersectional": """intersectional : bool, default=True
-    Whether several attributes are crossed, or each is compared for itself and all comparisons
-    are pooled.""",
-        "k": """k : int, default=None
-    Only the first k places count; None for all of them.""",
-        "aggregate": """aggregate : {"mean", "median", "max"} or float, default="mean"
-    How the values of queries become one number; a float from 0 to 1 is a quantile.""",
-        "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
-    What to do when no query has the documents that are compared: raise a ``ValueError``, or
-    return NaN. Single queries without them are left out.""",
-    }
-)
+
+def _parameters() -> None:
+    """Parameters of metrics of rankings.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        Not used; accepted so that all metrics are called alike.
+    y_score : array-like of shape (n_samples,)
+        Scores; a larger one puts a document further up.
+    query_id : array-like of shape (n_samples,)
+        The query of each row; its rows need not be together.
+    sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
+        The group of each document; several columns are several attributes.
+    k : int, default=None
+        Only the first k places count; None for all of them.
+    aggregate : {"mean", "median", "max"} or float, default="mean"
+        How the values of queries become one number; a float from 0 to 1 is a quantile.
+    zero_division : {"raise"} or numpy.nan, default="raise"
+        What to do when no query has the documents that are compared: raise a ``ValueError``, or
+        return NaN. Single queries without them are left out.
+    """
+
+
+_documented = documenter(PARAGRAPHS | described(_parameters))
 _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
     "median": np.median,
@@ -70,10 +73,9 @@ class RankedRows(NamedTuple):
         """Return the number of the query at each place of ``order``."""
         return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
-    def queries(self) -> Iterator[IntArray]:
-        """Yield the row numbers of each query."""
-        for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
-            yield self.order[start:stop]
+    def queries(self) -> list[IntArray]:
+        """Return the row numbers of each query."""
+        return np.split(self.order, self.starts[1:-1])
 
 
 def ranked_rows(
@@ -279,12 +281,20 @@ def pair_error_gaps(rows: RankedRows) -> FloatArray:
 
 def pair_error_rates(rows: RankedRows) -> FloatArray:
     """Return error rates by query, group of the better and of the worse document; NaN if none."""
-    n_groups = rows.groups.n_groups
-    rates = np.full((rows.starts.size - 1, n_groups, n_groups), np.nan)
-    for query, own in enumerate(rows.queries()):
-        wrong, counted = _pair_errors(rows, own)
-        np.divide(wrong, counted, out=rates[query], where=counted > 0)
-    return rates
+    n_groups, n_queries = rows.groups.n_groups, rows.starts.size - 1
+    member = np.zeros((rows.order.size, n_groups))
+    for codes in rows.groups.codes:
+        member[np.arange(codes.size), codes] = 1
+    wrong, counted = np.zeros((2, n_queries, n_groups, n_groups))
+    for own, wrong_of_query, counted_of_query in zip(rows.queries(), wrong, counted, strict=True):
+        grades, scores, members = rows.y_true[own], rows.y_score[own], member[own]
+        size = max(1, NUMBERS // own.size)
+        for part in (slice(start, start + size) for start in range(0, own.size, size)):
+            is_better = (grades[part, None] > grades).astype(np.float64)
+            below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
+            counted_of_query += members[part].T @ (is_better @ members)
+            wrong_of_query += members[part].T @ ((is_better * below) @ members)
+    return np.divide(wrong, counted, out=np.full_like(wrong, np.nan), where=counted > 0)
 
 
 def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
@@ -292,24 +302,6 @@ def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
     attribute = groups.attribute_of_group
     first, second = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return first, second
-
-
-def _pair_errors(rows: RankedRows, own: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return errors and pairs of one query by the groups of the better and the worse document."""
-    n_groups = rows.groups.n_groups
-    member = np.zeros((own.size, n_groups))
-    for codes in rows.groups.codes:
-        member[np.arange(own.size), codes[own]] = 1
-    grades, scores = rows.y_true[own], rows.y_score[own]
-    wrong, counted = np.zeros((2, n_groups, n_groups))
-    size = max(1, NUMBERS // own.size)
-    for start in range(0, own.size, size):
-        part = slice(start, start + size)
-        is_better = (grades[part, None] > grades).astype(np.float64)
-        below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
-        counted += member[part].T @ (is_better @ member)
-        wrong += member[part].T @ ((is_better * below) @ member)
-    return wrong, counted
 
 
 def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:

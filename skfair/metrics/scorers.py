@@ -100,9 +100,8 @@ class FairnessScorer(_BaseScorer):
         sign: int,
         kwargs: dict[str, Any],
         response_method: Any,
-        sensitive: ColumnNames | None = None,
-        control_columns: ColumnNames | None = None,
-        query_column: str | int | None = None,
+        # Where each attribute is found in X; None for those that arrive as metadata
+        columns: dict[str, ColumnNames | int | None],
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -122,9 +121,7 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        columns = sensitive, control_columns, query_column
-        # Where each attribute is found in X; None for those that arrive as metadata.
-        self._columns = dict(zip(_OPTIONS, columns, strict=True))
+        self._columns = columns
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         # A metric of accuracy takes no groups: they are for models that need them to predict.
         self._compares_groups = takes_any or "sensitive_features" in parameters
@@ -266,14 +263,11 @@ class FairnessScorer(_BaseScorer):
 
     def __repr__(self) -> str:
         extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""
-        extra += "".join(
-            f", {_OPTIONS[param]}={columns!r}"
-            for param, columns in self._columns.items()
-            if columns is not None
-        )
-        arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
+        columns = {_OPTIONS[param]: columns for param, columns in self._columns.items()}
+        options = {key: value for key, value in columns.items() if value is not None} | self._kwargs
+        extra += "".join(f", {key}={value!r}" for key, value in options.items())
         name = _name_of(self._score_func)
-        return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
+        return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra})"
 
 
 def _check_arguments(
@@ -318,23 +312,12 @@ def _lazy_response(
     estimator: object, X: MatrixLike, method: str, taken: dict[str, Any], pos_label: ClassLabel
 ) -> Any:
     """Return the response to a Dask collection as a Dask array, made where the blocks are."""
-    rows = align(X=X, **taken)
-    dtype = _response_dtype(estimator, method)
-    return rows.to_array(
-        _response_of_block,
-        without_rows(estimator),
-        method,
-        pos_label,
-        dtype,
-        dtype=dtype,
-        sizes=known_sizes(X),
-    )
-
-
-def _response_dtype(estimator: object, method: str) -> Any:
+    dtype: Any = np.float64
     if method == "predict" and not is_regressor(estimator):
-        return getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
-    return np.float64
+        dtype = getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
+    arguments = without_rows(estimator), method, pos_label, dtype
+    rows = align(X=X, **taken)
+    return rows.to_array(_response_of_block, *arguments, dtype=dtype, sizes=known_sizes(X))
 
 
 def _response_of_block(
@@ -422,8 +405,8 @@ def make_fairness_scorer(
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:
             raise ValueError("worst_class=True tries every class. Do not pass pos_label.")
-    columns = sensitive, control_columns, query_column
-    return FairnessScorer(metric, sign, kwargs, response_method, *columns)
+    columns = dict(zip(_OPTIONS, (sensitive, control_columns, query_column), strict=True))
+    return FairnessScorer(metric, sign, kwargs, response_method, columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
