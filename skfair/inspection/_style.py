@@ -1,4 +1,4 @@
-"""How all displays look: a palette for every kind of eye, axes, legends.
+"""The look of all displays: a palette for every kind of eye, axes, legends.
 
 Series ``i`` has a colour of its own and, for those who cannot tell colours apart or who print in
 grey, a marker, a line style and a hatch of its own. Nothing here changes matplotlib's global

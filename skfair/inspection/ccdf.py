@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
-from skfair.groups.encoding import GroupEncoding
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
 from skfair.inspection._style import (
@@ -159,7 +158,14 @@ class CCDFCurveDisplay(ScoreDisplay):
         chosen = (
             int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
         )
-        others = _rivals(groups, chosen)
+        # Groups of other attributes overlap with the reference.
+        attribute = groups.attribute_of_group
+        others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]
+        if not others:
+            raise ValueError(
+                f"CCDFCurveDisplay compares groups, but there is only {groups.names[chosen]!r}. "
+                "Pass rows of at least two groups."
+            )
         curves = [_curve(rows, chosen, other) for other in others]
         bounds = bounds_of_groups(interval, groups.levels)
         display = cls(
@@ -233,19 +239,6 @@ class CCDFCurveDisplay(ScoreDisplay):
                 as_reference(band, what)
                 bands.append(band)
         return bands
-
-
-def _rivals(groups: GroupEncoding, reference: int) -> list[int]:
-    """List the groups to compare with the reference: the others of its attribute."""
-    attribute = groups.attribute_of_group
-    others = np.flatnonzero(attribute == attribute[reference])
-    others = others[others != reference]
-    if not others.size:
-        raise ValueError(
-            f"CCDFCurveDisplay compares groups, but there is only {groups.names[reference]!r}. "
-            "Pass rows of at least two groups."
-        )
-    return [int(other) for other in others]
 
 
 def _curve(rows: ScoredRows, reference: int, other: int) -> tuple[FloatArray, FloatArray]:

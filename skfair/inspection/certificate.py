@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,19 +16,19 @@ from skfair.utils.validation import check_number, check_scores
 
 @documented
 class CertificateDisplay(Display):
-    """Accuracy against disparity along a path of decisions, and what can be shown of the disparity.
+    """Accuracy against disparity along a path of decisions, with the certified limit of each step.
 
     The path begins with the strictest decisions and ends with free ones. Each step is a point on
     two lines of the same height: its disparity on held-out rows, and the smallest limit that can be
-    shown to hold for the population. The last certified step, which is used, has a mark on both.
+    certified for the population. The last certified step, which is used, has a mark on both.
 
     Make it with :meth:`from_estimator`.
 
     Parameters
     ----------
     disparities, bounds, accuracies : array-like of shape (n_steps,)
-        Of each step: the disparity on held-out rows, the smallest limit that can be shown, and the
-        accuracy.
+        The disparity of each step on held-out rows, the smallest limit that can be certified, and
+        the accuracy.
     n_certified : int
         How many steps were certified.
     max_disparity : float, default=None
@@ -36,7 +37,7 @@ class CertificateDisplay(Display):
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The accuracy against the disparity, and against the bound.
+        The accuracy against the disparity, and against the certified limit.
     used_ : matplotlib Line2D or None
         The step that is used, on both lines; None if no step was certified.
 
@@ -76,6 +77,7 @@ class CertificateDisplay(Display):
             bounds=self.bounds,
             accuracies=self.accuracies,
         )
+        check_number(n_certified, "n_certified", 0, self.accuracies.size, Integral)
         self.n_certified, self.max_disparity = n_certified, max_disparity
         self._quality = "Accuracy"
 
@@ -157,8 +159,8 @@ class CertificateDisplay(Display):
 
 def _limit(estimator: Any) -> float | None:
     """Return the limit of all constraints; None if there are several."""
-    rules = estimator.constraint
-    own = [getattr(rule, "own_limit", None) for rule in np.ravel(np.array(rules, dtype=object))]
+    constraints = np.ravel(np.array(estimator.constraint, dtype=object))
+    own = [getattr(constraint, "own_limit", None) for constraint in constraints]
     limits = [estimator.max_disparity if limit is None else limit for limit in own]
     is_single = isinstance(limits[0], int | float) and all(limit == limits[0] for limit in limits)
     return float(limits[0]) if is_single else None

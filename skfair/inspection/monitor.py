@@ -27,7 +27,8 @@ class MonitorDisplay(Display):
     Parameters
     ----------
     disparities, standard_errors : array-like of shape (n_batches,)
-        Of each batch; NaN where there are not yet rows of two groups.
+        The disparity of each batch and its standard error; NaN before there are rows of two
+        groups.
     max_disparity : float or None
         The limit; None draws none.
     min_ratio : float, default=None
@@ -48,7 +49,7 @@ class MonitorDisplay(Display):
 
     See Also
     --------
-    skfair.monitoring.DisparityMonitor : What is drawn.
+    skfair.monitoring.DisparityMonitor : The monitor, whose ``history_`` is drawn.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class MonitorDisplay(Display):
     def from_monitor(
         cls, monitor: Any, *, attribute: str | None = None, ax: AxesOrNone = None
     ) -> Self:
-        """Draw what a monitor has seen.
+        """Draw the history of a monitor.
 
         Parameters
         ----------

@@ -21,11 +21,11 @@ from skfair.utils.validation import check_scores
 
 @documented
 class FairnessPathDisplay(Display):
-    """Score against disparity along a path of stricter and stricter bounds.
+    """Score against disparity along a path of stricter and stricter limits.
 
     Filled markers are the models on the training sample, hollow ones the same models on the test
     sample; a line joins neighbours on the path. Where the hollow line lies to the right of the
-    bounds, the promise about the training sample does not carry over to new people.
+    limits, these are satisfied on the training sample but not on unseen data.
 
     Make it with :meth:`from_path`. Draw a second path on the axes of the first,
     ``from_path(other, name="other", ax=first.ax_)``, to compare the two.
@@ -35,13 +35,13 @@ class FairnessPathDisplay(Display):
     train_disparities, train_scores : array-like of shape (n_models,)
         What the models reached on the training sample, in the order of the path.
     test_disparities, test_scores : array-like of shape (n_models,), default=None
-        The same on a test sample, both or neither.
+        The disparities and scores on a test sample, both or neither.
     max_disparities : array-like of shape (n_bounds,), default=None
-        The bounds that were asked for.
+        The limits of the models.
     score_name : str, default="score"
         What the scores are.
     limits : dict of str to float or None, default=None
-        The limit of each attribute, if disparities and bounds are multiples of these.
+        The limit of each attribute, if disparities and ``max_disparities`` are multiples of it.
     split_disparities, split_scores : array-like of shape (n_splits, n_models), default=None
         The disparities and scores on the test part of each random split, both or neither. A band
         around the hollow line shows one standard deviation of both over the splits.
@@ -53,7 +53,7 @@ class FairnessPathDisplay(Display):
     test_line_ : matplotlib Line2D or None
         The models on the test sample; None if there is none.
     bounds_ : matplotlib LineCollection or None
-        The bounds; None if they were not drawn.
+        The limits; None if they were not drawn.
     bands_ : list of matplotlib PolyCollection
         The standard deviations of the scores and of the disparities; empty without splits.
 
@@ -151,7 +151,7 @@ class FairnessPathDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure. Axes that show another path keep their labels.
         show_bounds : bool, default=False
-            Whether to draw an upright line at each bound that was asked for.
+            Whether to draw an upright line at each of ``max_disparities``.
         **kwargs
             Passed to ``plot`` of matplotlib for both lines.
         """

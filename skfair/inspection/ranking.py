@@ -1,4 +1,4 @@
-"""The distribution of the disparities of queries: how many rankings are fair, and how fair."""
+"""The distribution of the disparities of queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GAPS = {
 
 @documented
 class RankingGapDisplay(Display):
-    """Share of the queries whose disparity is at most so large.
+    """Share of the queries whose disparity is at most a given value.
 
     The further up and to the left a curve, the fairer the rankings. Draw a second ranker on the
     axes of the first, ``from_predictions(..., name="fair", ax=first.ax_)``, to compare the two.
@@ -35,7 +35,7 @@ class RankingGapDisplay(Display):
     gaps : array-like of shape (n_queries,)
         The disparity of each query.
     gap : {"pair_error", "exposure", "rank"}, default="pair_error"
-        What they are; says what stands on the axis.
+        The disparity that they measure, which is written on the axis.
     limit : float, default=None
         A limit to draw as an upright line.
     name : str, default=None

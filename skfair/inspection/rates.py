@@ -82,7 +82,7 @@ class GroupRatesDisplay(Display):
     low, high : array-like of shape (n_rates, n_groups), default=None
         Ends of the confidence intervals; None draws none.
     overall_low, overall_high : array-like of shape (n_rates,), default=None
-        The same for the whole sample.
+        Ends of the confidence intervals of the whole sample.
     n_samples : array-like of shape (n_groups,), default=None
         Number of rows of each group, written below its name.
     n_overall : int, default=None

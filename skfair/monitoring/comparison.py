@@ -21,7 +21,7 @@ MOST_ROWS = 2**53
 
 
 class Alarm(NamedTuple):
-    """What a monitor found.
+    """An alarm: the pair of groups whose disparity exceeds its limit.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Comparison:
     Attributes
     ----------
     limit : float or dict
-        What is limited, in the way that users gave it.
+        ``min_ratio`` or ``max_disparity``, as users gave it.
     limits : dict of str to float
         The limit of each attribute that has one; the key "" is the common limit.
     references : dict of str to str
@@ -70,7 +70,7 @@ class Comparison:
     counts : ndarray of shape (n_groups, 2, 2)
         Rows by true and predicted class, as in a :class:`~skfair.groups.table.GroupTable`.
     pairs : ndarray of shape (n_pairs, 3)
-        What is compared: number of the rate, and of both groups.
+        The number of the rate, and of both groups.
     limits_of_pairs : ndarray of shape (n_pairs,)
         The limit of each pair.
     windows : Windows

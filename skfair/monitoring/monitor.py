@@ -38,7 +38,7 @@ _SETTINGS = (
 
 
 class DisparityMonitor:
-    """Watch whether the disparity of decisions stays within a limit, batch by batch.
+    """Monitor a deployed model: raise an alarm when the disparity of its decisions exceeds a limit.
 
     It may be looked at after every batch. As long as the disparity is within the limit, the chance
     that it ever raises an alarm is at most 1 - ``confidence``.

@@ -14,6 +14,10 @@ def sample():
     return scores, group
 
 
+def draw(scores, group, **options):
+    return CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group, **options)
+
+
 def naive_curve(scores, weights, first, second):
     """Count the rows above every threshold, one threshold at a time."""
     thresholds = [np.inf, *np.unique(scores[first | second])[::-1], -np.inf]
@@ -35,7 +39,7 @@ def assert_same_path(drawn, points):
 
 def test_curves_equal_plain_counts(sample, legend_of):
     scores, group = sample
-    display = CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group)
+    display = draw(scores, group)
     # The largest group is the reference; every other one has a curve.
     assert display.reference_name == "a"
     assert display.group_names == ["b", "c"]
@@ -54,9 +58,7 @@ def test_curves_equal_plain_counts(sample, legend_of):
 def test_weights(sample):
     scores, group = sample
     weights = np.random.default_rng(1).integers(1, 4, 120)
-    display = CCDFCurveDisplay.from_predictions(
-        None, scores, sensitive_features=group, sample_weight=weights
-    )
+    display = draw(scores, group, sample_weight=weights)
     repeated = CCDFCurveDisplay.from_predictions(
         None, np.repeat(scores, weights), sensitive_features=np.repeat(group, weights)
     )
@@ -66,9 +68,7 @@ def test_weights(sample):
 
 def test_reference_by_level_name_or_tuple(sample):
     scores, group = sample
-    display = CCDFCurveDisplay.from_predictions(
-        None, scores, sensitive_features=group, reference="c"
-    )
+    display = draw(scores, group, reference="c")
     assert (display.reference_name, display.group_names) == ("c", ["a", "b"])
     both = pd.DataFrame({"sex": np.resize(["f", "m"], 120), "origin": group})
     for reference in (("m", "b"), "sex=m, origin=b"):
@@ -82,16 +82,14 @@ def test_reference_by_level_name_or_tuple(sample):
     )
     # Groups of other attributes overlap with the reference and are not compared.
     assert apart.group_names == ["origin=a", "origin=c"]
-    alone = CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group, reference="b")
+    alone = draw(scores, group, reference="b")
     for one, other in zip(apart.lines_, alone.lines_, strict=True):
         assert_array_equal(one.get_xydata(), other.get_xydata())
 
 
 def test_interval_is_marked_on_both_axes(sample, legend_of):
     scores, group = sample
-    display = CCDFCurveDisplay.from_predictions(
-        None, scores, sensitive_features=group, interval=(0.05, 0.3)
-    )
+    display = draw(scores, group, interval=(0.05, 0.3))
     upright, lying = display.bands_
     assert_allclose([upright.get_x(), upright.get_width()], [0.05, 0.25])
     assert_allclose([lying.get_y(), lying.get_height()], [0.05, 0.25])
@@ -105,17 +103,10 @@ def test_interval_is_marked_on_both_axes(sample, legend_of):
 
 def test_unions_and_intervals_of_each_group(sample, legend_of):
     scores, group = sample
-    display = CCDFCurveDisplay.from_predictions(
-        None, scores, sensitive_features=group, interval=[(0, 0.1), (0.5, 0.7)]
-    )
+    display = draw(scores, group, interval=[(0, 0.1), (0.5, 0.7)])
     assert len(display.bands_) == 4
     assert legend_of(display.ax_)[0] == "ranks 0% to 10% and 50% to 70%"
-    display = CCDFCurveDisplay.from_predictions(
-        None,
-        scores,
-        sensitive_features=group,
-        interval={"a": (0, 0.1), "b": (0.2, 0.3), "c": (0.2, 0.3)},
-    )
+    display = draw(scores, group, interval={"a": (0, 0.1), "b": (0.2, 0.3), "c": (0.2, 0.3)})
     upright, lying = display.bands_
     assert upright.get_width() == 0.1
     assert lying.get_y() == 0.2
@@ -138,7 +129,7 @@ def test_legend_stands_in_the_free_corner(shift, corner):
     rng = np.random.default_rng(0)
     group = np.repeat(["a", "b"], [60, 40])
     scores = rng.normal(size=100) + shift * (group == "b")
-    display = CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group)
+    display = draw(scores, group)
     codes = {"upper left": 2, "lower right": 4}
     assert display.ax_.get_legend()._loc == codes[corner]
 
@@ -146,7 +137,7 @@ def test_legend_stands_in_the_free_corner(shift, corner):
 def test_equal_and_constant_scores_follow_the_diagonal():
     group = np.repeat(["a", "b"], 10)
     for scores in (np.zeros(20), np.tile(np.arange(10), 2)):
-        display = CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group)
+        display = draw(scores, group)
         assert_allclose(display.lines_[0].get_xydata(), [[0, 0], [1, 1]])
 
 
@@ -155,7 +146,7 @@ def test_wrong_arguments(sample):
     with pytest.raises(ValueError, match="compares groups, but there is only 'a'"):
         CCDFCurveDisplay.from_predictions(None, [1, 2], sensitive_features=["a", "a"])
     with pytest.raises(ValueError, match="There is no group 'z'. The groups are 'a', 'b', 'c'"):
-        CCDFCurveDisplay.from_predictions(None, scores, sensitive_features=group, reference="z")
+        draw(scores, group, reference="z")
     with pytest.raises(ValueError, match="Every curve needs one entry in each argument"):
         CCDFCurveDisplay(
             reference_rates=[[0, 1]], group_rates=[], group_names=["b"], reference_name="a"

@@ -148,3 +148,5 @@ def test_one_limit_is_drawn():
     for display in (certificate, stream):
         with pytest.raises(ValueError, match="max_disparity must be a number"):
             display.plot()
+    with pytest.raises(ValueError, match="n_certified must be an integer from 0 to 1"):
+        CertificateDisplay(disparities=[0.1], bounds=[0.2], accuracies=[0.8], n_certified=2)

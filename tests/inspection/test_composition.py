@@ -20,9 +20,13 @@ def sample():
     return labels, rng.choice(["a", "b", "c"], 200)
 
 
+def draw(labels, group, **options):
+    return ClusterCompositionDisplay.from_labels(labels, sensitive_features=group, **options)
+
+
 def test_bars_equal_plain_counts(sample, legend_of):
     labels, group = sample
-    display = ClusterCompositionDisplay.from_labels(labels, sensitive_features=group)
+    display = draw(labels, group)
     clusters = ["w", "x", "y", "z"]
     assert len(display.bars_) == 3
     bottom = np.zeros(4)
@@ -53,9 +57,7 @@ def test_bars_equal_plain_counts(sample, legend_of):
 def test_weights_and_clusters_without_weight(sample):
     labels, group = sample
     weights = np.where(labels == "y", 0.0, np.linspace(1, 2, 200))
-    display = ClusterCompositionDisplay.from_labels(
-        labels, sensitive_features=group, sample_weight=weights
-    )
+    display = draw(labels, group, sample_weight=weights)
     assert display.cluster_names == ["w", "x", "z"]
     row = labels == "x"
     assert_allclose(display.shares[0, 1], np.average(group[row] == "a", weights=weights[row]))
@@ -66,9 +68,7 @@ def test_weights_and_clusters_without_weight(sample):
 def test_large_sizes_are_written_in_full(sample):
     labels, group = sample
     weights = np.full(len(labels), 1_234_567 / (labels == "x").sum())
-    display = ClusterCompositionDisplay.from_labels(
-        labels, sensitive_features=group, sample_weight=weights
-    )
+    display = draw(labels, group, sample_weight=weights)
     texts = " ".join(text.get_text() for text in display.ax_.findobj(Text))
     assert "n = 1,234,567" in texts
 
@@ -149,9 +149,7 @@ def test_fitted_clusterers(sample):
 
 def test_options_and_again(sample):
     labels, group = sample
-    display = ClusterCompositionDisplay.from_labels(
-        labels, sensitive_features=group, ec="black", lw=2
-    )
+    display = draw(labels, group, ec="black", lw=2)
     assert display.bars_[0].patches[0].get_linewidth() == 2
     _, ax = plt.subplots()
     assert display.plot(ax=ax) is display
@@ -167,7 +165,7 @@ def test_wrong_arguments(sample):
     with pytest.raises(
         ValueError, match="sensitive_features has 199 rows but the other data have 200"
     ):
-        ClusterCompositionDisplay.from_labels(labels, sensitive_features=group[1:])
+        draw(labels, group[1:])
     with pytest.raises(AttributeError, match="'StandardScaler' has no attribute labels_, the cl"):
         ClusterCompositionDisplay.from_estimator(StandardScaler().fit(X), sensitive_features=group)
     numbers = {"overall_shares": [0.5, 0.5], "group_names": ["a", "b"], "cluster_names": ["0"]}

@@ -28,6 +28,10 @@ def sample():
     return y_true, y_pred, group
 
 
+def draw(y_true, y_pred, group, **options):
+    return GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, **options)
+
+
 def naive_rate(rate, y_true, y_pred):
     return {
         "selection_rate": lambda: np.mean(y_pred),
@@ -48,9 +52,7 @@ def wilson(rate, n):
 @pytest.mark.parametrize("kind", ["point", "bar"])
 def test_what_is_drawn_equals_plain_counts(sample, legend_of, kind):
     y_true, y_pred, group = sample
-    display = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, sensitive_features=group, rates=ALL_RATES, kind=kind
-    )
+    display = draw(y_true, y_pred, group, rates=ALL_RATES, kind=kind)
     assert len(display.artists_) == len(display.overall_lines_) == 6
     rows = [group == "a", group == "b", group == "c", np.ones(300, bool)]
     for i, rate in enumerate(ALL_RATES):
@@ -80,9 +82,7 @@ def test_what_is_drawn_equals_plain_counts(sample, legend_of, kind):
 
 def test_intervals_are_wilsons(sample):
     y_true, y_pred, group = sample
-    display = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, sensitive_features=group, rates="selection_rate"
-    )
+    display = draw(y_true, y_pred, group, rates="selection_rate")
     (bars,) = display.artists_[0].lines[2]
     segments = bars.get_segments()
     for name, segment in zip(["a", "b", "c"], segments[:3], strict=True):
@@ -111,14 +111,10 @@ def test_intervals_can_be_chosen_or_left_out(sample):
 
 def test_rates_are_told_apart_without_colour_and_keep_their_look(sample):
     y_true, y_pred, group = sample
-    both = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, sensitive_features=group, rates=ALL_RATES
-    )
+    both = draw(y_true, y_pred, group, rates=ALL_RATES)
     markers = [artist.lines[0].get_marker() for artist in both.artists_]
     assert len(set(markers)) == 6
-    alone = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, sensitive_features=group, rates=["accuracy"]
-    )
+    alone = draw(y_true, y_pred, group, rates=["accuracy"])
     number = ALL_RATES.index("accuracy")
     assert alone.artists_[0].lines[0].get_marker() == markers[number]
     assert alone.artists_[0].lines[0].get_color() == look(number).color
@@ -148,7 +144,7 @@ def test_two_models_on_the_same_axes(sample, legend_of):
 
 def test_sizes_that_differ_between_models_are_not_written(sample):
     y_true, y_pred, group = sample
-    first = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group)
+    first = draw(y_true, y_pred, group)
     GroupRatesDisplay.from_predictions(
         y_true[50:], y_pred[50:], sensitive_features=group[50:], ax=first.ax_
     )
@@ -158,13 +154,11 @@ def test_sizes_that_differ_between_models_are_not_written(sample):
 
 def test_what_does_not_fit_the_axes_is_refused(sample):
     y_true, y_pred, group = sample
-    ax = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group).ax_
+    ax = draw(y_true, y_pred, group).ax_
     with pytest.raises(ValueError, match="bars would cover them. Use kind='point'"):
-        GroupRatesDisplay.from_predictions(
-            y_true, y_pred, sensitive_features=group, kind="bar", ax=ax
-        )
+        draw(y_true, y_pred, group, kind="bar", ax=ax)
     with pytest.raises(ValueError, match="ax already shows the rows.*but this display has"):
-        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group == "a", ax=ax)
+        draw(y_true, y_pred, group == "a", ax=ax)
 
 
 def test_two_attributes(sample):
@@ -240,7 +234,7 @@ def test_each_of_several_classes_may_be_the_positive_one(label):
 
 def test_plot_again_with_options(sample):
     y_true, y_pred, group = sample
-    display = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group)
+    display = draw(y_true, y_pred, group)
     _, ax = plt.subplots()
     assert display.plot(ax=ax, name="late", ms=11, capsize=0) is display
     assert (display.ax_, display.figure_) == (ax, ax.figure)
@@ -292,9 +286,7 @@ def test_wrong_shapes():
 
 def test_differences_from_a_reference_group(sample):
     y_true, y_pred, group = sample
-    display = GroupRatesDisplay.from_predictions(
-        y_true, y_pred, sensitive_features=group, reference="b", rates=ALL_RATES
-    )
+    display = draw(y_true, y_pred, group, reference="b", rates=ALL_RATES)
     assert display.group_names == ["a", "c"]
     for i, rate in enumerate(ALL_RATES):
         a, b, c = (naive_rate(rate, y_true[group == g], y_pred[group == g]) for g in "abc")
@@ -313,7 +305,7 @@ def test_differences_from_a_reference_group(sample):
     )
     assert crossed.reference == "letter=b, sex=f"
     with pytest.raises(ValueError, match="'zz' is a group that no attribute has"):
-        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, reference="zz")
+        draw(y_true, y_pred, group, reference="zz")
     with pytest.raises(ValueError, match="one reference group"):
         GroupRatesDisplay.from_predictions(
             y_true,

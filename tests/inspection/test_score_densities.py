@@ -17,9 +17,13 @@ def sample():
     return rng.normal(size=100) + 1.5 * (group == "a"), group
 
 
+def draw(scores, group, **options):
+    return GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group, **options)
+
+
 def test_densities_equal_scipys(sample, legend_of):
     scores, group = sample
-    display = GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group)
+    display = draw(scores, group)
     assert len(display.curves_) == 2
     assert not display.shades_
     for name, curve in zip(["a", "b"], display.curves_, strict=True):
@@ -38,9 +42,7 @@ def test_densities_equal_scipys(sample, legend_of):
 def test_bandwidth_and_weights(sample, bw_method, unit):
     scores, group = sample
     weights = np.linspace(0, 2, 100)  # the first row has no weight
-    display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, sample_weight=unit * weights, bw_method=bw_method
-    )
+    display = draw(scores, group, sample_weight=unit * weights, bw_method=bw_method)
     row = group == "a"
     x, heights = display.curves_[0].get_data()
     expected = gaussian_kde(scores[row], bw_method=bw_method, weights=weights[row])
@@ -93,9 +95,7 @@ def test_probabilities_do_not_leak():
 
 def test_histogram_equals_numpys(sample):
     scores, group = sample
-    display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, kind="hist", bins=12
-    )
+    display = draw(scores, group, kind="hist", bins=12)
     edges = np.histogram_bin_edges(scores, bins=12)
     for name, curve in zip(["a", "b"], display.curves_, strict=True):
         values, drawn_edges, _ = curve.get_data()
@@ -106,9 +106,7 @@ def test_histogram_equals_numpys(sample):
 def test_histogram_of_weights_and_own_bins(sample):
     scores, group = sample
     weights = np.linspace(1, 2, 100)
-    display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, sample_weight=weights, kind="hist", bins=[0, 1, 3]
-    )
+    display = draw(scores, group, sample_weight=weights, kind="hist", bins=[0, 1, 3])
     row = group == "b"
     inside = [((scores >= 0) & (scores < 1)), ((scores >= 1) & (scores <= 3))]
     shares = [weights[row & bin_].sum() / weights[row].sum() for bin_ in inside]
@@ -119,15 +117,7 @@ def test_histogram_of_weights_and_own_bins(sample):
 @pytest.mark.parametrize("kind", ["density", "hist"])
 def test_bins_or_intervals_beside_all_scores(sample, kind):
     scores, group = sample
-    display = GroupScoreDisplay.from_predictions(
-        None,
-        scores,
-        sensitive_features=group,
-        kind=kind,
-        bins=[50, 60],
-        layout="rows",
-        interval=(0.1, 0.2),
-    )
+    display = draw(scores, group, kind=kind, bins=[50, 60], layout="rows", interval=(0.1, 0.2))
     assert len(display.shades_) == (2 if kind == "density" else 0)
 
 
@@ -215,9 +205,7 @@ def test_shaded_part_of_a_histogram():
 
 def test_interval_of_each_group(sample):
     scores, group = sample
-    display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, interval={"a": (0, 0.5), "b": [(0, 0.1), (0.5, 1)]}
-    )
+    display = draw(scores, group, interval={"a": (0, 0.5), "b": [(0, 0.1), (0.5, 1)]})
     assert [len(pairs) for pairs in display.interval] == [1, 2]
     assert len(display.shades_) == 3
     assert "own interval" in display.ax_.get_xlabel()
@@ -246,9 +234,7 @@ def test_rows_show_all_groups(sample):
 def test_constant_scores_are_a_line(sample, legend_of):
     scores, group = sample
     scores = np.where(group == "a", 0.1 + 0.2, scores)
-    display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, interval=(0.1, 0.5)
-    )
+    display = draw(scores, group, interval=(0.1, 0.5))
     constant, free = display.curves_
     assert_array_equal(constant.get_xdata(), [0.1 + 0.2] * 2)
     assert_array_equal(constant.get_ydata(), [0, free.get_ydata().max()])
@@ -332,7 +318,7 @@ def test_estimator(sample):
 def test_wrong_arguments(sample, options, said):
     scores, group = sample
     with pytest.raises(ValueError, match=said):
-        GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group, **options)
+        draw(scores, group, **options)
 
 
 def test_every_group_has_scores():

@@ -62,15 +62,6 @@ def test_smallest_ratios_of_several_attributes():
     assert "max_disparity" not in text
 
 
-@pytest.mark.parametrize("wrong", [{"max_disparity": 0.1}, {"reference_batches": 3}])
-def test_there_is_one_limit(wrong):
-    with pytest.raises(ValueError, match="min_ratio is a limit of its own"):
-        DisparityMonitor(min_ratio=0.8, **wrong)
-    for odd in (0, 1, 1.2, "a", {"sex": 1.0}, {"sex": None}):
-        with pytest.raises((ValueError, TypeError), match="min_ratio"):
-            DisparityMonitor(min_ratio=odd)
-
-
 def test_with_a_reference_group_only_its_pairs_count_and_have_a_sign():
     rates = {"f": 0.3, "m": 0.33, "x": 0.24}
     assert stream(rates, 100).alarm_ is not None
@@ -97,15 +88,11 @@ def test_a_reference_group_is_stored_merged_and_checked():
     merged = left.merge(right)
     assert merged.history_[-1][1] < 0
     assert merged.n_rows_ == 40_000
-    with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
-        DisparityMonitor(groups=["f", "m"], reference="male")
     monitor = DisparityMonitor(reference="male")
     with pytest.raises(ValueError, match="not among the groups 'f', 'm'"):
         monitor.update(None, [0, 1], ["f", "m"])
     assert (monitor.n_batches_, monitor._seen.names) == (0, [])
     limits = {"sex": 0.1, "age": 0.1}
-    with pytest.raises(ValueError, match="reference must be a dict"):
-        DisparityMonitor(max_disparity=limits, reference="m")
     several = DisparityMonitor(max_disparity=limits, reference={"sex": "m"})
     people = {"sex": ["f", "m", "x"] * 50, "age": ["a", "b", "c"] * 50}
     several.update(None, [0, 1, 1] * 50, people)
@@ -113,23 +100,6 @@ def test_a_reference_group_is_stored_merged_and_checked():
     crossed = DisparityMonitor(reference={"sex": "m", "age": "b"})
     crossed.update(None, [0, 1, 1] * 50, people)
     assert len(crossed._seen.pairs) == 2
-
-
-def test_a_group_that_was_not_expected_is_an_event():
-    rng, monitor = np.random.default_rng(0), DisparityMonitor()
-    for number in range(6):
-        sex = rng.choice(["f", "m", "x"][: 2 + (number >= 4)], 300)
-        if number == 4:
-            with pytest.warns(UserWarning, match="did not know"):
-                monitor.update(None, rng.integers(0, 2, 300), sex)
-        else:
-            monitor.update(None, rng.integers(0, 2, 300), sex)
-    assert [tuple(one) for one in monitor.new_groups_] == [(4, "", "x")]
-    again = DisparityMonitor.from_json(monitor.to_json())
-    assert again.new_groups_ == monitor.new_groups_
-    assert 'skfair_new_groups_total{constraint="demographic_parity"} 1' in again.to_prometheus()
-    assert monitor.merge(again).new_groups_ == monitor.new_groups_
-    assert DisparityMonitor(groups=["f", "m"]).new_groups_ == []
 
 
 @pytest.mark.parametrize("name", ["state.json", "state.json.gz"])

@@ -183,17 +183,6 @@ def test_times_stay_times_in_json(times):
     assert pd.Timestamp(other.history_[-1][0]) == pd.Timestamp(times[2])
 
 
-def test_times_of_two_kinds_have_no_order():
-    monitor = DisparityMonitor("demographic_parity", 0.05)
-    for odd in ((2026, 1), object()):
-        with pytest.raises(TypeError, match="must be a number, text, a date"):
-            monitor.update(None, [0, 1], ["f", "m"], batch=odd)
-    monitor.update(None, [0, 1], ["f", "m"], batch=datetime(2026, 1, 1, tzinfo=UTC))
-    for odd in (date(2026, 1, 2), datetime(2026, 1, 2), 3, "2026-01-02"):
-        with pytest.raises(TypeError, match="cannot be compared"):
-            monitor.update(None, [0, 1], ["f", "m"], batch=odd)
-
-
 def test_a_reference_limits_the_change_of_the_disparity():
     steady, change = [0.15] * 60, [0.15] * 30 + [0.25] * 30
     assert watched(steady).alarm_ is not None
@@ -233,7 +222,7 @@ def merged_alarms(gaps, n_streams, seed=0):
 
 def test_a_merged_monitor_keeps_its_share_of_false_alarms():
     assert merged_alarms([0.05] * 40, 40) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 40)
-    assert merged_alarms([0.15] * 40, 5) == 1.0
+    assert merged_alarms([0.15] * 20, 3) == 1.0
 
 
 def test_alarms_of_parts_are_not_taken_over():
@@ -259,16 +248,6 @@ def test_groups_may_be_missing_in_a_batch():
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(3, "read already"), (2, "comes before"), ("a", "cannot be compared")]
-)
-def test_batches_out_of_order_are_named(number, said):
-    monitor = DisparityMonitor()
-    monitor.update(None, [0, 1], ["f", "m"], batch=3)
-    with pytest.raises((ValueError, TypeError), match=said):
-        monitor.update(None, [0, 1], ["f", "m"], batch=number)
-
-
-@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"constraint": "accuracy_parity"}, "constraint must be one of"),
@@ -280,11 +259,45 @@ def test_batches_out_of_order_are_named(number, said):
         ({"groups": ["f"]}, "two groups or more"),
         ({"reference_batches": 0}, "reference_batches"),
         ({"reference_batches": 11, "horizon": 10}, "reference_batches"),
+        ({"pos_label": [1]}, "pos_label must be a number, text"),
+        ({"pos_label": np.nan}, "pos_label=nan has no place"),
+        ({"max_disparity": {}}, "has no limit"),
+        ({"max_disparity": {"sex": None}}, "has no limit"),
+        ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]"),
+        ({"max_disparity": {"sex": 0.1}, "groups": ["f", "m"]}, "dict of the groups of each"),
+        ({"max_disparity": 0.1, "groups": {"sex": ["f", "m"]}}, "a limit for each, too"),
+        ({"min_ratio": 0.8, "max_disparity": 0.1}, "min_ratio is a limit of its own"),
+        ({"min_ratio": 0.8, "reference_batches": 3}, "min_ratio is a limit of its own"),
+        *(({"min_ratio": odd}, "min_ratio") for odd in (0, 1, "a", {"sex": 1.0}, {"sex": None})),
+        ({"reference": {}}, "reference={} names no group"),
+        ({"max_disparity": {"sex": 0.1}, "reference": "m"}, "reference must be a dict"),
+        ({"groups": ["f", "m"], "reference": "male"}, "not among the groups 'f', 'm'"),
     ],
 )
 def test_bad_options_are_named(options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((TypeError, ValueError), match=said):
         DisparityMonitor(**options)
+
+
+@pytest.mark.parametrize(
+    ("last", "odd", "said"),
+    [
+        (3, 3, "read already"),
+        (3, 2, "comes before"),
+        (3, "a", "cannot be compared"),
+        (3, (2026, 1), "must be a number, text, a date"),
+        *((3, odd, f"batch={odd!r} has no place") for odd in (np.inf, -np.inf, np.nan)),
+        (datetime(2026, 1, 1, tzinfo=UTC), date(2026, 1, 2), "cannot be compared"),
+        (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2), "cannot be compared"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-02", "cannot be compared"),
+    ],
+)
+def test_batches_that_have_no_place_are_named(last, odd, said):
+    monitor = DisparityMonitor()
+    monitor.update(None, [0, 1], ["f", "m"], batch=last)
+    with pytest.raises((ValueError, TypeError), match=said):
+        monitor.update(None, [0, 1], ["f", "m"], batch=odd)
+    assert monitor.n_batches_ == 1
 
 
 def two_attributes(rng, sex_gap, age_gap, n=1000):
@@ -321,21 +334,6 @@ def test_limits_of_attributes_are_those_of_monitors_of_one():
     assert both.history_[-1][:4] == pytest.approx(alone.history_[-1][:4])
     assert (both.history_[-1][4], alone.history_[-1][4]) == ("sex", "")
     assert both.n_rows_ == alone.n_rows_
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_disparity": {}}, "has no limit"),
-        ({"max_disparity": {"sex": None}}, "has no limit"),
-        ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]"),
-        ({"max_disparity": {"sex": 0.1}, "groups": ["f", "m"]}, "dict of the groups of each"),
-        ({"max_disparity": 0.1, "groups": {"sex": ["f", "m"]}}, "a limit for each, too"),
-    ],
-)
-def test_what_is_wrong_with_limits_of_attributes(options, message):
-    with pytest.raises(ValueError, match=message):
-        DisparityMonitor(**options)
 
 
 def test_groups_are_names():
@@ -392,8 +390,6 @@ def test_batches_are_numbers_of_any_type(first, second):
     for one in (monitor, stored):
         one.update(None, [0, 1], ["f", "m"], batch=second)
         assert one.n_batches_ == 2
-    with pytest.raises(ValueError, match="batch=nan"):
-        monitor.update(None, [0, 1], ["f", "m"], batch=np.nan)
 
 
 @pytest.mark.parametrize("groups", [None, ["f", "m"]])
@@ -426,8 +422,10 @@ def test_a_printed_monitor_says_what_it_has_read():
 
 def test_each_attribute_has_its_gauge_and_its_history():
     """Numbers of people: .1 of 1000 rows more of one sex, .02 of one age."""
-    monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.5, "race": None})
     sex, age = np.repeat(["f", "m"], 500), np.tile(["old", "young"], 500)
+    groups = {"sex": "fm", "age": ["old", "young"], "race": ["old", "young"]}
+    limits = {"sex": 0.05, "age": 0.5, "race": None}
+    monitor = DisparityMonitor(max_disparity=limits, groups=groups)
     y_pred = np.zeros(1000, int)
     y_pred[np.flatnonzero(sex == "m")[:200]] = 1  # 100 old, 100 young
     y_pred[np.flatnonzero((sex == "f") & (age == "old"))[:50]] = 1
@@ -522,9 +520,20 @@ def test_a_new_group_is_compared_from_its_first_batch_on():
         else:
             monitor.update(None, y_pred, sex)
         monitor = DisparityMonitor.from_json(monitor.to_json())
+    assert [tuple(event) for event in monitor.new_groups_] == [(20, "", "x")]
+    assert monitor.merge(monitor).new_groups_ == monitor.new_groups_
+    assert 'skfair_new_groups_total{constraint="demographic_parity"} 1' in monitor.to_prometheus()
     assert monitor.alarm_.higher == "x"
     assert 20 <= monitor.alarm_.since <= monitor.alarm_.batch <= 26
     assert not monitor._seen.windows.watched[:20, 1:].any()  # nothing is bet on it before
+
+
+def test_the_hint_for_limits_of_attributes_is_a_dict():
+    monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
+    monitor.update(None, [0, 1], {"sex": ["f", "m"], "age": ["o", "y"]})
+    with pytest.warns(UserWarning, match=r"'age=new'.*groups=\{'age': \[...\], ...\}"):
+        monitor.update(None, [0, 1], {"sex": ["f", "m"], "age": ["o", "new"]})
+    assert "age=new" in monitor.rates_["selection_rate"]
 
 
 @pytest.mark.filterwarnings("ignore:Batch")
@@ -554,16 +563,6 @@ def test_false_alarms_are_rare_with_new_groups():
             monitor.update(None, y_pred.astype(int), group)
         n_alarms += monitor.alarm_ is not None
     assert n_alarms <= 40 * (0.2 + 2 * np.sqrt(0.2 * 0.8 / 40))
-
-
-def test_the_hint_for_limits_of_attributes_is_a_dict():
-    monitor = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
-    monitor.update(None, *two_attributes(np.random.default_rng(0), 0, 0))
-    y_pred, groups = two_attributes(np.random.default_rng(1), 0, 0)
-    groups["age"][:50] = "new"
-    with pytest.warns(UserWarning, match=r"'age=new'.*groups=\{'age': \[...\], ...\}"):
-        monitor.update(None, y_pred, groups)
-    assert "age=new" in monitor.rates_["selection_rate"]
 
 
 @pytest.mark.filterwarnings("ignore:Batch")
@@ -603,11 +602,6 @@ def test_time_is_not_quadratic_in_groups():
     monitor.update(None, np.arange(20_000) % 2, groups)
     assert process_time() - start < 3
     assert monitor._seen.windows.n_pairs == 1000 * 999 // 2
-
-
-def test_names_of_groups_are_text():
-    with pytest.raises(ValueError, match="no valid text"):
-        DisparityMonitor(groups=["a\ud800", "b"])
 
 
 @pytest.mark.parametrize("limit", [0.1, {"sex": 0.05, "age": 0.1}])

