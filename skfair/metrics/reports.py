@@ -150,9 +150,8 @@ def group_report(
     if not rates:
         table = GroupTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
     else:
-        table = GroupTable.of_labels(
-            **rows.columns, groups=rows, pos_label=pos_label, ignores_true=y_true is None
-        )
+        how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
+        table = GroupTable.of_labels(**rows.columns, groups=rows, **how)
     listed = ListedCells(table.groups)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
@@ -163,15 +162,11 @@ def group_report(
     for rate in names if rates else ():
         columns[rate] = table.rate(rate)
         if interval is not None:
-            if draws is None:
-                ends = wilson(columns[rate], sized.summed(RATES[rate].denominator), confidence)
-            else:
-                drawn = np.where(np.isnan(columns[rate]), np.nan, rates_of(draws, rate))
-                ends = quantiles(drawn, (1 - confidence) / 2)
+            ends = _ends_of(rate, columns[rate], sized, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if scores is not None:
         scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
-        scores = scores if weights is None else scores * weights
+        scores = scores * (1.0 if weights is None else weights)
         with np.errstate(invalid="ignore", divide="ignore"):
             columns["mean_score"] = listed.sums(scores) / listed.sums(weights)
     if metrics is not None and y_true is not None:
@@ -181,6 +176,16 @@ def group_report(
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report(with_differences(columns, limits, listed, reference), index=listed.names())
+
+
+def _ends_of(
+    rate: str, values: FloatArray, sized: GroupTable, draws: FloatArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
+    if draws is None:
+        return wilson(values, sized.summed(RATES[rate].denominator), confidence)
+    drawn = np.where(np.isnan(values), np.nan, rates_of(draws, rate))
+    return quantiles(drawn, (1 - confidence) / 2)
 
 
 def fairness_report(
