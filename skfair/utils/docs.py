@@ -93,7 +93,7 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
         inherited = [vars(base)[name] for base in bases if name in vars(base)]
         known = siblings | {**shared} | _all_described(inherited)
         _complete(method, known, _ends_of(method, shared))
-    own, of_bases = _described(cls, "Attributes"), _all_described(bases, "Attributes")
+    own, of_bases = described(cls, "Attributes"), _all_described(bases, "Attributes")
     fitted = {name: text for name, text in of_bases.items() if name.endswith("_")}
     fitted = _by_name(shared.get("Attributes", "")) | fitted
     attributes = "\n".join(dict.fromkeys([*own.values(), *(fitted | own).values()]))
@@ -111,7 +111,7 @@ def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> 
     """Add what the docstring of a function or class does not say itself."""
     if not thing.__doc__:  # python -OO strips docstrings
         return
-    sections, own = _sections(thing.__doc__), _described(thing)
+    sections, own = _sections(thing.__doc__), described(thing)
     names = inspect.signature(thing).parameters
     listed = dict.fromkeys(own.get(name) or known.get(name) for name in names)
     complete = {"": sections.pop(""), "Parameters": "\n".join(filter(None, listed)), **ends}
@@ -132,8 +132,11 @@ def _sections(doc: str) -> dict[str, str]:
     return dict(zip(["", *parts[1::2]], bodies, strict=True))
 
 
-def _described(thing: Any, section: str = "Parameters") -> dict[str, str]:
-    """Return the paragraph of each parameter, or attribute, that a docstring describes."""
+def described(thing: Any, section: str = "Parameters") -> dict[str, str]:
+    """Return the paragraph of each parameter, or attribute, that a docstring describes.
+
+    ``documenter(described(function))`` completes others by the paragraphs of a function.
+    """
     return _by_name(_sections(thing.__doc__ or "").get(section, ""))
 
 
@@ -148,7 +151,7 @@ def _by_name(body: str) -> dict[str, str]:
 
 def _all_described(things: Iterable[Any], section: str = "Parameters") -> dict[str, str]:
     """Return what any of several docstrings describes; later ones go first."""
-    return {name: text for thing in things for name, text in _described(thing, section).items()}
+    return {name: text for thing in things for name, text in described(thing, section).items()}
 
 
 documented = documenter()
