@@ -25,7 +25,6 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import (
     Agg,
-    ComparedGroups,
     Reference,
     ZeroDivision,
     aggregate,
@@ -125,7 +124,8 @@ class GroupMetric:
         )
         rows = OwnRows(true, predicted, None, weights)
         metric = with_positive(self.metric, pos_label, y_true)
-        values, overall = _values(metric, rows, groups, reference)
+        of_cells = groups.rows_of_cells()
+        values = _values(metric, rows, of_cells)
         is_alone = self.compare in ("smallest", "largest")
         name = groups.undefined(
             values, groups.present if is_alone else groups.compared_by(reference), zero_division
@@ -138,33 +138,27 @@ class GroupMetric:
         if is_alone:
             present = values[groups.present]
             return float(present.min() if self.compare == "smallest" else present.max())
-        values_of_group, other = groups.sides(values, overall, reference)
+        overall = values
+        if not is_group(reference) and reference == "overall":
+            blocks = pairwise(groups.blocks.tolist())
+            every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in blocks]
+            overall = np.repeat(_values(metric, rows, every), np.diff(groups.blocks))
+        first, second = groups.sides(values, overall, reference)
         if self.compare == "difference":
-            return aggregate(differences(values_of_group, other, reference), agg)
-        quotients = np.where(
-            values_of_group == other, 1.0, ratios(values_of_group, other, reference)
-        )
+            return aggregate(differences(first, second, reference), agg)
+        quotients = np.where(first == second, 1.0, ratios(first, second, reference))
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
 
-def _values(
-    metric: Callable[..., float], rows: OwnRows, groups: ComparedGroups, reference: Reference
-) -> tuple[FloatArray, FloatArray]:
-    """Return the metric of each cell, and of all rows that it is compared with."""
-    of_cells = groups.rows_of_cells()
-    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in of_cells]
+def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
+    """Return the metric of each cell of rows."""
+    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(
             f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} "
             "returns more. List it by group with group_report(metrics=), or return a number."
         )
-    values = np.array(numbers)
-    overall = np.full(values.size, np.nan)
-    if not is_group(reference) and reference == "overall":
-        for start, stop in pairwise(groups.blocks.tolist()):
-            every = np.unique(np.concatenate(of_cells[start:stop]))
-            overall[start:stop] = value_of(metric, rows, rows.y_pred, every)
-    return values, overall
+    return np.array(numbers)
 
 
 def make_group_metric(
@@ -314,13 +308,11 @@ def measure_own(
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
         if n_resamples and is_number:
-            draws = [
-                [
-                    value_of(metric, rows, predicted, _resampled(cell, rng))
-                    for _ in range(n_resamples)
-                ]
-                for cell in cells
-            ]
+            draws = np.full((len(cells), n_resamples), np.nan)
+            for (i, draw), _ in np.ndenumerate(draws):
+                if size := cells[i].size:
+                    own = cells[i][rng.randint(size, size=min(size, _MOST_ROWS))]
+                    draws[i, draw] = value_of(metric, rows, predicted, own)
             tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
@@ -333,22 +325,22 @@ def measure_own(
 
 def takes_scores(metric: Callable[..., float]) -> bool:
     """Whether the second argument of a metric is a score, by its name."""
-    try:
-        names = list(signature(metric).parameters)
-    except (TypeError, ValueError):  # written in C
-        return False
-    return len(names) > 1 and names[1] in _SCORE_NAMES
+    return not _SCORE_NAMES.isdisjoint(_parameters(metric)[1:2])
 
 
 def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
     """Whether a metric, some of whose options are bound, is to be told the positive class."""
-    try:
-        parameters = signature(metric).parameters
-    except (TypeError, ValueError):  # written in C
-        return False
     bound |= getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
-    return is_of_two and "pos_label" in parameters and "pos_label" not in bound
+    return is_of_two and "pos_label" in _parameters(metric) and "pos_label" not in bound
+
+
+def _parameters(metric: Callable[..., float]) -> list[str]:
+    """Return the names of the parameters of a function; none if it is written in C."""
+    try:
+        return list(signature(metric).parameters)
+    except (TypeError, ValueError):
+        return []
 
 
 def with_positive(
@@ -361,12 +353,6 @@ def with_positive(
         check_positive(y_true, "y_true", None)
         return metric
     return partial(metric, pos_label=pos_label)
-
-
-def _resampled(cell: IntArray, rng: np.random.RandomState) -> IntArray:
-    """Draw rows from a cell with replacement."""
-    n_drawn = min(cell.size, _MOST_ROWS)
-    return cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
 
 
 def value_of(
