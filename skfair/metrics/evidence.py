@@ -40,7 +40,6 @@ from skfair.metrics.two_rates import (
     largest_rate,
     legendre,
     melded,
-    pair_test,
     rest_of_block,
     score_statistic,
     smallest_limit,
@@ -144,13 +143,12 @@ def evidence_of_labels(
         "rate_first": r1,
         "rate_second": r0,
     }
-    test = pair_test(method, "ratio" if is_ratio else "difference")
 
     def p_values(limit: float) -> FloatArray:
         if limit <= 0:  # every difference is as large as that
             return np.ones(k1.size)
         p, at = np.zeros(k1.size), share > limit  # others cannot be so far apart
-        p[at] = both_ways(test, k1[at], n1[at], k0[at], n0[at], limit / share[at])
+        p[at] = both_ways(method, k1[at], n1[at], k0[at], n0[at], limit / share[at], is_ratio)
         return p
 
     return Evidence(columns, measured, p_values, method)
@@ -260,7 +258,7 @@ def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) ->
         if is_single:
             edge = 0.5 + limit
             return np.maximum(largest_rate(k1, n1, edge), largest_rate(n1 - k1, n1, edge))
-        return both_ways(pair_test("melded", "difference"), k1, n1, k0, n0, limit)
+        return both_ways("melded", k1, n1, k0, n0, limit, False)
 
     return Evidence(columns, np.abs(a1 - (0.5 if is_single else a0)), p_values)
 

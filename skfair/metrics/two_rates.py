@@ -24,7 +24,6 @@ from skfair._typing import BoolArray, FloatArray
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 
 Numbers: TypeAlias = FloatArray | float
-PairTest: TypeAlias = Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], FloatArray]
 
 # Nodes of the integral, and what is cut off at its ends. Errors of p-values are below 1e-9 with
 # many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
@@ -246,24 +245,15 @@ def rejection_rate(
     return np.asarray(((of_first @ rejected.astype(np.float64)) * of_second).sum(axis=1))
 
 
-_TESTS = {"melded": melded, "exact": exact, "score": score}
-
-
-def pair_test(method: str, comparison: str) -> PairTest:
-    """Return a test by name, for differences or ratios."""
-    if method not in _TESTS:
-        raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
-    if comparison not in ("difference", "ratio"):
-        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
-    ratio, test = comparison == "ratio", _TESTS[method]
-    return lambda k1, n1, k0, n0, limit: test(k1, n1, k0, n0, limit, ratio)
+_TESTS: dict[str, Callable[..., FloatArray]] = {"melded": melded, "exact": exact, "score": score}
 
 
 def both_ways(
-    test: PairTest, k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers
+    method: str, k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
 ) -> FloatArray:
     """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
-    return np.maximum(test(k1, n1, k0, n0, limit), test(k0, n0, k1, n1, limit))
+    test = _TESTS[method]
+    return np.maximum(test(k1, n1, k0, n0, limit, ratio), test(k0, n0, k1, n1, limit, ratio))
 
 
 def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
