@@ -27,13 +27,12 @@ from skfair.report.reading import (
     RawRows,
     TaskName,
     check_raw_rows,
-    range_of_scores,
     read_rows,
     task_of,
-    task_of_scores,
 )
+from skfair.report.scores import range_of_scores
 from skfair.report.tally import Tally, merge_tallies, tally_rows
-from skfair.report.tasks import Numbers, Task, in_order, look_like_scores
+from skfair.report.tasks import Numbers, Task, gaps_of, in_order, look_like_scores
 from skfair.utils.factorize import Factorized
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
@@ -83,10 +82,13 @@ def run_audit(options: argparse.Namespace) -> int:
     files = [options.out, options.file]
     if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
         raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
-    check_probability(options.confidence, "--confidence")
     check_number(options.seed, "--seed", 0, 2**32 - 1)
-    for name in ("depth", "min_size", "min_group_size", "block_rows"):
-        check_number(getattr(options, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
+    for name in ("confidence", "depth", "min_size", "min_group_size", "block_rows"):
+        value, option = getattr(options, name), "--" + name.replace("_", "-")
+        if name == "confidence" and value is not None:
+            check_probability(value, option)
+        elif value is not None:
+            check_number(value, option, 1, sys.maxsize)
     report = audit_file(options, [condition.metric for condition in conditions])
     if options.out is not None:
         with replacing(options.out) as beside:
@@ -148,26 +150,21 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
-        usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
+        usual = [gap.name for gap in gaps_of(task, asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
+    missing = [] if table.missing is None else [table.missing]
+    named = ("confidence", "depth", "min_size", "min_group_size", "preset")
+    stated = {name: getattr(arguments, name) for name in named}
     options = read_options(
         random_state=arguments.seed,
         metrics=asked,
-        confidence=arguments.confidence,
-        depth=arguments.depth,
-        min_size=arguments.min_size,
-        preset=arguments.preset,
         reference=reference,
         median=median,
-        unknown=[
-            *_names(arguments.unknown or ""),
-            *([] if table.missing is None else [table.missing]),
-        ],
-        min_group_size=arguments.min_group_size,
+        unknown=[*_names(arguments.unknown or ""), *missing],
+        **{name: value for name, value in stated.items() if value is not None},
     )
-    return audit_tally(
-        tally, task, options, arguments.title or f"Fairness audit of {table.path.name}"
-    )
+    title = arguments.title or f"Fairness audit of {table.path.name}"
+    return audit_tally(tally, task, options, title)
 
 
 def _median_score(table: Table) -> float:
@@ -229,18 +226,17 @@ def _survey(table: Table, own: str | None) -> Survey | None:
     columns = table.columns
     levels: dict[str, set[object]] = {name: set() for name in columns.labels}
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
-    has_weight, n_rows, are_numbers = columns.weight is None, 0, set()
+    are_numbers: set[bool] = set()
     fractions: set[str] = set()
-    low, high = np.inf, -np.inf
-    for block in table.blocks():
-        if not len(block):
-            continue
+    n_rows, n_counted, ends = 0, 0, [np.inf, -np.inf]
+    ranged = columns.score or columns.prediction
+    for block in filter(len, table.blocks()):
         n_rows += len(block)
         counted = np.ones(len(block), bool)
         if columns.weight is not None:
             weights = check_weights(block[columns.weight], len(block), are_all=False)
             counted = np.asarray(weights) > 0
-        has_weight |= bool(counted.any())
+        n_counted += int(counted.sum())
         for name in columns.labels:
             labels = block[name]
             if name != own:
@@ -253,7 +249,6 @@ def _survey(table: Table, own: str | None) -> Survey | None:
         for name in columns.attributes:
             groups[name].update(block[name].unique())
             check_levels(name, groups[name])
-        ranged = columns.score or columns.prediction
         if fractions and False in are_numbers:
             raise ValueError(
                 f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
@@ -263,17 +258,16 @@ def _survey(table: Table, own: str | None) -> Survey | None:
         are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
         if ranged is not None and are_scores:
             scores = check_scores(block[ranged], ranged)[counted]
-            low = min(low, float(scores.min(initial=np.inf)))
-            high = max(high, float(scores.max(initial=-np.inf)))
+            ends = [float(scores.min(initial=ends[0])), float(scores.max(initial=ends[1]))]
     if not n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
-    if not has_weight:
+    if not n_counted:
         raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
     for name, levels_of_groups in groups.items():
         warn_spelling(sorted(levels_of_groups), name)
-    return Survey(levels, fractions, range_of_scores((low, high)))
+    return Survey(levels, fractions, range_of_scores(np.array(ends)))
 
 
 def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
@@ -289,8 +283,6 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
             "scores as --score, and --task numbers if numbers are predicted."
         )
-    if not survey.levels:
-        return task_of_scores(name)
     nothing = np.zeros(0, np.int64)
     factorized = {
         argument: Factorized(nothing, in_order(list(seen)))

@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from skfair._version import __version__
 from skfair.utils.text import visible
@@ -33,6 +34,13 @@ _WARM_EXAMPLES = """examples:
   python -m skfair warm /opt/skfair-cache        at image build
   NUMBA_CACHE_DIR=/opt/skfair-cache python app.py
 """
+_COMMANDS = {
+    "audit": ("audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES),
+    "data": ("list the data sets, or write one to a file", _DATA_EXAMPLES),
+    "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
+}
+_TASKS = ["auto", "binary", "classes", "numbers"]
+_LABEL = {"metavar": "LABEL"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is None:  # as after ">&-" in a shell
             raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
         with warnings.catch_warnings(record=True) as caught:
-            code = int(options.run(options))
+            code = _run(options)
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             _say(options.command, text)
         return code
@@ -79,72 +87,6 @@ def end_with_the_pipe() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
-# Each command imports what it needs only when it runs: "warm" must name the folder of the cache
-# before numba is imported.
-def _audit(options: argparse.Namespace) -> int:
-    from skfair.command.audit import run_audit
-
-    return run_audit(options)
-
-
-def _data(options: argparse.Namespace) -> int:
-    from skfair.command.data import run_data
-
-    return run_data(options.name, options.out)
-
-
-def _warm(options: argparse.Namespace) -> int:
-    if options.folder is not None:
-        os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(options.folder)
-    from skfair.command.warm import run_warm
-
-    return run_warm()
-
-
-def _parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
-        "python -m skfair",
-        description="Fairness audits and more.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    version = f"skfair {__version__} ({folder})"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    audit = _command(
-        commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
-    )
-    _add_input(audit)
-    _add_result(audit)
-    audit.set_defaults(run=_audit)
-    data = _command(commands, "data", "list the data sets, or write one to a file", _DATA_EXAMPLES)
-    data.add_argument("name", nargs="?", help="the data set to write")
-    data.add_argument("--out", help="CSV or parquet file to write")
-    data.set_defaults(run=_data)
-    warm = _command(commands, "warm", "compile kernels ahead of the first fit", _WARM_EXAMPLES)
-    warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")
-    warm.set_defaults(run=_warm)
-    return parser
-
-
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    text: str,
-    examples: str,
-) -> argparse.ArgumentParser:
-    command = commands.add_parser(
-        name,
-        help=text,
-        description=text.capitalize() + ".",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.set_defaults(parser=command)
-    return command
-
-
 def _decimal(text: str) -> float:
     """Read a number such as 0.05, 0,05 or 5%."""
     number = text.strip().removesuffix("%")
@@ -156,98 +98,122 @@ def _decimal(text: str) -> float:
         ) from error
 
 
-def _add_input(audit: argparse.ArgumentParser) -> None:
-    """Declare which columns are read, and how."""
+# The options of an audit by the title above them in the help: what the help says of each, and how
+# argparse reads it. Numbers without a default have that of skfair.report.audit.
+_AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+    "columns": {
+        "--target": ("true labels or numbers", {}),
+        "--prediction": ("predicted labels or numbers", {}),
+        "--score": ("scores, larger for the positive class", {}),
+        "--groups": ("sensitive attributes: sex,age", {"required": True}),
+        "--before": ("predictions of an earlier model", {}),
+        "--within": ("what may explain a difference, such as a department", {}),
+        "--weight": ("weights of the rows", {}),
+    },
+    "reading": {
+        "--positive": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
+        "--positive-target": ("that of --target, if it has labels of its own", _LABEL),
+        "--threshold": ("scores above it are positive decisions", {"type": _decimal}),
+        "--bins": (
+            "make groups of a number: age=25,45,65; may be repeated",
+            {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
+        ),
+        "--missing": ("name of the group of rows without an attribute", {}),
+        "--unknown": ("levels that mean not known, not compared, as that of --missing", {}),
+        "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
+        "--block-rows": ("rows read at a time", {"type": int, "default": 500_000}),
+        "--encoding": ("of a CSV file, such as cp1252", {"default": "utf-8"}),
+    },
+    "result": {
+        "--out": ("file to write: .html, .md or .json; default: none", {}),
+        "--title": ("title of the report", {}),
+        "--metrics": ("names of metrics to report, separated by commas", {}),
+        "--depth": ("attributes that a subgroup may fix", {"type": int}),
+        "--min-size": ("smallest subgroup searched", {"type": int}),
+        "--min-group-size": (
+            "smaller groups are listed, and not compared, nor by --fail-if; default 1",
+            {"type": int},
+        ),
+        "--confidence": ("coverage of intervals", {"type": _decimal}),
+        "--seed": ("of the simulations; default 0", {"type": int, "default": 0}),
+        "--fail-if": (
+            'exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '
+            'attribute "sex: equal_opportunity_difference > 0.05"; may be repeated',
+            {"action": "append", "default": [], "metavar": "CONDITION"},
+        ),
+        "--min-ratio": (
+            "limit on the impact ratio: 0.8 for the four-fifths rule. Short for --fail-if "
+            '"demographic_parity_ratio < RATIO"',
+            {"type": _decimal, "metavar": "RATIO"},
+        ),
+        "--max-disparity": (
+            "limit on the difference of selection rates. Short for --fail-if "
+            '"demographic_parity_difference > LIMIT"',
+            {"type": _decimal, "metavar": "LIMIT"},
+        ),
+        "--inconclusive": (
+            "count an interval with values on both sides of the limit as passed (exit code 0) or "
+            "failed (1); default: exit code 3",
+            {"choices": ["pass", "fail"]},
+        ),
+        "--annotate": (
+            "print conditions as annotations of GitHub, too",
+            {"action": "store_true"},
+        ),
+    },
+    "tables of rules of law (no advice)": {
+        "--preset": (
+            "ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
+            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
+            {"choices": ["ll144", "ugesp", "ecoa"]},
+        ),
+        "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
+    },
+}
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a command, which imports what it needs only then.
+
+    The folder of the cache must be named before numba is imported.
+    """
+    if options.command == "audit":
+        from skfair.command.audit import run_audit
+
+        return run_audit(options)
+    if options.command == "data":
+        from skfair.command.data import run_data
+
+        return run_data(options.name, options.out)
+    if options.folder is not None:
+        os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(options.folder)
+    from skfair.command.warm import run_warm
+
+    return run_warm()
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    plain: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    description = "Fairness audits and more."
+    parser = argparse.ArgumentParser("python -m skfair", description=description, **plain)
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    version = f"skfair {__version__} ({folder})"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers = {}
+    for name, (text, examples) in _COMMANDS.items():
+        parsers[name] = commands.add_parser(
+            name, help=text, description=text.capitalize() + ".", epilog=examples, **plain
+        )
+        parsers[name].set_defaults(parser=parsers[name])
+    audit, data, warm = parsers.values()
     audit.add_argument("file", help="CSV (also compressed) or parquet file with one row per person")
-    columns = audit.add_argument_group("columns")
-    columns.add_argument("--target", help="true labels or numbers")
-    columns.add_argument("--prediction", help="predicted labels or numbers")
-    columns.add_argument("--score", help="scores, larger for the positive class")
-    columns.add_argument("--groups", required=True, help="sensitive attributes: sex,age")
-    columns.add_argument("--before", help="predictions of an earlier model")
-    columns.add_argument("--within", help="what may explain a difference, such as a department")
-    columns.add_argument("--weight", help="weights of the rows")
-    reading = audit.add_argument_group("reading")
-    reading.add_argument(
-        "--positive", metavar="LABEL", help="the positive class; not needed for 0 and 1, -1 and 1"
-    )
-    reading.add_argument(
-        "--positive-target", metavar="LABEL", help="that of --target, if it has labels of its own"
-    )
-    reading.add_argument(
-        "--threshold", type=_decimal, help="scores above it are positive decisions"
-    )
-    reading.add_argument(
-        "--bins",
-        action="append",
-        default=[],
-        metavar="COLUMN=EDGE,EDGE",
-        help="make groups of a number: age=25,45,65; may be repeated",
-    )
-    reading.add_argument("--missing", help="name of the group of rows without an attribute")
-    reading.add_argument(
-        "--unknown",
-        help="levels that mean not known, which are listed and not compared, as that of --missing",
-    )
-    reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
-    reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
-    reading.add_argument("--encoding", default="utf-8", help="of a CSV file, such as cp1252")
-
-
-def _add_result(audit: argparse.ArgumentParser) -> None:
-    """Declare what is computed and written."""
-    result = audit.add_argument_group("result")
-    result.add_argument("--out", help="file to write: .html, .md or .json; default: none")
-    result.add_argument("--title", help="title of the report")
-    result.add_argument("--metrics", help="names of metrics to report, separated by commas")
-    result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")
-    result.add_argument("--min-size", type=int, default=30, help="smallest subgroup searched")
-    result.add_argument(
-        "--min-group-size",
-        type=int,
-        default=1,
-        help="smaller groups are listed, and not compared, nor by --fail-if; default 1",
-    )
-    result.add_argument("--confidence", type=_decimal, default=0.95, help="coverage of intervals")
-    result.add_argument("--seed", type=int, default=0, help="of the simulations; default 0")
-    legal = audit.add_argument_group("tables of rules of law (no advice)")
-    legal.add_argument(
-        "--preset",
-        choices=["ll144", "ugesp", "ecoa"],
-        help="ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
-        "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
-    )
-    legal.add_argument(
-        "--reference", help='reference group: male; of several attributes "sex=male,race=White"'
-    )
-    result.add_argument(
-        "--fail-if",
-        action="append",
-        default=[],
-        metavar="CONDITION",
-        help='exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '
-        'attribute "sex: equal_opportunity_difference > 0.05"; may be repeated',
-    )
-    result.add_argument(
-        "--min-ratio",
-        type=_decimal,
-        metavar="RATIO",
-        help="limit on the impact ratio: 0.8 for the four-fifths rule. Short for --fail-if "
-        '"demographic_parity_ratio < RATIO"',
-    )
-    result.add_argument(
-        "--max-disparity",
-        type=_decimal,
-        metavar="LIMIT",
-        help="limit on the difference of selection rates. Short for --fail-if "
-        '"demographic_parity_difference > LIMIT"',
-    )
-    result.add_argument(
-        "--inconclusive",
-        choices=["pass", "fail"],
-        help="count an interval with values on both sides of the limit as passed (exit code 0) or "
-        "failed (1); default: exit code 3",
-    )
-    result.add_argument(
-        "--annotate", action="store_true", help="print conditions as annotations of GitHub, too"
-    )
+    for title, of_title in _AUDIT_OPTIONS.items():
+        group = audit.add_argument_group(title)
+        for name, (text, how) in of_title.items():
+            group.add_argument(name, help=text, **how)
+    data.add_argument("name", nargs="?", help="the data set to write")
+    data.add_argument("--out", help="CSV or parquet file to write")
+    warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")
+    return parser

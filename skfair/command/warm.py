@@ -1,7 +1,8 @@
 """``python -m skfair warm``: compile the kernels now, not in the first fit.
 
 numba compiles a kernel when it is first called and stores it in ``NUMBA_CACHE_DIR``. So kernels are
-called here as fits call them: by small fits of every solver and constraint, and by the metrics.
+called here as fits call them: by a list of small fits which together call every kernel with all
+types that it is called with, and by the metrics.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain, product
@@ -36,11 +37,7 @@ from skfair.classification import (
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
 from skfair.constraints.partial import Surrogate
-from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.papers import Swap
-from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.base import DC_SOLVERS, SOLVERS
-from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
 from skfair.utils.files import is_safe
 
 Groups = NDArray[Any]
@@ -56,11 +53,14 @@ def run_warm() -> int:
     """Compile the kernels on all cores, and say how many of them Python calls."""
     start = time.perf_counter()
     n_jobs = min(effective_n_jobs(-1), len(TASKS))
-    with _only_the_user_writes():
-        folder = os.environ.get("NUMBA_CACHE_DIR")
-        if folder:
-            _make_safe(Path(folder))
+    # New folders get 0755 and new files 0644: others may use compiled code, not change it.
+    mask = os.umask(0o022)
+    try:
+        if os.environ.get("NUMBA_CACHE_DIR"):
+            _make_safe(Path(os.environ["NUMBA_CACHE_DIR"]))
         compiled = Parallel(n_jobs)(delayed(compiled_by)(task) for task in TASKS)
+    finally:
+        os.umask(mask)
     kernels = entry_kernels()
     missing = kernels.difference(*compiled)
     seconds = time.perf_counter() - start
@@ -69,16 +69,6 @@ def run_warm() -> int:
     if missing:
         sys.stdout.write(f"Compiled when first used: {', '.join(sorted(missing))}.\n")
     return 0
-
-
-@contextmanager
-def _only_the_user_writes() -> Iterator[None]:
-    """Give new folders 0755 and new files 0644: others may use compiled code, not change it."""
-    mask = os.umask(0o022)
-    try:
-        yield
-    finally:
-        os.umask(mask)
 
 
 def _make_safe(folder: Path) -> None:
@@ -136,105 +126,72 @@ def _classes(rows: FloatArray) -> IntArray:
 
 
 def _classify(rows: FloatArray, groups: Groups) -> Fits:
-    """Fit linear models and a network by every solver, on dense and on sparse rows."""
+    """Fit linear models and a network, on dense and on sparse rows of both precisions."""
     y, classifier = _classes(rows), partial(ConstrainedERMClassifier, max_iter=3, random_state=0)
-    for solver in SOLVERS:
-        yield classifier(solver=solver), rows, y, groups
-    for constraint in ("equalized_odds", "predictive_parity"):
-        yield classifier(constraint), rows, y, groups
-    for solver, dtype in product(("al_newton", "al_lbfgs", "alm"), (np.float64, np.float32)):
-        yield classifier(solver=solver), sparse.csr_array(rows.astype(dtype)), y, groups
+    many_groups = np.arange(_N_ROWS) % 40
+    for solver in ("al_lbfgs", "al_newton", "alm"):
+        for X in (rows, sparse.csr_array(rows), sparse.csr_array(rows.astype(np.float32))):
+            yield classifier(solver=solver), X, y, groups
     yield classifier("equal_opportunity"), rows.astype(np.float32), y, groups
+    yield classifier(model=(4,)), sparse.csr_array(rows), y, groups
     for X in (rows, sparse.csr_array(rows)):
-        yield classifier(model=(4,)), X, y, groups
-        yield classifier(), X, y, np.arange(_N_ROWS) % 40
-    yield ConstrainedERMRegressor(max_iter=3), rows, rows[:, 0], groups
+        yield classifier(), X, y, many_groups
 
 
 def _decide(rows: FloatArray, groups: Groups) -> Fits:
-    """Adjust decisions for two classes and for three, with and without the group."""
-    decider, two = partial(FairDecisionClassifier, LogisticRegression(), cv=2), _classes(rows)
-    for y, aware, rule in product(
-        (two, two + (rows[:, 1] > 0)), (True, False), ("demographic_parity", "equalized_odds")
-    ):
-        yield decider(rule, 0.05, group_aware=aware), rows, y, groups
+    """Adjust decisions for two classes and for three, and fit within intervals of ranks."""
+    two, decider = _classes(rows), partial(FairDecisionClassifier, LogisticRegression(), cv=2)
+    yield decider(), rows, two, groups
+    yield decider(group_aware=True), rows, two + (rows[:, 1] > 0), groups
     # Sure classes: limits below what chance does to so few rows cost much of their accuracy.
     sure = np.digitize(rows[:, 0], [-0.5, 0.5])
     yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
     yield decider(confidence=0.95).set_params(cv=3), rows, two, groups
-
-
-def _partial(rows: FloatArray, groups: Groups) -> Fits:
-    """Fit under constraints on percentile intervals."""
-    y, classifier = _classes(rows), partial(PartialParityClassifier, max_iter=3)
-    for rule, aware in product(PARTIAL_RULES, (False, True)):
-        model = classifier(constraint=rule, max_disparity=0.01, group_aware=aware)
-        yield model, rows, y, groups
-    for solver in DC_SOLVERS:
-        yield classifier(solver=solver), rows, y, groups
+    interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
+    for rule, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
+        yield interval(constraint=rule, group_aware=is_aware), rows, two, groups
     calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
-    yield calibrator, rows, y, groups
+    yield calibrator, rows, two, groups
     calibrator.predict(rows, sensitive_features=groups)
 
 
 def _cluster(rows: FloatArray, groups: Groups) -> Fits:
-    """Cluster by every solver but swaps, with and without a bound on the balance."""
-    for solver, balance in product([s for s in CLUSTERING_SOLVERS if s != "swap"], (0.5, None)):
-        yield FairKMeans(3, solver=solver, min_balance=balance, **_USUAL), rows, None, groups
-    model = FairKMeans(3, min_balance=0.5, **_USUAL)
+    """Cluster; rows that lie on few points have a cost near zero, which is summed anew."""
+    model, few_points = FairKMeans(3, **_USUAL), np.repeat(rows[:3], _N_ROWS // 3, axis=0)
     yield model, rows, None, groups
     for method in (model.assign, model.predict):
         method(rows, sensitive_features=groups)
-    yield ParetoFairKMeans(3, balances=3, **_USUAL), rows, None, groups
-
-
-def _swap(rows: FloatArray, groups: Groups) -> Fits:
-    """Cluster by swaps; rows that lie on few points have a cost near zero, which is summed anew."""
-    few_points = np.repeat(rows[:3], _N_ROWS // 3, axis=0)
-    for balance in (0.5, None):
-        model = FairKMeans(3, solver="swap", min_balance=balance, **_USUAL)
-        yield model, rows, None, groups
-        yield model, few_points, None, np.tile(["a", "b"], _N_ROWS // 2)
-    front = ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL)
-    yield front, rows, None, groups
+    for X, own in ((rows, groups), (few_points, np.tile(["a", "b"], _N_ROWS // 2))):
+        yield FairKMeans(3, solver="swap", min_balance=0.5, **_USUAL), X, None, own
+    yield ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL), rows, None, groups
 
 
 def _cut(rows: FloatArray, groups: Groups) -> Fits:
     """Cut graphs of every kind."""
     cutter = partial(FairSpectralClustering, 2, n_init=1, random_state=0)
-    yield cutter(affinity=Landmark(20)), rows, None, groups
-    for solver in ("ffsc", "ufsc"):
-        yield cutter(solver=solver), rows, None, groups
+    for affinity in (Landmark(20), Rbf(dtype="float64"), NeighborGraph()):
+        yield cutter(affinity=affinity), rows, None, groups
+    yield cutter(solver="ffsc"), rows, None, groups
     links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
     yield FairSpectralClustering(2, affinity="precomputed"), links, None, groups
-    for kind, dtype, solver in product(
-        (Rbf, NeighborGraph), ({}, {"dtype": "float64"}), ("auto", "lanczos", "dc_admm")
-    ):
-        yield cutter(affinity=kind(**dtype), solver=solver), rows, None, groups
 
 
 def _measure(rows: FloatArray, groups: Groups) -> Fits:
-    """Call the metrics that sort scores, and a step of scores."""
+    """Call the metrics that sort scores, a step of scores, and what counts very many rows."""
     y, scores = _classes(rows), rows[:, 0]
     metrics.fairness_report(y, None, y_score=scores, sensitive_features=groups, n_bootstrap=1)
     for gap in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
         gap(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
     Surrogate("ramp", 0.5)(scores)
-    yield from ()
-
-
-def _many(rows: FloatArray, groups: Groups) -> Fits:
-    """Fit and measure on so many rows that they are counted and summed in other ways."""
     draw = np.random.RandomState(2)
     chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
     many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
-    y = _classes(rows)[chosen]
     for rule in ("demographic_parity", "equalized_odds"):
-        yield ConstrainedERMClassifier(rule, 0.01, max_iter=30), many, y, groups[chosen]
+        yield ConstrainedERMClassifier(rule, 0.01, max_iter=30), many, y[chosen], groups[chosen]
     yield FairKMeans(3, min_balance=0.9, **_USUAL), many, None, groups[chosen]
-    y, codes = np.resize(y, 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
+    y, codes = np.resize(y[chosen], 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 
 
 # Long ones first, so that all cores end at about the same time.
-TASKS: tuple[Task, ...] = (_swap, _cut, _cluster, _classify, _partial, _many, _decide, _measure)
+TASKS: tuple[Task, ...] = (_cluster, _measure, _cut, _classify, _decide)

@@ -1,27 +1,71 @@
-"""What all displays share: how they read an estimator, start a picture and name what they draw.
+"""The base of all displays: reading an estimator, checking numbers, starting a picture.
 
 A display keeps to itself what its numbers are, how they are computed, and how they are drawn.
 ``from_estimator`` asks a fitted model and hands over to ``from_predictions``, which computes the
 numbers and hands over to ``plot``; each passes on the keyword arguments that it does not need.
+The docstring of the base holds the paragraphs that those of several displays share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence, Sized
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
-from skfair._typing import ColumnNames, ColumnsLike, MatrixLike
-from skfair.inspection._inputs import read_groups
+from sklearn.utils.validation import check_is_fitted
+
+from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
+from skfair.groups.attributes import check_alignment
+from skfair.groups.named_columns import take_columns
+from skfair.groups.sensitive import sensitive_of
 from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
+from skfair.utils.docs import PARAGRAPHS, described, documenter
+from skfair.utils.response import get_response, layers, response_method_of
+from skfair.utils.text import listed
+from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_Checked = TypeVar("_Checked")
+
+AxesOrNone: TypeAlias = "Axes | None"
+SCORE_METHODS = ("decision_function", "predict_proba")
+
 
 class Display:
-    """Base of the displays."""
+    """Base of the displays.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,), default=None
+        Not used; accepted so that all displays are called alike.
+    y_true : array-like of shape (n_samples,) or None
+        Not used; accepted so that all displays are called alike.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several columns are several attributes.
+    sensitive : str, int or list of them, default=None
+        Instead: names or positions of the columns of X that hold the groups. Without either,
+        the columns of the estimator's ``sensitive`` are used.
+    response_method : str or sequence of str, default=("decision_function", "predict_proba")
+        The method that gives scores, or several in order of preference.
+    pos_label : label, default=None
+        The class whose scores are drawn; None is the second one.
+    name : str, default=None
+        Name of what is drawn, such as the model, put in front of the names in the legend.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; None makes a new figure.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        The figure of the axes.
+    """
 
     name: str | None = None
+    # matplotlib Axes, or an array of them; matplotlib's types know no dicts of options
+    ax_: Any
 
     @classmethod
     def _needs_matplotlib(cls, method: str) -> str:
@@ -38,18 +82,41 @@ class Display:
         sensitive_features: ColumnsLike | None,
         sensitive: ColumnNames | None,
     ) -> Any:
-        """Return the groups of the rows that ``from_estimator`` is given."""
+        """Return the sensitive features that ``from_estimator`` is given, or columns of X.
+
+        Without either, the columns that the estimator's own ``sensitive`` names are used.
+        """
         caller = cls._needs_matplotlib("from_estimator")
-        return read_groups(caller, X, sensitive_features, sensitive, estimator)
+        if sensitive_features is not None:
+            if sensitive is not None:
+                raise ValueError(
+                    f"{caller} got both sensitive_features and sensitive="
+                    f"{sensitive!r}. Use one of the two."
+                )
+            check_alignment(sensitive_features, X)
+            return sensitive_features
+        if sensitive is None and X is not None:
+            sensitive = sensitive_of(estimator).columns
+        if sensitive is None:
+            raise ValueError(
+                f"{caller} does not know the groups. Pass sensitive_features=, one value per row, "
+                "or sensitive=, the columns of X that hold them."
+            )
+        if X is None:
+            raise ValueError(
+                f"{caller} got sensitive={sensitive!r} but no X to take them from. "
+                "Pass X, or sensitive_features=."
+            )
+        return take_columns(X, sensitive)
 
     def _start(
         self,
-        ax: Axes | None,
+        ax: AxesOrNone,
         figsize: tuple[float, float] = (6.4, 4.6),
         *,
         alone: str = "",
         rows: tuple[Sequence[str], Sequence[str] | None] | None = None,
-    ) -> tuple[Axes, int]:
+    ) -> tuple[Any, int]:
         """Return the axes to draw on, and the number of series that they show already.
 
         ``alone`` is the message for axes that show data where the display needs axes of its own;
@@ -67,3 +134,103 @@ class Display:
     def _label(self, name: str | None, text: str) -> str:
         """Put the name of the model in front of the label of a series."""
         return with_name(self.name if name is None else name, text)
+
+
+# Completes the docstrings of displays by what that of their base says.
+_RETURNS = "display : {owner}\n    The display, with its numbers and artists."
+documented = documenter(PARAGRAPHS | described(Display) | {"Returns": _RETURNS})
+
+
+@documented
+class ScoreDisplay(Display):
+    """Base of the displays of scores."""
+
+    from_predictions: ClassVar[Callable[..., Any]]
+    # Options of displays whose scores are probabilities
+    _of_probabilities: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive: ColumnNames | None = None,
+        response_method: str | Sequence[str] = SCORE_METHODS,
+        pos_label: ClassLabel = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Score rows with a fitted model and draw the scores of each group.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
+        X : array-like of shape (n_samples, n_features)
+            The rows to score.
+        **kwargs
+            Passed to ``from_predictions``: ``interval``, ``name``, ``ax``, ... If the scores come
+            from ``predict_proba``, the ``bounds`` of a density are (0, 1) unless they are given.
+
+        Returns
+        -------
+        display : Display
+            The display, with its numbers and artists.
+        """
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
+        method = response_method_of(estimator, response_method)
+        scores = get_response(estimator, X, method, sensitive_features=groups, pos_label=pos_label)
+        if method == "predict_proba" and kwargs.get("bounds") is None:
+            kwargs |= cls._of_probabilities
+        display: Self = cls.from_predictions(None, scores, sensitive_features=groups, **kwargs)
+        return display
+
+
+def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
+    """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
+    for candidate in layers(estimator):
+        if hasattr(candidate, name):
+            return getattr(candidate, name)
+    check_is_fitted(estimator)
+    kinds = [type(candidate).__name__ for candidate in layers(estimator)]
+    raise AttributeError(
+        f"{listed(kinds)} has no attribute {name}, {meaning}. Pass an estimator that stores it."
+    )
+
+
+def if_given(
+    check: Callable[..., _Checked], values: Any, name: str, *options: Any
+) -> _Checked | None:
+    """Return checked values, or None where there are none."""
+    return None if values is None else check(values, name, *options)
+
+
+def check_same_length(what: str, **columns: Sized | None) -> None:
+    """Raise unless all arguments of a display that are not None have the same length."""
+    lengths = {}
+    for name, values in columns.items():
+        if values is None:
+            continue
+        if not hasattr(values, "__len__") or not getattr(values, "ndim", 1):
+            raise TypeError(f"{name} must have one entry per {what}, got {values!r}.")
+        lengths[name] = len(values)
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"Every {what} needs one entry in each argument; {counts}.")
+
+
+def check_shape(values: Any, name: str, shape: tuple[int, ...], why: str) -> FloatArray:
+    """Return numbers of the given shape, or raise an error that says why it is this one."""
+    table = check_numbers(values, name)
+    if table.shape != shape:
+        raise ValueError(f"{name} must have the shape {shape}{why}, got {table.shape}.")
+    return table
+
+
+def chosen_names(names: str | Sequence[str], argument: str) -> list[str]:
+    """Return a name, or several, as a list."""
+    if not isinstance(names, Sequence):
+        raise TypeError(f"{argument} must be a name or a list of names, got {names!r}.")
+    return [names] if isinstance(names, str) else list(names)

@@ -1,4 +1,4 @@
-"""How all displays look: a palette for every kind of eye, axes, legends.
+"""The look of all displays: a palette for every kind of eye, axes, legends.
 
 Series ``i`` has a colour of its own and, for those who cannot tell colours apart or who print in
 grey, a marker, a line style and a hatch of its own. Nothing here changes matplotlib's global
@@ -18,8 +18,6 @@ from skfair.utils.text import visible
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.legend import Legend
-    from matplotlib.lines import Line2D
 
 # Okabe and Ito's palette; yellow, hard to see on white, comes last.
 PALETTE = (
@@ -124,7 +122,7 @@ def with_options(kind: type[Artist], defaults: dict[str, Any], overrides: dict[s
 
 def draw_line(
     ax: Axes, x: ArrayLike, y: ArrayLike, style: Look, overrides: dict[str, Any], **options: Any
-) -> Line2D:
+) -> Any:
     """Draw a line in the look of a series and count it as one; the user's options go before."""
     from matplotlib.lines import Line2D
 
@@ -189,7 +187,7 @@ def legend_beside(
     reverse: bool = False,
     widen: bool = False,  # the figure, so that the axes stay as large as they are
     **options: Any,
-) -> Legend:
+) -> None:
     """Place the legend to the right of the axes, where it covers no data."""
     entries = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
     options["handles"], options["ncols"] = entries, legend_columns(len(entries))
@@ -199,7 +197,7 @@ def legend_beside(
         width = _SAMPLE + LETTER * longest_line(str(entry.get_label()) for entry in entries)
         figure: Any = ax.figure
         figure.set_figwidth(figure.get_figwidth() + options["ncols"] * width)
-    return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)
 
 
 def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bool:

@@ -9,25 +9,14 @@ follow the diagonal in the square where the two bands cross.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnNames,
-    ColumnsLike,
-    FloatArray,
-    IntervalLike,
-    MatrixLike,
-)
-from skfair.groups.encoding import GroupEncoding
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import SCORE_METHODS, check_same_length
-from skfair.inspection._intervals import bounds_of_groups, interval_text, pairs_of_groups
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
+from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
 from skfair.inspection._style import (
     GREY,
     PALETTE,
@@ -38,19 +27,13 @@ from skfair.inspection._style import (
     look,
     plain,
 )
-from skfair.metrics.scores import scored_rows
-from skfair.utils.response import get_response
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-
+from skfair.metrics.scores import ScoredRows, scored_rows
 
 _BAND = PALETTE[4]  # orange: the first four are those of curves
 
 
 @documented
-class CCDFCurveDisplay(Display):
+class CCDFCurveDisplay(ScoreDisplay):
     r"""Selection rate of each group against that of a reference group, over all thresholds.
 
     A point of the curve of group k is :math:`(\bar F_{ref}(\theta), \bar F_k(\theta))` with
@@ -120,57 +103,20 @@ class CCDFCurveDisplay(Display):
     ) -> None:
         self.reference_rates = [np.asarray(rates, dtype=np.float64) for rates in reference_rates]
         self.group_rates = [np.asarray(rates, dtype=np.float64) for rates in group_rates]
-        self.group_names = list(group_names)
+        self.group_names, self.reference_name, self.name = list(group_names), reference_name, name
+        self.group_interval = pairs_of_groups(group_interval)
+        self.reference_interval = None
+        if reference_interval is not None:
+            self.reference_interval = np.atleast_2d(np.asarray(reference_interval, np.float64))
         check_same_length(
             "curve",
             reference_rates=self.reference_rates,
             group_rates=self.group_rates,
             group_names=self.group_names,
+            group_interval=self.group_interval,
         )
         for rates, other in zip(self.reference_rates, self.group_rates, strict=True):
             check_same_length("threshold", reference_rates=rates, group_rates=other)
-        self.reference_name = reference_name
-        self.reference_interval = (
-            None
-            if reference_interval is None
-            else np.atleast_2d(np.asarray(reference_interval, dtype=np.float64))
-        )
-        self.group_interval = pairs_of_groups(group_interval)
-        if self.group_interval is not None:
-            check_same_length(
-                "curve", group_interval=self.group_interval, group_names=self.group_names
-            )
-        self.name = name
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: object,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        sensitive: ColumnNames | None = None,
-        response_method: str | Sequence[str] = SCORE_METHODS,
-        pos_label: ClassLabel = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Score rows with a fitted model and draw the curves.
-
-        Parameters
-        ----------
-        estimator : object
-            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
-        X : array-like of shape (n_samples, n_features)
-            The rows to score.
-        **kwargs
-            Passed to :meth:`from_predictions`: ``reference``, ``interval``, ``name``, ``ax``, ...
-        """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive)
-        scores = get_response(
-            estimator, X, response_method, sensitive_features=groups, pos_label=pos_label
-        )
-        return cls.from_predictions(None, scores, sensitive_features=groups, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -184,7 +130,7 @@ class CCDFCurveDisplay(Display):
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the curves, given scores.
@@ -212,9 +158,15 @@ class CCDFCurveDisplay(Display):
         chosen = (
             int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
         )
-        others = _rivals(groups, chosen)
-        codes = groups.codes[groups.attribute_of_group[chosen]]
-        curves = [_curve(rows.scores, rows.weights, codes, chosen, other) for other in others]
+        # Groups of other attributes overlap with the reference.
+        attribute = groups.attribute_of_group
+        others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]
+        if not others:
+            raise ValueError(
+                f"CCDFCurveDisplay compares groups, but there is only {groups.names[chosen]!r}. "
+                "Pass rows of at least two groups."
+            )
+        curves = [_curve(rows, chosen, other) for other in others]
         bounds = bounds_of_groups(interval, groups.levels)
         display = cls(
             reference_rates=[first for first, _ in curves],
@@ -227,7 +179,7 @@ class CCDFCurveDisplay(Display):
         )
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, *, ax: AxesOrNone = None, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves, the diagonal and the interval.
 
         Parameters
@@ -240,96 +192,65 @@ class CCDFCurveDisplay(Display):
         """
         is_new = ax is None
         ax, start = self._start(ax, (5.4, 5.4))
-        self.bands_: list[Any] = self._mark_intervals(ax)
-        self.diagonal_: Line2D | None = None
+        self.bands_ = self._mark_intervals()
+        self.diagonal_ = None
         if is_first(ax, "parity"):
             (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=GREY, lw=1, label="parity")
             as_reference(self.diagonal_, "parity")
-        self.lines_: list[Line2D] = []
-        for i, (x, y) in enumerate(zip(self.reference_rates, self.group_rates, strict=True)):
-            line = draw_line(
-                ax,
-                x,
-                y,
-                style := look(start + i),
-                kwargs,
-                marker=style.marker,
-                markevery=(0.05, 1 / 8),  # a marker in each eighth of the picture
-                markersize=5,
-                label=self._label(name, self.group_names[i]),
-            )
-            self.lines_.append(line)
+        curves = zip(self.reference_rates, self.group_rates, self.group_names, strict=True)
+        self.lines_ = []
+        for i, (x, y, group) in enumerate(curves, start):
+            # A marker in each eighth of the picture.
+            marked = {"marker": look(i).marker, "markevery": (0.05, 1 / 8), "markersize": 5}
+            label = self._label(name, group)
+            self.lines_.append(draw_line(ax, x, y, look(i), kwargs, **marked, label=label))
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
-        only = len(self.group_names) == 1
-        others = self.group_names[0] if only else "other groups"
+        others = self.group_names[0] if len(self.group_names) == 1 else "other groups"
         ax.set_ylabel(plain(f"Share of {others} selected"))
         # In the corner that the curves leave free.
-        drawn = [line for line in ax.lines if line.get_gid() is not None]
-        rise = [np.mean(np.asarray(d.get_ydata()) - np.asarray(d.get_xdata())) for d in drawn]
-        free = "lower right" if np.sum(rise) > 0 else "upper left"
+        drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]
+        free = "lower right" if np.sum([np.diff(xy).mean() for xy in drawn]) > 0 else "upper left"
         if legend_for(ax, len(self.group_names), widen=is_new, loc=free):
             ax.set_anchor("W")  # the square stands beside its legend
         return self
 
-    def _mark_intervals(self, ax: Axes) -> list[Any]:
+    def _mark_intervals(self) -> list[Any]:
         """Shade the intervals across the axes, and mark them with a bar on each axis."""
-        bands: list[Any] = []
+        ax, bands = self.ax_, []
         if self.reference_interval is None or self.group_interval is None:
-            return bands
+            return []
         everybody = [self.reference_interval, *self.group_interval]
         label = f"ranks {interval_text(everybody)}"
-        for axis, tables in (("x", everybody[:1]), ("y", everybody[1:])):
-            for low, high in np.unique(np.concatenate(tables), axis=0).tolist():
-                what = f"{axis}-{low}-{high}"
+        spans = {
+            "x": (ax.axvspan, ax.get_xaxis_transform(), everybody[:1]),
+            "y": (ax.axhspan, ax.get_yaxis_transform(), everybody[1:]),
+        }
+        for axis, (span, transform, tables) in spans.items():
+            for ends in np.unique(np.concatenate(tables), axis=0).tolist():
+                what = f"{axis}-{ends}"
                 if not is_first(ax, what):
                     continue
-                ends, edge = [low, high], [0, 0]
-                options: dict[str, Any] = {"color": _BAND, "lw": 5, "solid_capstyle": "butt"}
-                if axis == "x":
-                    band = ax.axvspan(low, high, color=_BAND, alpha=0.15, lw=0)
-                    options |= {"transform": ax.get_xaxis_transform(), "label": label}
-                    ax.plot(ends, edge, clip_on=False, **options)
-                    label = "_nolegend_"  # one entry for a union of intervals
-                else:
-                    band = ax.axhspan(low, high, color=_BAND, alpha=0.15, lw=0)
-                    options |= {"transform": ax.get_yaxis_transform()}
-                    ax.plot(edge, ends, clip_on=False, **options)
+                band = span(*ends, color=_BAND, alpha=0.15, lw=0)
+                bar = (ends, [0, 0]) if axis == "x" else ([0, 0], ends)
+                style = {"color": _BAND, "lw": 5, "solid_capstyle": "butt", "clip_on": False}
+                ax.plot(*bar, transform=transform, label=label, **style)
+                label = "_nolegend_"  # one entry for all intervals
                 as_reference(band, what)
                 bands.append(band)
         return bands
 
 
-def _rivals(groups: GroupEncoding, reference: int) -> list[int]:
-    """List the groups to compare with the reference: the others of its attribute."""
-    attribute = groups.attribute_of_group
-    others = np.flatnonzero(attribute == attribute[reference])
-    others = others[others != reference]
-    if not others.size:
-        raise ValueError(
-            f"CCDFCurveDisplay compares groups, but there is only {groups.names[reference]!r}. "
-            "Pass rows of at least two groups."
-        )
-    return [int(other) for other in others]
-
-
-def _curve(
-    scores: FloatArray,
-    weights: FloatArray | None,
-    codes: NDArray[np.int64],
-    reference: int,
-    other: int,
-) -> tuple[FloatArray, FloatArray]:
+def _curve(rows: ScoredRows, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
     """Return the shares above each threshold of two groups, from no row to all of them."""
-    masses = []
+    groups = rows.groups.cells
+    codes = groups.codes[groups.attribute_of_group[reference]]
     inside = (codes == reference) | (codes == other)
-    levels, position = np.unique(-scores[inside], return_inverse=True)  # descending scores
-    for group in (reference, other):
-        is_member = codes[inside] == group
-        mass = is_member * (1.0 if weights is None else weights[inside])
-        masses.append(np.bincount(position, weights=mass, minlength=levels.size))
-    table = np.cumsum(np.stack(masses), axis=1)
-    table = np.concatenate([np.zeros((2, 1)), table], axis=1)
+    weights = 1.0 if rows.weights is None else rows.weights[inside]
+    levels, position = np.unique(-rows.scores[inside], return_inverse=True)  # descending scores
+    masses = [(codes[inside] == group) * weights for group in (reference, other)]
+    above = [np.bincount(position, weights=mass, minlength=levels.size) for mass in masses]
+    table = np.concatenate([np.zeros((2, 1)), np.cumsum(np.stack(above), axis=1)], axis=1)
     # Points within a straight piece are not needed; as in scikit-learn's roc_curve.
     bends = np.any(np.diff(table, 2, axis=1) != 0, axis=0)
     table = table[:, np.concatenate([[True], bends, [True]])]

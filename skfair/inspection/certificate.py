@@ -1,38 +1,34 @@
-"""What a certificate costs: accuracy and disparity along the path of a certified classifier."""
+"""Accuracy and disparity along the path of a certified model: the cost of a certificate."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length
+from skfair._typing import FloatArray
+from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
 from skfair.inspection._style import GREY, draw_line, look, marker_of_few
 from skfair.utils.validation import check_number, check_scores
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 
 @documented
 class CertificateDisplay(Display):
-    """Accuracy against disparity along a path of decisions, and what can be shown of the disparity.
+    """Accuracy against disparity along a path of decisions, with the certified limit of each step.
 
     The path begins with the strictest decisions and ends with free ones. Each step is a point on
     two lines of the same height: its disparity on held-out rows, and the smallest limit that can be
-    shown to hold for the population. The last certified step, which is used, has a mark on both.
+    certified for the population. The last certified step, which is used, has a mark on both.
 
     Make it with :meth:`from_estimator`.
 
     Parameters
     ----------
     disparities, bounds, accuracies : array-like of shape (n_steps,)
-        Of each step: the disparity on held-out rows, the smallest limit that can be shown, and the
-        accuracy.
+        The disparity of each step on held-out rows, the smallest limit that can be certified, and
+        the accuracy.
     n_certified : int
         How many steps were certified.
     max_disparity : float, default=None
@@ -41,7 +37,7 @@ class CertificateDisplay(Display):
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        The accuracy against the disparity, and against the bound.
+        The accuracy against the disparity, and against the certified limit.
     used_ : matplotlib Line2D or None
         The step that is used, on both lines; None if no step was certified.
 
@@ -81,11 +77,12 @@ class CertificateDisplay(Display):
             bounds=self.bounds,
             accuracies=self.accuracies,
         )
+        check_number(n_certified, "n_certified", 0, self.accuracies.size, Integral)
         self.n_certified, self.max_disparity = n_certified, max_disparity
         self._quality = "Accuracy"
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: AxesOrNone = None) -> Self:
         """Draw the path of an estimator that was fitted with ``confidence``.
 
         Parameters
@@ -111,7 +108,7 @@ class CertificateDisplay(Display):
             display._quality = "R2"
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
+    def plot(self, *, ax: AxesOrNone = None) -> Self:
         """Draw the path.
 
         Parameters
@@ -122,51 +119,48 @@ class CertificateDisplay(Display):
         if self.max_disparity is not None:
             check_number(self.max_disparity, "max_disparity", 0.0)
         ax, start = self._start(ax)
-        shown = {"on held-out rows": self.disparities, "shown for the population": self.bounds}
-        self.lines_ = []
-        for number, (label, disparities) in enumerate(shown.items()):
-            style = look(start + number)
-            marked = {"marker": marker_of_few(style, disparities.size)}
-            point = disparities, self.accuracies
-            self.lines_.append(draw_line(ax, *point, style, marked, lw=1.5, label=label))
-            self._write(label, disparities[-1], style.color, is_above=not number)
-        self.used_ = self._draw_used()
+        self.lines_ = [
+            self._draw_line("on held-out rows", self.disparities, start),
+            self._draw_line("shown for the population", self.bounds, start + 1),
+        ]
+        # The names of the lines at their ends: above the first one, but not over the upright axis.
+        left = max(self.disparities[-1], 0.12 * float(np.max(self.bounds)))
+        colors, height = [line.get_color() for line in self.lines_], self.accuracies[-1]
+        self._write("on held-out\nrows", left, height, (0, 4), color=colors[0], ha="center")
+        text = "shown for\nthe population"
+        self._write(text, self.bounds[-1], height, (6, -4), color=colors[1])
+        self.used_ = None
+        if self.n_certified:
+            at = self.n_certified - 1
+            ends, height = [self.disparities[at], self.bounds[at]], self.accuracies[at]
+            (self.used_,) = ax.plot(ends, [height] * 2, color=GREY, lw=1, marker="o", label="used")
+            self._write("used", ends[1], height, (0, -6), color=GREY, va="top")
         if self.max_disparity is not None:
             ax.axvline(self.max_disparity, color=GREY, lw=0.8, label="limit")
-            place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
-            down = ax.get_xaxis_transform()
-            ax.annotate("limit", (self.max_disparity, 0.01), xycoords=down, color=GREY, **place)
+            down = {"xycoords": ax.get_xaxis_transform(), "va": "baseline"}
+            self._write("limit", self.max_disparity, 0.01, (3, 0), color=GREY, **down)
         ax.set_xlim(left=0)
         ax.margins(y=0.1)
         ax.set_xlabel("Disparity (lower is better)")
         ax.set_ylabel(f"{self._quality} (higher is better)")
         return self
 
-    def _write(self, label: str, disparity: float, color: str, *, is_above: bool) -> None:
-        """Write the name of a line at its end: above it, or on its right."""
-        place: dict[str, Any] = {"textcoords": "offset points", "va": "bottom"}
-        place |= {"xytext": (0, 4), "ha": "center"} if is_above else {"xytext": (6, -4)}
-        if is_above:  # not over the upright axis
-            disparity = max(disparity, 0.12 * float(np.max(self.bounds)))
-        text = label.replace(" rows", "\nrows").replace(" the ", "\nthe ")
-        self.ax_.annotate(text, (disparity, self.accuracies[-1]), color=color, **place)
+    def _draw_line(self, label: str, disparities: FloatArray, number: int) -> Any:
+        """Draw the accuracy against disparities."""
+        marker = marker_of_few(look(number), disparities.size)
+        options = {"lw": 1.5, "label": label, "marker": marker}
+        return draw_line(self.ax_, disparities, self.accuracies, look(number), {}, **options)
 
-    def _draw_used(self) -> Line2D | None:
-        """Mark the last certified step on both lines."""
-        if not self.n_certified:
-            return None
-        at = self.n_certified - 1
-        ends, height = [self.disparities[at], self.bounds[at]], self.accuracies[at]
-        (line,) = self.ax_.plot(ends, [height] * 2, color=GREY, lw=1, marker="o", label="used")
-        place: dict[str, Any] = {"xytext": (0, -6), "textcoords": "offset points"}
-        self.ax_.annotate("used", (ends[1], height), color=GREY, va="top", ha="left", **place)
-        return line
+    def _write(self, text: str, x: float, y: float, by: tuple[int, int], **options: Any) -> None:
+        """Write a text, so many points away from a place."""
+        options = {"textcoords": "offset points", "va": "bottom"} | options
+        self.ax_.annotate(text, (x, y), xytext=by, **options)
 
 
 def _limit(estimator: Any) -> float | None:
     """Return the limit of all constraints; None if there are several."""
-    rules = estimator.constraint
-    own = [getattr(rule, "own_limit", None) for rule in np.ravel(np.array(rules, dtype=object))]
+    constraints = np.ravel(np.array(estimator.constraint, dtype=object))
+    own = [getattr(constraint, "own_limit", None) for constraint in constraints]
     limits = [estimator.max_disparity if limit is None else limit for limit in own]
     is_single = isinstance(limits[0], int | float) and all(limit == limits[0] for limit in limits)
     return float(limits[0]) if is_single else None

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.encoding import encode_groups
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import fitted_attribute, read_groups
+from skfair.inspection._display import (
+    AxesOrNone,
+    Display,
+    check_shape,
+    documented,
+    fitted_attribute,
+)
 from skfair.inspection._style import (
     LETTER,
     as_series,
@@ -23,13 +27,7 @@ from skfair.inspection._style import (
     plain,
     with_options,
 )
-from skfair.utils.validation import check_labels, check_names, check_numbers, check_weights
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
-    from matplotlib.container import BarContainer
-
+from skfair.utils.validation import check_labels, check_names, check_weights
 
 # A new figure is not made wider than these inches, a printed page, for the sake of upright labels.
 _MAX_INCHES = 10.0
@@ -94,29 +92,16 @@ class ClusterCompositionDisplay(Display):
         sizes: ArrayLike,
         attribute_of_group: ArrayLike | None = None,
     ) -> None:
-        self.shares = check_numbers(shares, "shares")
-        self.overall_shares = check_numbers(overall_shares, "overall_shares")
         self.group_names = check_names(group_names, "group_names")
         self.cluster_names = check_names(cluster_names, "cluster_names")
-        self.sizes = check_numbers(sizes, "sizes")
         n_groups, n_clusters = len(self.group_names), len(self.cluster_names)
-        self.attribute_of_group = (
-            np.zeros(n_groups, np.int64)
-            if attribute_of_group is None
-            else np.asarray(attribute_of_group, dtype=np.int64)
-        )
-        for name, wanted in (
-            ("shares", (n_groups, n_clusters)),
-            ("overall_shares", (n_groups,)),
-            ("sizes", (n_clusters,)),
-            ("attribute_of_group", (n_groups,)),
-        ):
-            shape = getattr(self, name).shape
-            if shape != wanted:
-                raise ValueError(
-                    f"{name} must have the shape {wanted} for {n_groups} groups and {n_clusters} "
-                    f"clusters, got {shape}."
-                )
+        why = f" for {n_groups} groups and {n_clusters} clusters"
+        self.shares = check_shape(shares, "shares", (n_groups, n_clusters), why)
+        self.overall_shares = check_shape(overall_shares, "overall_shares", (n_groups,), why)
+        self.sizes = check_shape(sizes, "sizes", (n_clusters,), why)
+        numbers = np.zeros(n_groups) if attribute_of_group is None else attribute_of_group
+        numbers = check_shape(numbers, "attribute_of_group", (n_groups,), why)
+        self.attribute_of_group = numbers.astype(np.int64)
 
     @classmethod
     def from_estimator(
@@ -143,9 +128,9 @@ class ClusterCompositionDisplay(Display):
         **kwargs
             Passed to :meth:`from_labels`: ``sample_weight``, ``ax``, ...
         """
-        caller = cls._needs_matplotlib("from_estimator")
+        cls._needs_matplotlib("from_estimator")
         labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
-        groups = read_groups(caller, X, sensitive_features, sensitive, estimator)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
         return cls.from_labels(labels, sensitive_features=groups, **kwargs)
 
     @classmethod
@@ -156,7 +141,7 @@ class ClusterCompositionDisplay(Display):
         sensitive_features: ColumnsLike,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the shares of the groups in given clusters.
@@ -187,7 +172,7 @@ class ClusterCompositionDisplay(Display):
         )
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def plot(self, *, ax: AxesOrNone = None, **kwargs: Any) -> Self:
         """Draw the bars.
 
         Parameters
@@ -200,85 +185,60 @@ class ClusterCompositionDisplay(Display):
             Passed to ``bar`` of matplotlib.
         """
         is_new = ax is None
-        n_clusters = len(self.cluster_names)
-        n_attributes = int(self.attribute_of_group.max()) + 1
+        n_clusters, n_attributes = len(self.cluster_names), int(self.attribute_of_group.max()) + 1
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
         clusters = [plain(name) for name in self.cluster_names]
         letters = longest_line([*clusters, *sizes])
-        inches, beside = self._inches(letters, n_attributes)
+        # How wide the bars of a new figure are, and the legend beside them
+        room = max((letters + 1) * LETTER, 0.25 * n_attributes) * n_clusters
+        entries = [plain(name) for name in self.group_names]
+        column = LETTER * max(12, longest_line(entries)) + 0.7
+        beside = column * legend_columns(len(entries) + 1)
+        inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
         ax, _ = self._start(
             ax,
             (0.9 + inches + beside, 4.2),  # with room for the axis on the left
             alone="ax already shows data, and the bars would cover them. Plot each composition on "
             "axes of its own.",
         )
-        self.bars_: list[BarContainer] = []
-        self.overall_lines_: list[LineCollection] = []
+        self.bars_: list[Any] = []
+        self.overall_lines_: list[Any] = []
         for a in range(n_attributes):
-            self._draw_attribute(ax, a, n_attributes, kwargs)
+            self._draw_attribute(a, n_attributes, kwargs)
         if not is_new:
             inches = ax.get_window_extent().width / ax.figure.dpi
         turned = letters * LETTER * n_clusters > inches
         gap = "  " if turned else "\n"
-        ax.set_xticks(
-            range(n_clusters),
-            [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)],
-            rotation=90 if turned else 0,
-        )
+        labels = [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)]
+        ax.set_xticks(range(n_clusters), labels, rotation=90 if turned else 0)
         ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
         ax.set(xlabel="Cluster", ylabel="Share of the cluster")
-        lines = self.overall_lines_[:1]
         # Upwards, as the bars are stacked; the dashed line last.
-        legend_beside(ax, [*lines, *self.bars_], reverse=True)
+        legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
         return self
 
-    def _inches(self, letters: int, n_attributes: int) -> tuple[float, float]:
-        """Return how wide the bars of a new figure are, and the legend beside them."""
-        room = max((letters + 1) * LETTER, 0.25 * n_attributes) * len(self.cluster_names)
-        entries = [plain(name) for name in self.group_names]
-        column = LETTER * max(12, longest_line(entries)) + 0.7
-        beside = column * legend_columns(len(entries) + 1)
-        return min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0)), beside
-
-    def _draw_attribute(
-        self, ax: Axes, attribute: int, n_attributes: int, overrides: dict[str, Any]
-    ) -> None:
-        """Draw the bars of the groups of one attribute, stacked upon each other."""
+    def _draw_attribute(self, attribute: int, n_attributes: int, overrides: dict[str, Any]) -> None:
+        """Draw the bars of the groups of one attribute, and their shares in the sample."""
         from matplotlib.patches import Rectangle
 
         n_clusters, width = len(self.cluster_names), 0.8 / n_attributes
-        x = np.arange(n_clusters, dtype=np.float64) + (attribute - (n_attributes - 1) / 2) * width
+        x = np.arange(n_clusters) + (attribute - (n_attributes - 1) / 2) * width
         below = np.zeros(n_clusters)
         members = np.flatnonzero(self.attribute_of_group == attribute)
         for g in members.tolist():
-            style, label = look(g), plain(self.group_names[g])
-            options: dict[str, Any] = {"width": width, "color": style.color, "label": label}
-            options |= {"hatch": style.hatch, "edgecolor": "white"}
+            options = {"width": width, "color": look(g).color, "label": plain(self.group_names[g])}
+            options |= {"hatch": look(g).hatch, "edgecolor": "white"}
             options = with_options(Rectangle, options, overrides)
-            bars = ax.bar(x, self.shares[g], bottom=below, **options)
+            bars = self.ax_.bar(x, self.shares[g], bottom=below, **options)
             as_series(bars.patches[0])
             self.bars_.append(bars)
             below = below + self.shares[g]
-        self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
-
-    def _draw_overall(
-        self, ax: Axes, members: NDArray[np.int64], x: FloatArray, width: float, *, is_alone: bool
-    ) -> None:
-        """Draw the boundaries between the groups in the sample as dashed lines."""
         heights = np.cumsum(self.overall_shares[members])[:-1]
-        if not heights.size:
-            return
-        # Lines of several attributes must not cross each other's bars.
-        starts = np.array([-0.5]) if is_alone else x - width / 2
-        ends = np.array([x.size - 0.5]) if is_alone else x + width / 2
-        shape = (heights.size, starts.size)
-        lines = ax.hlines(
-            np.broadcast_to(heights[:, None], shape).ravel(),
-            np.broadcast_to(starts, shape).ravel(),
-            np.broadcast_to(ends, shape).ravel(),
-            color="black",
-            linestyle="--",
-            lw=1.5,
-            label="whole sample",
-        )
-        self.overall_lines_.append(lines)
+        if heights.size:
+            # Lines of several attributes must not cross each other's bars.
+            ends = np.stack([x - width / 2, x + width / 2])
+            if n_attributes == 1:
+                ends = np.array([[-0.5], [n_clusters - 0.5]])
+            lines = np.broadcast_arrays(heights[:, None], *ends[:, None])
+            style = {"color": "black", "linestyle": "--", "lw": 1.5, "label": "whole sample"}
+            self.overall_lines_.append(self.ax_.hlines(*map(np.ravel, lines), **style))

@@ -1,4 +1,4 @@
-"""How a solver got where it is: objective and violation by iteration or by time."""
+"""The history of a solver: objective and violation by iteration or by time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length, fitted_attribute
+from skfair.inspection._display import (
+    Display,
+    check_same_length,
+    chosen_names,
+    documented,
+    fitted_attribute,
+)
 from skfair.inspection._style import axes_for, check_matplotlib, draw_line, look, n_series
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
-
 
 Axis = Literal["iteration", "passes", "seconds"]
 _AXES = {"iteration": "Iteration", "passes": "Passes over the rows", "seconds": "CPU seconds"}
@@ -73,8 +74,6 @@ class ConvergenceDisplay(Display):
     'log'
     """
 
-    ax_: Any  # one Axes, or an array of them
-
     def __init__(self, *, history: Mapping[str, ArrayLike], name: str | None = None) -> None:
         if not isinstance(history, Mapping):
             raise TypeError(
@@ -83,13 +82,13 @@ class ConvergenceDisplay(Display):
             )
         self.history: dict[str, FloatArray] = {}
         for column, numbers in history.items():
-            self.history[str(column)] = check_numbers(numbers, f"The column {column!r} of history")
-        for column, values in self.history.items():
+            values = check_numbers(numbers, f"The column {column!r} of history")
             if values.ndim != 1 or not values.size:
                 raise ValueError(
                     f"The column {column!r} of history must be 1-dimensional with at least one "
                     f"iteration, got the shape {values.shape}."
                 )
+            self.history[str(column)] = values
         check_same_length("iteration", **self.history)
         self.name = name
 
@@ -149,8 +148,8 @@ class ConvergenceDisplay(Display):
         steps = self._steps(x)
         panels = self._panels(ax, len(self.columns_))
         self.ax_ = panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
-        self.figure_: Figure | SubFigure = panels[0].figure
-        self.lines_: list[Line2D] = []
+        self.figure_ = panels[0].figure
+        self.lines_ = []
         model = self.name if name is None else name
         for panel, column in zip(panels, self.columns_, strict=True):
             style = look(n_series(panel))
@@ -177,10 +176,8 @@ class ConvergenceDisplay(Display):
         if columns is None:
             usual = [column for column in _DEFAULT_COLUMNS if column in self.history]
             chosen = usual or [column for column in self.history if column not in _AXES]
-        elif not isinstance(columns, Sequence):
-            raise TypeError(f"columns must be a name or a list of names, got {columns!r}.")
         else:
-            chosen = [columns] if isinstance(columns, str) else list(columns)
+            chosen = chosen_names(columns, "columns")
         unknown = [column for column in chosen if column not in self.history]
         if unknown or not chosen:
             raise ValueError(
@@ -208,14 +205,9 @@ class ConvergenceDisplay(Display):
             check_matplotlib(f"{type(self).__name__}.plot")
             import matplotlib.pyplot as plt
 
-            _, axes = plt.subplots(
-                n_panels,
-                sharex=True,
-                squeeze=False,
-                figsize=(6.4, 1.4 + 2.2 * n_panels),
-                layout="constrained",
-            )
-            return list(axes[:, 0])
+            size = (6.4, 1.4 + 2.2 * n_panels)
+            options: dict[str, Any] = {"figsize": size, "layout": "constrained"}
+            return list(plt.subplots(n_panels, sharex=True, squeeze=False, **options)[1][:, 0])
         panels = [axes_for(self, panel) for panel in np.ravel(np.asarray(ax, dtype=object))]
         if len(panels) != n_panels:
             raise ValueError(

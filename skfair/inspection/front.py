@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length
+from skfair.inspection._display import (
+    AxesOrNone,
+    Display,
+    check_same_length,
+    documented,
+    if_given,
+)
 from skfair.inspection._style import draw_line, look, plain
 from skfair.metrics.fronts import nondominated
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_scores
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Annotation
 
 Better = Literal["lower", "higher"]
 
@@ -105,9 +104,8 @@ class FairnessFrontDisplay(Display):
         name: str | None = None,
     ) -> None:
         self.x, self.y = check_scores(x, "x"), check_scores(y, "y")
-        self.point_names = None if point_names is None else check_names(point_names, "point_names")
-        named = {} if self.point_names is None else {"point_names": self.point_names}
-        check_same_length("point", x=self.x, y=self.y, **named)
+        self.point_names = if_given(check_names, point_names, "point_names")
+        check_same_length("point", x=self.x, y=self.y, point_names=self.point_names)
         for direction in (x_better, y_better):
             if direction not in ("lower", "higher"):
                 raise ValueError(
@@ -123,7 +121,11 @@ class FairnessFrontDisplay(Display):
         self.is_nondominated = nondominated(cost, gain)
         front = np.flatnonzero(self.is_nondominated)
         front = front[np.argsort(cost[front])]
-        self.staircase = self._corners(front, int(cost.argmax()), int(gain.argmin()))
+        # From each point of the front straight in x to the next one, then up in y; at both ends
+        # as far as there are points.
+        steps = np.repeat(front, 2)
+        corners_x, corners_y = np.append(steps, cost.argmax()), np.append(gain.argmin(), steps)
+        self.staircase = np.stack([self.x[corners_x], self.y[corners_y]], axis=1)
         self.knee = _knee(front, cost, gain)
 
     @classmethod
@@ -135,7 +137,7 @@ class FairnessFrontDisplay(Display):
         point_names: Sequence[str] | None = None,
         selected: int | str | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw clusterings by their cost and their balance.
@@ -171,7 +173,7 @@ class FairnessFrontDisplay(Display):
         point_names: Sequence[str] | None = None,
         selected: int | str | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw classifiers by their accuracy and their disparity.
@@ -204,7 +206,7 @@ class FairnessFrontDisplay(Display):
     def plot(
         self,
         *,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         show_knee: bool = False,
         name: str | None = None,
         **kwargs: Any,
@@ -223,24 +225,29 @@ class FairnessFrontDisplay(Display):
         """
         ax, start = self._start(ax)
         style = look(start)
-        self.line_ = draw_line(
-            ax, self.staircase[:, 0], self.staircase[:, 1], style, kwargs, lw=1.5
-        )
+        corners = self.staircase[:, 0], self.staircase[:, 1]
+        self.line_ = draw_line(ax, *corners, style, kwargs, lw=1.5)
         color = self.line_.get_color()
-        dots: dict[str, Any] = {"color": color, "marker": style.marker, "linestyle": "none"}
+        dots = {"color": color, "marker": style.marker, "linestyle": "none"}
         front, rest = self.is_nondominated, ~self.is_nondominated
         label = self._label(name, "nondominated")
-        (self.points_,) = ax.plot(self.x[front], self.y[front], label=label, **dots)
-        self.dominated_: Line2D | None = None
+        self.points_ = ax.plot(self.x[front], self.y[front], label=label, **dots)[0]
+        self.dominated_ = None
         if rest.any():
             dots |= {"fillstyle": "none", "alpha": 0.8, "label": self._label(name, "dominated")}
             (self.dominated_,) = ax.plot(self.x[rest], self.y[rest], **dots)
-        self.marks_: dict[str, Line2D] = {}
-        if self.selected is not None:
-            self._mark("selected", self.selected, name, color, "*", 18)
-        if show_knee and self.knee is not None:
-            self._mark("knee", self.knee, name, color, "o", 15)
-        self.texts_ = self._write_names()
+        points = {"selected": self.selected, "knee": self.knee if show_knee else None}
+        marked = {what: point for what, point in points.items() if point is not None}
+        marks = {
+            "selected": {"marker": "*", "markersize": 18, "markerfacecolor": "white"},
+            "knee": {"marker": "o", "markersize": 15, "markerfacecolor": "none"},
+        }
+        self.marks_ = {}
+        for what, point in marked.items():
+            options = {"markeredgecolor": color, "markeredgewidth": 1.5, "linestyle": "none"}
+            options |= marks[what] | {"label": self._label(name, what)}
+            (self.marks_[what],) = ax.plot(self.x[point], self.y[point], **options)
+        self._write_names(set(marked.values()))
         if not start:
             ax.set_xlabel(f"{self.x_label} ({self.x_better} is better)")
             ax.set_ylabel(f"{self.y_label} ({self.y_better} is better)")
@@ -249,52 +256,20 @@ class FairnessFrontDisplay(Display):
         ax.legend()
         return self
 
-    def _corners(self, front: NDArray[np.intp], last: int, lowest: int) -> FloatArray:
-        """List the corners of the staircase, from the worst y at the best x to the worst x."""
-        # From each point of the front straight in x to the next one, then up in y; at both ends
-        # as far as there are points.
-        steps = np.repeat(front, 2)
-        x = np.append(self.x[steps], self.x[last])
-        y = np.append(self.y[lowest], self.y[steps])
-        return np.stack([x, y], axis=1)
-
-    def _mark(
-        self, what: str, point: int, name: str | None, color: Any, marker: str, size: int
-    ) -> None:
-        """Draw a large hollow mark around a point."""
-        (self.marks_[what],) = self.ax_.plot(
-            self.x[point],
-            self.y[point],
-            marker=marker,
-            markersize=size,
-            linestyle="none",
-            markerfacecolor="white" if marker == "*" else "none",
-            markeredgecolor=color,
-            markeredgewidth=1.5,
-            label=self._label(name, what),
-        )
-
-    def _write_names(self) -> list[Annotation]:
+    def _write_names(self, marked: set[int]) -> None:
         """Write the names on the better side of the points, which the staircase leaves free."""
         right = 1 if self.x_better == "higher" else -1
         up = 1 if self.y_better == "higher" else -1
-        distance = np.full(self.x.size, 5)
-        for mark, point in (("selected", self.selected), ("knee", self.knee)):
-            if mark in self.marks_:  # marks are larger than points
-                distance[point] = 9
-        return [
-            self.ax_.annotate(
-                plain(text),
-                (self.x[i], self.y[i]),
-                xytext=(distance[i] * right, distance[i] * up),
-                textcoords="offset points",
-                ha="left" if right > 0 else "right",
-                va="bottom" if up > 0 else "top",
-                size="small",
-            )
-            for i, text in enumerate(self.point_names or ())
-            if text
-        ]
+        options: dict[str, Any] = {"textcoords": "offset points", "size": "small"}
+        options |= {"ha": "left" if right > 0 else "right", "va": "bottom" if up > 0 else "top"}
+        self.texts_ = []
+        for i, text in enumerate(self.point_names or ()):
+            if text:
+                distance = 9 if i in marked else 5  # marks are larger than points
+                options["xytext"] = (distance * right, distance * up)
+                self.texts_.append(
+                    self.ax_.annotate(plain(text), (self.x[i], self.y[i]), **options)
+                )
 
 
 def _knee(front: NDArray[np.intp], cost: FloatArray, gain: FloatArray) -> int | None:

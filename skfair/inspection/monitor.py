@@ -1,40 +1,22 @@
-"""What a monitor has seen: disparity and evidence over time."""
+"""Disparity over time: the history of a monitor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.inspection._docs import PARAGRAPHS
-from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import (
-    GREY,
-    as_series,
-    axes_for,
-    check_matplotlib,
-    look,
-    marker_of_few,
-    n_series,
-    plain,
-    with_name,
-)
-from skfair.utils.docs import documenter
+from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
+from skfair.inspection._style import GREY, draw_line, look, marker_of_few, plain, with_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_numbers, check_scores
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
-_documented = documenter(PARAGRAPHS)
-
-
-@_documented
-class MonitorDisplay:
+@documented
+class MonitorDisplay(Display):
     """Disparity of decisions over time, with the limit and the alarm.
 
     The line is the disparity of the most recent rows, the band two standard errors around it. With
@@ -45,7 +27,8 @@ class MonitorDisplay:
     Parameters
     ----------
     disparities, standard_errors : array-like of shape (n_batches,)
-        Of each batch; NaN where there are not yet rows of two groups.
+        The disparity of each batch and its standard error; NaN before there are rows of two
+        groups.
     max_disparity : float or None
         The limit; None draws none.
     min_ratio : float, default=None
@@ -66,7 +49,7 @@ class MonitorDisplay:
 
     See Also
     --------
-    skfair.monitoring.DisparityMonitor : What is drawn.
+    skfair.monitoring.DisparityMonitor : The monitor, whose ``history_`` is drawn.
 
     Examples
     --------
@@ -108,9 +91,9 @@ class MonitorDisplay:
 
     @classmethod
     def from_monitor(
-        cls, monitor: Any, *, attribute: str | None = None, ax: Axes | None = None
+        cls, monitor: Any, *, attribute: str | None = None, ax: AxesOrNone = None
     ) -> Self:
-        """Draw what a monitor has seen.
+        """Draw the history of a monitor.
 
         Parameters
         ----------
@@ -121,13 +104,9 @@ class MonitorDisplay:
             The attribute to draw, of a monitor with limits for several. With ``ax`` they can be
             drawn one after the other on the same axes.
         """
-        check_matplotlib(f"{cls.__name__}.from_monitor")
+        cls._needs_matplotlib("from_monitor")
         try:
-            history, alarm, is_ratio = (
-                monitor.history_,
-                monitor.alarm_,
-                monitor.min_ratio is not None,
-            )
+            history, alarm, ratio = monitor.history_, monitor.alarm_, monitor.min_ratio
         except AttributeError as error:
             raise TypeError(f"monitor must be a DisparityMonitor, got {monitor!r}.") from error
         if not history:
@@ -141,18 +120,20 @@ class MonitorDisplay:
             )
         points = [point for point in history if point[4] == wanted]
         batches = [point[0] for point in points]
-        limit = monitor.min_ratio if is_ratio else monitor.max_disparity
-        limit = limit[wanted] if isinstance(limit, Mapping) else limit
         at = None
         if alarm is not None:
             # Not every batch is kept; one after the last that is stands at the end.
             last = len(batches) - 1
             at = next((i for i, number in enumerate(batches) if number >= alarm.batch), last)
+        of_attribute, ratio = (
+            limit[wanted] if isinstance(limit, Mapping) else limit
+            for limit in (monitor.max_disparity, ratio)
+        )
         display = cls(
             disparities=[point[1] for point in points],
             standard_errors=[point[2] for point in points],
-            max_disparity=None if monitor.reference_batches or is_ratio else limit,
-            min_ratio=limit if is_ratio else None,
+            max_disparity=None if monitor.reference_batches else of_attribute,
+            min_ratio=ratio,
             reference=_name_of(monitor.reference, wanted or ""),
             alarm_at=at,
             batches=batches if all(isinstance(number, Real) for number in batches) else None,
@@ -160,7 +141,7 @@ class MonitorDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None) -> Self:
+    def plot(self, *, ax: AxesOrNone = None) -> Self:
         """Draw the disparity over time.
 
         Parameters
@@ -174,50 +155,34 @@ class MonitorDisplay:
             check_number(self.min_ratio, "min_ratio", 1e-6, 1)
         if self.alarm_at is not None:
             check_number(self.alarm_at, "alarm_at", 0, self.batches.size - 1, Integral)
-        ax = axes_for(self, ax, figsize=(6.4, 4.6))
-        self.ax_, self.figure_ = ax, ax.figure
-        style, batches = look(n_series(ax)), self.batches
-        self.line_: Line2D
-        (self.line_,) = ax.plot(
-            batches,
-            self.disparities,
-            color=style.color,
-            linestyle=style.linestyle,
-            marker=marker_of_few(style, int(np.isfinite(self.disparities).sum())),
-            label=with_name(self.attribute, "recent"),
-        )
-        as_series(self.line_)
+        ax, start = self._start(ax)
+        style, batches = look(start), self.batches
+        marker = marker_of_few(style, int(np.isfinite(self.disparities).sum()))
+        options = {"marker": marker, "label": with_name(self.attribute, "recent")}
+        self.line_ = draw_line(ax, batches, self.disparities, style, {}, **options)
         low = self.disparities - 2 * self.standard_errors
         high = self.disparities + 2 * self.standard_errors
         if self.reference is None or self.min_ratio is not None:
             low = np.maximum(low, 0)
         ax.fill_between(batches, low, high, color=style.color, alpha=0.2, lw=0)
-        for k, limit in enumerate(self._drawn_limits()):
-            label = None if k else with_name(self.attribute, "limit")
+        limits, what = [], "Disparity (lower is better)"
+        if self.max_disparity is not None:
+            limits = [self.max_disparity, -self.max_disparity]
+        if self.reference is not None:
+            what = f"Difference from {self.reference} (0 is parity)"
+        if self.min_ratio is not None:
+            limits = [self.min_ratio, 1 / self.min_ratio]
+            what = f"Ratio to {self.reference or 'highest rate'} (1 is parity)"
+        label: str | None = with_name(self.attribute, "limit")
+        for limit in limits if self.reference else limits[:1]:  # on both sides of parity
             ax.axhline(limit, color=GREY, lw=0.8, label=label)
+            label = None
         if self.alarm_at is not None:
             ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
         ax.set_xlabel("Batch")
-        ax.set_ylabel(plain(self._what()))
+        ax.set_ylabel(plain(what))
         ax.legend()
         return self
-
-    def _drawn_limits(self) -> list[float]:
-        """Return the limits as they are drawn: with a reference group on both sides of parity."""
-        if self.min_ratio is not None:
-            return [self.min_ratio, *([1 / self.min_ratio] if self.reference else [])]
-        if self.max_disparity is None:
-            return []
-        return [self.max_disparity, *([-self.max_disparity] if self.reference else [])]
-
-    def _what(self) -> str:
-        """Return what is drawn."""
-        if self.min_ratio is not None:
-            whom = "highest rate" if self.reference is None else self.reference
-            return f"Ratio to {whom} (1 is parity)"
-        if self.reference is not None:
-            return f"Difference from {self.reference} (0 is parity)"
-        return "Disparity (lower is better)"
 
 
 def _name_of(reference: Any, attribute: str) -> str | None:

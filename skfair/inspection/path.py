@@ -1,33 +1,31 @@
-"""What a stricter bound costs: the scores of one estimator against the disparities it reached."""
+"""Scores of one estimator against its disparities: the cost of stricter limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import FloatArray
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length
+from skfair.inspection._display import (
+    AxesOrNone,
+    Display,
+    check_same_length,
+    documented,
+    if_given,
+)
 from skfair.inspection._style import GREY, draw_line, look
 from skfair.utils.validation import check_scores
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection
-    from matplotlib.lines import Line2D
 
 
 @documented
 class FairnessPathDisplay(Display):
-    """Score against disparity along a path of stricter and stricter bounds.
+    """Score against disparity along a path of stricter and stricter limits.
 
     Filled markers are the models on the training sample, hollow ones the same models on the test
     sample; a line joins neighbours on the path. Where the hollow line lies to the right of the
-    bounds, the promise about the training sample does not carry over to new people.
+    limits, these are satisfied on the training sample but not on unseen data.
 
     Make it with :meth:`from_path`. Draw a second path on the axes of the first,
     ``from_path(other, name="other", ax=first.ax_)``, to compare the two.
@@ -37,13 +35,13 @@ class FairnessPathDisplay(Display):
     train_disparities, train_scores : array-like of shape (n_models,)
         What the models reached on the training sample, in the order of the path.
     test_disparities, test_scores : array-like of shape (n_models,), default=None
-        The same on a test sample, both or neither.
+        The disparities and scores on a test sample, both or neither.
     max_disparities : array-like of shape (n_bounds,), default=None
-        The bounds that were asked for.
+        The limits of the models.
     score_name : str, default="score"
         What the scores are.
     limits : dict of str to float or None, default=None
-        The limit of each attribute, if disparities and bounds are multiples of these.
+        The limit of each attribute, if disparities and ``max_disparities`` are multiples of it.
     split_disparities, split_scores : array-like of shape (n_splits, n_models), default=None
         The disparities and scores on the test part of each random split, both or neither. A band
         around the hollow line shows one standard deviation of both over the splits.
@@ -55,7 +53,7 @@ class FairnessPathDisplay(Display):
     test_line_ : matplotlib Line2D or None
         The models on the test sample; None if there is none.
     bounds_ : matplotlib LineCollection or None
-        The bounds; None if they were not drawn.
+        The limits; None if they were not drawn.
     bands_ : list of matplotlib PolyCollection
         The standard deviations of the scores and of the disparities; empty without splits.
 
@@ -95,23 +93,22 @@ class FairnessPathDisplay(Display):
             )
         self.train_disparities = check_scores(train_disparities, "train_disparities")
         self.train_scores = check_scores(train_scores, "train_scores")
-        columns = {"train_disparities": self.train_disparities, "train_scores": self.train_scores}
-        self.test_disparities: FloatArray | None = None
-        self.test_scores: FloatArray | None = None
-        if test_disparities is not None and test_scores is not None:
-            self.test_disparities = check_scores(test_disparities, "test_disparities")
-            self.test_scores = check_scores(test_scores, "test_scores")
-            columns |= {"test_disparities": self.test_disparities, "test_scores": self.test_scores}
-        check_same_length("model", **columns)
-        self.max_disparities = (
-            None if max_disparities is None else check_scores(max_disparities, "max_disparities")
+        self.test_disparities = if_given(check_scores, test_disparities, "test_disparities")
+        self.test_scores = if_given(check_scores, test_scores, "test_scores")
+        check_same_length(
+            "model",
+            train_disparities=self.train_disparities,
+            train_scores=self.train_scores,
+            test_disparities=self.test_disparities,
+            test_scores=self.test_scores,
         )
+        self.max_disparities = if_given(check_scores, max_disparities, "max_disparities")
         self.score_name, self.limits, self.name = score_name, limits, name
         self.split_disparities, self.split_scores = split_disparities, split_scores
 
     @classmethod
     def from_path(
-        cls, path: Any, *, name: str | None = None, ax: Axes | None = None, **kwargs: Any
+        cls, path: Any, *, name: str | None = None, ax: AxesOrNone = None, **kwargs: Any
     ) -> Self:
         """Draw a path.
 
@@ -142,7 +139,7 @@ class FairnessPathDisplay(Display):
     def plot(
         self,
         *,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         show_bounds: bool = False,
         name: str | None = None,
         **kwargs: Any,
@@ -154,47 +151,41 @@ class FairnessPathDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure. Axes that show another path keep their labels.
         show_bounds : bool, default=False
-            Whether to draw an upright line at each bound that was asked for.
+            Whether to draw an upright line at each of ``max_disparities``.
         **kwargs
             Passed to ``plot`` of matplotlib for both lines.
         """
         if show_bounds and self.max_disparities is None:
             raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")
         ax, start = self._start(ax)
-        line = (self.train_disparities, self.train_scores)
-        marked: dict[str, Any] = {"marker": look(start).marker, "lw": 1.5}
-        label = self._label(name, "train")
-        self.train_line_ = draw_line(ax, *line, look(start), kwargs, **marked, label=label)
-        self.test_line_: Line2D | None = None
+        style = look(start)
+        options: dict[str, Any] = {"marker": style.marker, "lw": 1.5}
+        train = (self.train_disparities, self.train_scores)
+        options["label"] = self._label(name, "train")
+        self.train_line_ = draw_line(ax, *train, style, kwargs, **options)
+        self.test_line_ = None
         if self.test_disparities is not None and self.test_scores is not None:
-            line = (self.test_disparities, self.test_scores)
-            self.test_line_ = draw_line(ax, *line, look(start), kwargs, **marked)
+            test = (self.test_disparities, self.test_scores)
+            self.test_line_ = draw_line(ax, *test, style, kwargs, **options)
             # Of the same colour and marker, but hollow and thin, and no series of its own.
             width, label = self.train_line_.get_linewidth() / 2, self._label(name, "test")
             self.test_line_.set(fillstyle="none", linewidth=width, label=label, gid=None)
         self.bands_: list[Any] = []
         if self.split_disparities is not None and self.split_scores is not None:
-            x, y = np.asarray(self.split_disparities), np.asarray(self.split_scores)
-            shade: dict[str, Any] = {"alpha": 0.15, "lw": 0}
-            shade["color"] = self.train_line_.get_color()
-            (x, x_sd), (y, y_sd) = ((v.mean(axis=0), v.std(axis=0)) for v in (x, y))
+            shade = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
+            (x, x_sd), (y, y_sd) = (
+                (np.asarray(values).mean(axis=0), np.asarray(values).std(axis=0))
+                for values in (self.split_disparities, self.split_scores)
+            )
             self.bands_ = [
                 ax.fill_between(x, y - y_sd, y + y_sd, **shade),
                 ax.fill_betweenx(y, x - x_sd, x + x_sd, **shade),
             ]
-        self.bounds_: LineCollection | None = None
+        self.bounds_ = None
         if show_bounds and self.max_disparities is not None:
-            self.bounds_ = ax.vlines(
-                self.max_disparities,
-                0,
-                1,
-                transform=ax.get_xaxis_transform(),
-                colors=GREY,
-                linewidth=0.8,
-                alpha=0.4,
-                zorder=0,
-                label=self._label(name, "bounds"),
-            )
+            options = {"colors": GREY, "linewidth": 0.8, "alpha": 0.4, "zorder": 0}
+            options |= {"transform": ax.get_xaxis_transform(), "label": self._label(name, "bounds")}
+            self.bounds_ = ax.vlines(self.max_disparities, 0, 1, **options)
         if not start:
             unit = "" if self.limits is None else " as a multiple of the limits"
             ax.set_xlabel(f"Disparity{unit} (lower is better)")

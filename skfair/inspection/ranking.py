@@ -1,37 +1,31 @@
-"""The disparities of queries: how many rankings are fair, and how unfair the others are."""
+"""The distribution of the disparities of queries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import SCORE_METHODS
+from skfair.inspection._display import SCORE_METHODS, AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look
 from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
 from skfair.utils.response import get_response
 from skfair.utils.validation import check_number, check_scores
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-
 Gap = Literal["pair_error", "exposure", "rank"]
-_GAPS = {"pair_error": pair_error_gaps, "exposure": exposure_gaps, "rank": rank_gaps}
-_LABELS = {
-    "pair_error": "Difference of pair errors (lower is better)",
-    "exposure": "Difference of exposure (lower is better)",
-    "rank": "Difference of attention and share (lower is better)",
+# The disparities of queries, and what stands on the axis
+_GAPS = {
+    "pair_error": (pair_error_gaps, "Difference of pair errors"),
+    "exposure": (exposure_gaps, "Difference of exposure"),
+    "rank": (rank_gaps, "Difference of attention and share"),
 }
 
 
 @documented
 class RankingGapDisplay(Display):
-    """Share of the queries whose disparity is at most so large.
+    """Share of the queries whose disparity is at most a given value.
 
     The further up and to the left a curve, the fairer the rankings. Draw a second ranker on the
     axes of the first, ``from_predictions(..., name="fair", ax=first.ax_)``, to compare the two.
@@ -41,7 +35,7 @@ class RankingGapDisplay(Display):
     gaps : array-like of shape (n_queries,)
         The disparity of each query.
     gap : {"pair_error", "exposure", "rank"}, default="pair_error"
-        What they are; says what stands on the axis.
+        The disparity that they measure, which is written on the axis.
     limit : float, default=None
         A limit to draw as an upright line.
     name : str, default=None
@@ -94,7 +88,7 @@ class RankingGapDisplay(Display):
         gap: Gap = "pair_error",
         limit: float | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Measure the disparity of each query and draw their distribution.
@@ -120,7 +114,7 @@ class RankingGapDisplay(Display):
         if gap == "pair_error" and y_true is None:
             raise ValueError("gap='pair_error' needs y_true, the grades of the documents.")
         rows = ranked_rows(y_true, y_score, query_id, sensitive_features, intersectional)
-        gaps = _GAPS[gap](rows)
+        gaps = _GAPS[gap][0](rows)
         known = gaps[~np.isnan(gaps)]
         if not known.size:
             raise ValueError(
@@ -169,7 +163,7 @@ class RankingGapDisplay(Display):
             **kwargs,
         )
 
-    def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, *, ax: AxesOrNone = None, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the distribution.
 
         Parameters
@@ -184,13 +178,12 @@ class RankingGapDisplay(Display):
         label = self._label(name, f"mean {self.gaps.mean():.3f}")
         steps = {"drawstyle": "steps-post", "lw": 1.8}
         self.line_ = draw_line(ax, x, y, look(start), kwargs, **steps, label=label)
-        self.limit_: Line2D | None = None
+        self.limit_ = None
         if self.limit is not None:
-            self.limit_ = ax.axvline(
-                self.limit, color=GREY, linewidth=0.8, zorder=0, label=f"limit {self.limit:g}"
-            )
+            options: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "zorder": 0}
+            self.limit_ = ax.axvline(self.limit, label=f"limit {self.limit:g}", **options)
         if not start:
-            ax.set_xlabel(_LABELS[self.gap])
+            ax.set_xlabel(f"{_GAPS[self.gap][1]} (lower is better)")
             ax.set_ylabel("Share of queries")
             ax.set_ylim(0, 1.02)
         ax.legend(loc="lower right")

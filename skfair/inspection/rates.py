@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import (
     BoolArray,
@@ -15,33 +15,48 @@ from skfair._typing import (
     ColumnNames,
     ColumnsLike,
     FloatArray,
-    IntArray,
     MatrixLike,
     Seed,
 )
 from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import reference_groups
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import check_same_length
-from skfair.inspection._rates import KNOWN_RATES, draw_bars, draw_points, errors, finish, look_of
-from skfair.inspection._style import (
-    as_series,
+from skfair.inspection._display import (
+    AxesOrNone,
+    Display,
+    check_same_length,
+    check_shape,
+    chosen_names,
+    documented,
+    if_given,
 )
-from skfair.metrics.reports import Report, group_report
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    legend_beside,
+    look,
+    percent,
+    plain,
+    with_options,
+)
+from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import did_you_mean, listed
-from skfair.utils.validation import check_numbers
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.text import Text
-
-
-_DEFAULT_RATES = KNOWN_RATES[:3]
+# The columns of ``group_report`` that are rates; each keeps its colour in all pictures.
+_KNOWN_RATES = (
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "positive_predictive_value",
+    "accuracy",
+    "base_rate",
+)
+_DEFAULT_RATES = _KNOWN_RATES[:3]
+# Models on the same axes differ by how their markers are filled.
+_FILLS = ("full", "none", "left", "top")
 # Models on the same axes stand below each other.
 _MODEL_STEP = 0.08
+_WHY = ", one row per rate and one column per group"
 
 
 @documented
@@ -67,7 +82,7 @@ class GroupRatesDisplay(Display):
     low, high : array-like of shape (n_rates, n_groups), default=None
         Ends of the confidence intervals; None draws none.
     overall_low, overall_high : array-like of shape (n_rates,), default=None
-        The same for the whole sample.
+        Ends of the confidence intervals of the whole sample.
     n_samples : array-like of shape (n_groups,), default=None
         Number of rows of each group, written below its name.
     n_overall : int, default=None
@@ -120,25 +135,21 @@ class GroupRatesDisplay(Display):
         reference: str | None = None,
         name: str | None = None,
     ) -> None:
-        self.rates = list(rates)
-        self.group_names = list(group_names)
-        shape = (len(self.rates), len(self.group_names))
-        self.values = _table(values, shape, "values")
-        self.overall = _table(overall, shape[:1], "overall")
-        self.low = None if low is None else _table(low, shape, "low")
-        self.high = None if high is None else _table(high, shape, "high")
-        self.overall_low, self.overall_high = (
-            None if ends is None else _table(ends, shape[:1], what)
-            for ends, what in ((overall_low, "overall_low"), (overall_high, "overall_high"))
-        )
+        self.rates, self.group_names = list(rates), list(group_names)
+        self.confidence, self.reference, self.name = confidence, reference, name
+        of_all = (len(self.rates),)
+        of_groups = (*of_all, len(self.group_names))
+        self.values = check_shape(values, "values", of_groups, _WHY)
+        self.overall = check_shape(overall, "overall", of_all, _WHY)
+        self.low = if_given(check_shape, low, "low", of_groups, _WHY)
+        self.high = if_given(check_shape, high, "high", of_groups, _WHY)
+        self.overall_low = if_given(check_shape, overall_low, "overall_low", of_all, _WHY)
+        self.overall_high = if_given(check_shape, overall_high, "overall_high", of_all, _WHY)
         self.n_samples = None if n_samples is None else np.asarray(n_samples)
-        if self.n_samples is not None:
-            check_same_length("group", group_names=self.group_names, n_samples=self.n_samples)
-            n_overall = int(self.n_samples.sum()) if n_overall is None else n_overall
+        check_same_length("group", group_names=self.group_names, n_samples=self.n_samples)
+        if self.n_samples is not None and n_overall is None:
+            n_overall = int(self.n_samples.sum())
         self.n_overall = n_overall
-        self.confidence = confidence
-        self.reference = reference
-        self.name = name
 
     @classmethod
     def from_estimator(
@@ -194,7 +205,7 @@ class GroupRatesDisplay(Display):
         random_state: Seed = None,
         reference: ClassLabel | Mapping[str, Any] = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the rates of each group, given predicted labels.
@@ -244,28 +255,28 @@ class GroupRatesDisplay(Display):
             random_state=random_state,
             reference=reference,
         )
-        columns = _columns(report, chosen, interval is not None, reference is not None)
         # By position: the last row is the whole sample, also when a group is called "overall".
-        names, order = [str(group) for group in report.index], np.arange(len(report))
-        if reference is not None:
-            encoded = encode_groups(sensitive_features, intersectional=intersectional)
-            order, columns = _reference_last(columns, reference_groups(reference, encoded.levels))
-        groups = {suffix: table[:, order[:-1]] for suffix, table in columns.items()}
-        overall = {suffix: table[:, order[-1]] for suffix, table in columns.items()}
+        kind, order = "", np.arange(len(report))
+        if reference is not None:  # whose group takes the place of the whole sample
+            levels = encode_groups(sensitive_features, intersectional=intersectional).levels
+            place = _only_place(reference_groups(reference, levels))
+            kind, order = "_difference", np.append(np.delete(order[:-1], place), place)
+        numbers: dict[str, FloatArray] = {}
+        for suffix in ("",) if interval is None else ("", "_low", "_high"):
+            table = np.array([report[f"{rate}{kind}{suffix}"] for rate in chosen])[:, order]
+            if reference is not None:
+                table[:, -1] = 0.0  # the differences of the reference group from itself
+            numbers |= {suffix[1:] or "values": table[:, :-1], f"overall{suffix}": table[:, -1]}
+        names = [str(group) for group in report.index[order]]
         counts = np.asarray(report["n"], dtype=np.int64)[order]
         display = cls(
-            values=groups[""],
-            overall=overall[""],
+            **numbers,
             rates=chosen,
-            group_names=[names[i] for i in order[:-1]],
-            low=groups.get("_low"),
-            high=groups.get("_high"),
-            overall_low=overall.get("_low"),
-            overall_high=overall.get("_high"),
+            group_names=names[:-1],
             n_samples=counts[:-1],
             n_overall=int(counts[-1]),
             confidence=None if interval is None else confidence,
-            reference=None if reference is None else names[order[-1]],
+            reference=None if reference is None else names[-1],
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -273,7 +284,7 @@ class GroupRatesDisplay(Display):
     def plot(
         self,
         *,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         kind: Literal["point", "bar"] = "point",
         name: str | None = None,
         **kwargs: Any,
@@ -308,84 +319,101 @@ class GroupRatesDisplay(Display):
             alone=bars_cover if kind == "bar" else "",
             rows=([*self.group_names, self.reference or "overall"], sizes),
         )
-        from matplotlib.patheffects import withStroke
-
         self.artists_: list[Any] = []
-        self.overall_lines_: list[Line2D] = []
-        self.undefined_: list[Text] = []
+        self.overall_lines_: list[Any] = []
+        self.undefined_: list[Any] = []
         step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
-        ends = [(self.low, self.overall_low), (self.high, self.overall_high)]
-        for i, rate in enumerate(self.rates):
-            style = look_of(rate, i)
+        for i in range(n_rates):
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
-            values = np.append(self.values[i], self.overall[i])
-            options = {
-                "xerr": errors(values, ends, i),
-                "color": style.color,
-                "label": self._label(name, rate.replace("_", " ")),
-            }
-            if kind == "bar":
-                artist, first = draw_bars(ax, values, rows, step, style, options, kwargs)
-            else:
-                artist, first = draw_points(ax, values, rows, n_models, style, options, kwargs)
-            self.artists_.append(artist)
-            if i == 0:  # one mark per model
-                as_series(first)
-            line = ax.axvline(
-                self.overall[i], color=style.color, linestyle=style.linestyle, lw=1, zorder=0.6
-            )
-            if kind == "bar":  # in front of the bars, with an edge that sets it off from them
-                line.set(zorder=2.5, path_effects=[withStroke(linewidth=3, foreground="white")])
-            self.overall_lines_.append(line)
-            self.undefined_.extend(
-                ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
-                for row in rows[np.isnan(values)]
-            )
-        finish(ax, n_rows, self.confidence, self.reference)
+            self._draw_rate(i, rows, step if kind == "bar" else None, n_models, name, kwargs)
+        for row in range(n_rows - 1):  # the whole sample is set off more strongly
+            ax.axhline(row + 0.5, color=GREY, lw=1 if row == n_rows - 2 else 0.3, zorder=0.5)
+        what = plain(f"Difference from {self.reference} (below 0: lower)")
+        if self.reference is None:
+            ax.set_xlim(-0.02, 1.02)
+            what = "Rate"
+        if self.confidence is not None:
+            what = f"{what}, with {percent(self.confidence)} confidence interval"
+        ax.set_xlabel(what)
+        legend_beside(ax)
         return self
 
+    def _draw_rate(
+        self,
+        i: int,
+        rows: NDArray[np.floating],
+        height: float | None,  # of bars; None draws points
+        model: int,
+        name: str | None,
+        overrides: dict[str, Any],
+    ) -> None:
+        """Draw a rate of all rows with its intervals, and a line at that of the whole sample."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Rectangle
+        from matplotlib.patheffects import withStroke
 
-def _columns(
-    report: Report, rates: list[str], has_intervals: bool, is_signed: bool
-) -> dict[str, FloatArray]:
-    """Return the rates of all rows of a report, or their differences, and the ends of intervals."""
-    kind = "_difference" if is_signed else ""
-    return {
-        suffix: np.array([report[f"{rate}{kind}{suffix}"] for rate in rates])
-        for suffix in ("", "_low", "_high")
-        if has_intervals or not suffix
-    }
+        ax, rate, values = self.ax_, self.rates[i], np.append(self.values[i], self.overall[i])
+        known = _KNOWN_RATES.index(rate) if rate in _KNOWN_RATES else len(_KNOWN_RATES) + i
+        style, label = look(known), self._label(name, rate.replace("_", " "))
+        ends = (self.low, self.overall_low), (self.high, self.overall_high)
+        options: dict[str, Any] = {"color": style.color, "label": label}
+        options["xerr"] = _errors(values, *ends, rate=i)
+        line = {"color": style.color, "linestyle": style.linestyle, "lw": 1, "zorder": 0.6}
+        if height is None:
+            fill = _FILLS[model % len(_FILLS)]
+            options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
+            options |= {"capsize": 3, "markerfacecoloralt": "white"}
+            artist = ax.errorbar(values, rows, **with_options(Line2D, options, overrides))
+        else:
+            options |= {"height": height, "hatch": style.hatch, "edgecolor": "white"}
+            options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
+            artist = ax.barh(rows, values, **with_options(Rectangle, options, overrides))
+            # In front of the bars, with an edge that sets it off from them.
+            edge = [withStroke(linewidth=3, foreground="white")]
+            line |= {"zorder": 2.5, "path_effects": edge}
+        self.artists_.append(artist)
+        if i == 0:  # one mark per model
+            as_series(artist.lines[0] if height is None else artist.patches[0])
+        self.overall_lines_.append(ax.axvline(self.overall[i], **line))
+        note = {"color": style.color, "size": "x-small", "va": "center"}
+        undefined = rows[np.isnan(values)]
+        self.undefined_ += [ax.text(0, row, "undefined", **note) for row in undefined]
 
 
-def _reference_last(
-    columns: dict[str, FloatArray], is_reference: BoolArray
-) -> tuple[IntArray, dict[str, FloatArray]]:
-    """Return the order of the groups with the reference group last, whose differences are 0."""
+def _errors(
+    values: FloatArray, *ends: tuple[FloatArray | None, FloatArray | None], rate: int
+) -> FloatArray | None:
+    """Return the lengths of the error bars of a rate to the left and to the right."""
+    lengths = []
+    for (groups, overall), sign in zip(ends, (1, -1), strict=True):
+        if groups is None:
+            return None
+        end = np.append(groups[rate], np.nan if overall is None else overall[rate])
+        lengths.append(sign * (values - end))
+    # Few rows that are drawn again may all lie on one side of the rate.
+    return np.maximum(lengths, 0.0)
+
+
+def _only_place(is_reference: BoolArray) -> int:
+    """Return the number of the reference group, of which there must be one."""
     if is_reference.sum() != 1:
         raise ValueError(
             f"The picture has one reference group, but reference names {is_reference.sum()}: one "
             "of each attribute. Draw each attribute by itself, or pass intersectional=True."
         )
-    place = int(is_reference.argmax())
-    order = np.append(np.flatnonzero(~is_reference), place)
-    columns = {suffix: table.copy() for suffix, table in columns.items()}
-    for table in columns.values():
-        table[:, place] = 0.0
-    return order, columns
+    return int(is_reference.argmax())
 
 
 def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -> list[str]:
     """Return the names of the rates; unknown ones and those that need y_true raise."""
     if rates is None:
         return list(_DEFAULT_RATES if y_true is not None else _DEFAULT_RATES[:1])
-    if not isinstance(rates, Sequence):
-        raise TypeError(f"rates must be a name or a list of names, got {rates!r}.")
-    chosen = [rates] if isinstance(rates, str) else list(rates)
-    unknown = [rate for rate in chosen if rate not in KNOWN_RATES]
+    chosen = chosen_names(rates, "rates")
+    unknown = [rate for rate in chosen if rate not in _KNOWN_RATES]
     if unknown or not chosen:
         raise ValueError(
-            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(KNOWN_RATES)}."
-            f"{did_you_mean(unknown[0], KNOWN_RATES) if unknown else ''}"
+            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(_KNOWN_RATES)}."
+            f"{did_you_mean(unknown[0], _KNOWN_RATES) if unknown else ''}"
         )
     needy = [rate for rate in chosen if rate != "selection_rate"]
     if y_true is None and needy:
@@ -394,14 +422,3 @@ def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -
             "rates='selection_rate'."
         )
     return chosen
-
-
-def _table(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
-    """Return numbers of the given shape."""
-    table = check_numbers(values, name)
-    if table.shape != shape:
-        raise ValueError(
-            f"{name} must have the shape {shape}, one row per rate and one column per group, got "
-            f"{table.shape}."
-        )
-    return table

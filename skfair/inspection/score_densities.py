@@ -7,58 +7,40 @@ of the group) lie in the interval is shaded. Groups are overlaid or drawn in row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnNames,
-    ColumnsLike,
-    FloatArray,
-    IntervalLike,
-    MatrixLike,
-)
-from skfair.inspection._densities import (
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
+from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
+from skfair.inspection._scores import (
     Bandwidth,
     Outline,
-    Place,
+    bounds_of_groups,
     density,
     draw_outline,
     histogram,
-    shade_ranges,
-)
-from skfair.inspection._display import Display
-from skfair.inspection._docs import documented
-from skfair.inspection._inputs import SCORE_METHODS, check_same_length
-from skfair.inspection._intervals import (
-    bounds_of_groups,
     interval_text,
     pairs_of_groups,
     score_ranges,
+    shade_ranges,
 )
 from skfair.inspection._style import (
     GREY,
     as_reference,
-    as_series,
     axes_for,
     is_first,
     legend_for,
+    look,
 )
 from skfair.metrics.scores import scored_rows
-from skfair.utils.response import get_response, response_method_of
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_numbers, check_scores, check_weights
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-
 
 @documented
-class GroupScoreDisplay(Display):
+class GroupScoreDisplay(ScoreDisplay):
     """Densities of the scores of each group, the percentile interval shaded.
 
     The shaded parts are the members of each group that are contested: those whose rank within
@@ -108,6 +90,8 @@ class GroupScoreDisplay(Display):
     ('Score (shaded: ranks 5% to 30% of each group)', 'Density', 2)
     """
 
+    _of_probabilities: ClassVar = {"bounds": (0.0, 1.0)}
+
     def __init__(
         self,
         *,
@@ -120,69 +104,29 @@ class GroupScoreDisplay(Display):
     ) -> None:
         self.scores = [check_numbers(values, "scores") for values in scores]
         self.group_names = check_names(group_names, "group_names")
-        self.weights = (
-            None if weights is None else [check_numbers(values, "weights") for values in weights]
-        )
+        self.weights = None
+        if weights is not None:
+            self.weights = [check_numbers(values, "weights") for values in weights]
         self.interval = pairs_of_groups(interval)
-        settings = {"weights": self.weights, "interval": self.interval}
         check_same_length(
             "group",
             scores=self.scores,
             group_names=self.group_names,
-            **{key: values for key, values in settings.items() if values is not None},
+            weights=self.weights,
+            interval=self.interval,
         )
         empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
         if empty:
             raise ValueError(f"There are no scores of {listed(empty)}. Leave out empty groups.")
         self.scores = [check_scores(values, "scores") for values in self.scores]
-        for values, own in zip(self.scores, self.weights or [], strict=False):
-            check_weights(own, values.size)
-        self.bounds = _check_bounds(bounds, self.scores)
-        self.name = name
+        self._weights = self.weights or [np.ones(values.size) for values in self.scores]
+        for values, weights_of in zip(self.scores, self._weights, strict=True):
+            check_weights(weights_of, values.size)
+        self.bounds, self.name = _check_bounds(bounds, self.scores), name
         self.score_ranges = None
         if self.interval is not None:
-            self.score_ranges = [
-                score_ranges(values, self._weights_of(g), pairs)
-                for g, (values, pairs) in enumerate(zip(self.scores, self.interval, strict=True))
-            ]
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: object,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        sensitive: ColumnNames | None = None,
-        response_method: str | Sequence[str] = SCORE_METHODS,
-        pos_label: ClassLabel = None,
-        bounds: tuple[float, float] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Score rows with a fitted model and draw the scores of each group.
-
-        Parameters
-        ----------
-        estimator : object
-            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
-        X : array-like of shape (n_samples, n_features)
-            The rows to score.
-        bounds : (float, float), default=None
-            The range that scores can take; (0, 1) if the scores come from ``predict_proba``.
-        **kwargs
-            Passed to :meth:`from_predictions`: ``interval``, ``name``, ``ax``, ...
-        """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive)
-        method = response_method_of(estimator, response_method)
-        scores = get_response(estimator, X, method, sensitive_features=groups, pos_label=pos_label)
-        return cls.from_predictions(
-            None,
-            scores,
-            sensitive_features=groups,
-            bounds=(0.0, 1.0) if bounds is None and method == "predict_proba" else bounds,
-            **kwargs,
-        )
+            groups = zip(self.scores, self._weights, self.interval, strict=True)
+            self.score_ranges = [score_ranges(*group) for group in groups]
 
     @classmethod
     def from_predictions(
@@ -196,7 +140,7 @@ class GroupScoreDisplay(Display):
         intersectional: bool = True,
         bounds: tuple[float, float] | None = None,
         name: str | None = None,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the scores of each group.
@@ -237,7 +181,7 @@ class GroupScoreDisplay(Display):
     def plot(
         self,
         *,
-        ax: Axes | None = None,
+        ax: AxesOrNone = None,
         kind: Literal["density", "hist"] = "density",
         layout: Literal["overlay", "rows"] = "overlay",
         bins: Any = 30,
@@ -266,10 +210,8 @@ class GroupScoreDisplay(Display):
                 "kind must be 'density' or 'hist' and layout 'overlay' or 'rows', got "
                 f"kind={kind!r} and layout={layout!r}."
             )
-        n_groups, in_rows = len(self.scores), layout == "rows"
         outlines = self._outlines(kind, bins, bw_method)
-        is_new = ax is None
-        height = max(2.6, 0.8 + 0.8 * n_groups) if in_rows else 4.2
+        n_groups, in_rows, is_new = len(self.scores), layout == "rows", ax is None
         rows_alone = (
             "ax already shows data, and layout='rows' needs axes of its own. Use "
             "layout='overlay' for both, or other axes."
@@ -278,25 +220,29 @@ class GroupScoreDisplay(Display):
         sizes = [f"n = {values.size:,}" for values in self.scores]
         ax, start = self._start(
             ax,
-            (7.0, height),
+            (7.0, max(2.6, 0.8 + 0.8 * n_groups) if in_rows else 4.2),
             alone=rows_alone if needs_own else "",
             rows=(self.group_names, sizes) if in_rows else None,
         )
         peaks = [heights.max() for _, heights in outlines if heights.size]
         highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
         self.curves_: list[Any] = []
-        self.shades_: list[Artist] = []
-        for g, outline in enumerate(outlines):
-            place = Place(0.0, 1.0, highest, start + g)
+        self.shades_: list[Any] = []
+        base, scale = 0.0, 1.0
+        for g, (x, heights) in enumerate(outlines):
+            style, text, are_equal = look(start + g), self.group_names[g], not heights.size
             if in_rows:  # rows are numbered downwards, so heights, of at most 0.85, are subtracted
-                place = Place(float(g), -0.85 / highest, highest, start + g)
-                as_reference(ax.axhline(place.base, color=GREY, lw=0.8, zorder=0.5), "rows")
-            text = self.group_names[g] + ("" if outline[1].size else " (all equal)")
-            curve = draw_outline(ax, outline, kind, place, self._label(name, text), kwargs)
-            as_series(curve)
-            self.curves_.append(curve)
-            if self.score_ranges is not None and outline[1].size:
-                self.shades_ += shade_ranges(ax, outline, place, self.score_ranges[g])
+                base, scale = float(g), -0.85 / highest
+                as_reference(ax.axhline(base, color=GREY, lw=0.8, zorder=0.5), "rows")
+            if are_equal:
+                x, heights = np.repeat(x, 2), np.array([0.0, highest])
+                text = f"{text} (all equal)"
+            options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
+            options |= {"label": self._label(name, text), "linewidth": 3 if are_equal else 1.5}
+            y = base + scale * heights
+            self.curves_.append(draw_outline(ax, x, y, base, options, kwargs))
+            if self.score_ranges is not None and not are_equal:
+                self.shades_ += shade_ranges(ax, x, y, base, style, self.score_ranges[g])
         ax.set_xlabel("Score")
         if self.interval is not None:
             ax.set_xlabel(f"Score (shaded: ranks {interval_text(self.interval)} of each group)")
@@ -312,23 +258,15 @@ class GroupScoreDisplay(Display):
         self, kind: Literal["density", "hist"], bins: Any, bw_method: Bandwidth
     ) -> list[Outline]:
         """Return the outline of each group; one without heights if all scores are equal."""
+        groups = list(zip(self.scores, self._weights, strict=True))
         if kind == "density":
-            return [
-                density(values, self._weights_of(g), bw_method, self.bounds)
-                for g, values in enumerate(self.scores)
-            ]
+            return [density(*group, bw_method, self.bounds) for group in groups]
         try:
-            counted = [
-                values if (weights := self._weights_of(g)) is None else values[weights > 0]
-                for g, values in enumerate(self.scores)
-            ]
-            edges = np.histogram_bin_edges(np.concatenate(counted), bins=bins)
+            counted = np.concatenate([values[weights > 0] for values, weights in groups])
+            edges = np.histogram_bin_edges(counted, bins=bins)
         except ValueError as error:
             raise ValueError(f"bins={bins!r} does not fit the scores (y_score): {error}") from error
-        return [histogram(v, self._weights_of(g), edges) for g, v in enumerate(self.scores)]
-
-    def _weights_of(self, group: int) -> FloatArray | None:
-        return None if self.weights is None else self.weights[group]
+        return [histogram(*group, edges) for group in groups]
 
 
 def _check_bounds(

@@ -1,4 +1,4 @@
-"""What ``skfair.metrics`` offers; imported when one of these names is first asked for there."""
+"""The public names of ``skfair.metrics``, imported when one of them is first used."""
 
 from skfair.metrics.clusters import balance_score as balance_score
 from skfair.metrics.clusters import cluster_balances as cluster_balances

@@ -23,18 +23,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import rel_entr
 from sklearn.utils import check_array, gen_batches
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.blocks.partitions import align, is_lazy
 from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import accepts_dask
-from skfair.utils.docs import documenter
+from skfair.metrics.docs import PARAGRAPHS
+from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_clusters, check_labels, check_weights
 
@@ -45,17 +42,18 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
 }
 
-_documented = documenter(
-    {
-        "labels": """labels : array-like of shape (n_samples,)
-    Cluster of each row; any labels.""",
-        "sensitive_features": """\
-sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    Group of each row, or one column per sensitive attribute.""",
-        "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
-    Weights of the rows, at least 0.""",
-    }
-)
+
+def _parameters() -> None:
+    """Parameters of metrics of clusters.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Cluster of each row; any labels.
+    """
+
+
+_documented = documenter(PARAGRAPHS | described(_parameters))
 
 
 @accepts_dask("labels")
@@ -566,20 +564,8 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
     return float(cost) / float(reference_cost) - 1.0
 
 
-def _check_centers(centers: MatrixLike | None, n_features: int) -> FloatArray | None:
-    if centers is None:
-        return None
-    checked: FloatArray = check_array(centers, dtype=np.float64, input_name="centers")
-    if checked.shape[1] != n_features:
-        raise ValueError(
-            f"centers has {checked.shape[1]} features but X has {n_features}. Pass one row per "
-            "cluster and one column per feature of X."
-        )
-    return checked
-
-
 class _Clusters(NamedTuple):
-    """What a block knows of its clusters; the cost is that to ``centers``."""
+    """The clusters of a block of rows, and their cost."""
 
     levels: list[Any]
     masses: FloatArray  # (n_levels,)
@@ -593,24 +579,10 @@ def _cost_between(of_blocks: list[_Clusters], masses: FloatArray) -> float:
     It is the weight of the block times the squared distance of the two means, for each cluster:
     only positive numbers are added.
     """
-    numbers: dict[Any, int] = {}
-    names = [name for block in of_blocks for name in block.levels]
-    codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    codes, levels = check_labels([name for block in of_blocks for name in block.levels], "labels")
     parts = np.concatenate([block.centers for block in of_blocks])
-    gaps = parts - _centers(parts, codes, masses, len(numbers))[codes]
+    gaps = parts - _centers(parts, codes, masses, len(levels))[codes]
     return float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
-
-
-def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
-    """Return the weighted means of the rows of each cluster, read chunk by chunk."""
-    sums = np.zeros((n_clusters, X.shape[1]))
-    # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
-    for rows in gen_batches(len(X), max(n_clusters, NUMBERS // X.shape[1], 1)):
-        block = X[rows].astype(np.float64, copy=False)
-        shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
-        sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
-    masses = np.bincount(codes, weights=weights, minlength=n_clusters)
-    return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
 
 
 def _cost_of_block(block: dict[str, Any], centers: MatrixLike | None) -> _Clusters:
@@ -632,25 +604,72 @@ def _cost_of_rows(
     """Sum the weighted squared distances of rows to the centres, by default to their means."""
     rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     n_samples, n_features = rows.shape
-    centers = _check_centers(given_centers, n_features)
-    if centers is None:
+    centers: FloatArray | None = None
+    if given_centers is None:
         codes, levels = check_labels(labels, "labels", n_samples)
     else:
+        centers = check_array(given_centers, dtype=np.float64, input_name="centers")
+        if centers.shape[1] != n_features:
+            raise ValueError(
+                f"centers has {centers.shape[1]} features but X has {n_features}. Pass one row per "
+                "cluster and one column per feature of X."
+            )
         codes, n_clusters = check_clusters(labels, len(centers), n_samples)
         levels = list(range(n_clusters))
     weights = check_weights(sample_weight, n_samples, are_all=are_all)
     weights = np.ones(n_samples) if weights is None else weights
     if not isinstance(rows, np.ndarray):
-        cost, centers = _sparse_cost(_canonical(rows), codes, weights, centers, len(levels))
-    else:
-        if centers is None:
-            centers = _centers(rows, codes, weights, len(levels))
-        cost = 0.0
-        for part in gen_batches(n_samples, max(len(levels), NUMBERS // n_features, 1)):
-            gaps = rows[part] - centers[codes[part]]  # float64 even if X is float32
-            cost += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[part])
+        rows = _canonical(rows)
+    if centers is None:
+        centers = _centers(rows, codes, weights, len(levels))
     masses = np.bincount(codes, weights, len(levels)).astype(np.float64)
+    if not isinstance(rows, np.ndarray):
+        cost = _sparse_cost(rows, codes, weights, centers)
+        return _Clusters(levels, masses, centers, cost)
+    cost = 0.0
+    for part in _chunks(rows, len(levels)):
+        gaps = rows[part] - centers[codes[part]]  # float64 even if X is float32
+        cost += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[part])
     return _Clusters(levels, masses, centers, cost)
+
+
+def _chunks(X: Any, n_clusters: int) -> Iterator[slice]:
+    """Yield slices of the rows, of about ``NUMBERS`` (stored) entries each.
+
+    A chunk with as many entries as there are coordinates of centres keeps their updates O(n d), or
+    O(nnz), in total.
+    """
+    n_samples, n_features = X.shape
+    n_entries = max(NUMBERS, n_clusters * n_features)
+    size = max(1, n_entries * n_samples // max(X.size, n_samples))
+    for start in range(0, n_samples, size):
+        yield slice(start, min(start + size, n_samples))
+
+
+def _entries(
+    X: Any, codes: IntArray, weights: FloatArray, n_clusters: int
+) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
+    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
+    for part in _chunks(X, n_clusters):
+        ends = X.indptr[part.start : part.stop + 1]
+        lengths, stored = np.diff(ends), slice(ends[0], ends[-1])
+        cells = np.repeat(codes[part], lengths) * X.shape[1] + X.indices[stored]
+        yield cells, X.data[stored], np.repeat(weights[part], lengths)
+
+
+def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the weighted means of the rows of each cluster."""
+    sums = np.zeros((n_clusters, X.shape[1]))
+    if sparse.issparse(X):
+        for cells, values, weight in _entries(X, codes, weights, n_clusters):
+            sums += np.bincount(cells, weight * values, sums.size).reshape(sums.shape)
+    else:
+        for rows in _chunks(X, n_clusters):
+            block = X[rows].astype(np.float64, copy=False)
+            shape, pointers = (n_clusters, len(block)), np.arange(len(block) + 1)
+            sums += sparse.csc_array((weights[rows], codes[rows], pointers), shape=shape) @ block
+    masses = np.bincount(codes, weights=weights, minlength=n_clusters)
+    return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
 
 
 def _canonical(matrix: Any) -> Any:
@@ -661,56 +680,27 @@ def _canonical(matrix: Any) -> Any:
     return matrix
 
 
-def _sparse_cost(
-    X: sparse.csr_array,
-    codes: IntArray,
-    weights: FloatArray,
-    centers: FloatArray | None,
-    n_rows: int,
-) -> tuple[float, FloatArray]:
-    """Sum the weighted squared distances of CSR rows to the centres; by default to their means.
+def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArray) -> float:
+    """Sum the weighted squared distances of CSR rows to the centres.
 
     The stored entries contribute w (x - c)^2 one by one. The zeros of column j in cluster k have
     the weight of the cluster without that of its stored entries, and contribute it times c_kj^2.
     Both terms are sums of positive numbers.
     """
-    shape = (n_rows, X.shape[1])
-    size = shape[0] * shape[1]
-    stored, n_stored, sums = np.zeros(size), np.zeros(size), np.zeros(size)
-    for cells, values, weight in _entries(X, codes, weights, size):
-        stored += np.bincount(cells, weights=weight, minlength=size)
-        n_stored += np.bincount(cells, weights=weight > 0, minlength=size)
-        if centers is None:
-            sums += np.bincount(cells, weights=weight * values, minlength=size)
-    masses = np.bincount(codes, weights=weights, minlength=n_rows)
-    n_members = np.bincount(codes, weights=weights > 0, minlength=n_rows)
-    if centers is None:
-        centers = sums.reshape(shape) / np.where(masses > 0, masses, 1.0)[:, None]
-    zeros = np.maximum(masses[:, None] - stored.reshape(shape), 0.0)
-    # In a full column the difference is rounding error, which c^2 would blow up.
-    zeros[n_stored.reshape(shape) == n_members[:, None]] = 0.0
-    total = float(np.einsum("kj,kj,kj->", zeros, centers, centers))
-    flat = centers.ravel()
-    for cells, values, weight in _entries(X, codes, weights, size):
+    cost, flat = 0.0, centers.ravel()
+    stored, n_stored = np.zeros((2, flat.size))
+    for cells, values, weight in _entries(X, codes, weights, len(centers)):
         gaps = values - flat[cells]
-        total += float((gaps * gaps) @ weight)
-    return total, centers
-
-
-def _entries(
-    X: sparse.csr_array, codes: IntArray, weights: FloatArray, size: int
-) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
-    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
-    # At least as many entries as the tables have cells keep the updates of the tables O(nnz).
-    step = max(NUMBERS, size)
-    cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, step, dtype=X.indptr.dtype), side="right")
-    bounds = np.unique(np.concatenate((cuts - 1, [X.shape[0]])))
-    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        lengths = np.diff(X.indptr[start : stop + 1])
-        part = slice(int(X.indptr[start]), int(X.indptr[stop]))
-        cells = np.repeat(codes[start:stop], lengths) * X.shape[1]
-        cells += X.indices[part]
-        yield cells, X.data[part], np.repeat(weights[start:stop], lengths)
+        cost += float((gaps * gaps) @ weight)
+        stored += np.bincount(cells, weight, flat.size)
+        n_stored += np.bincount(cells, weight > 0, flat.size)
+    masses, n_members = (
+        np.repeat(np.bincount(codes, of_rows, len(centers)), X.shape[1])
+        for of_rows in (weights, weights > 0)
+    )
+    # In a full column the difference is rounding error, which c^2 would blow up.
+    zeros = np.where(n_stored == n_members, 0.0, np.maximum(masses - stored, 0.0))
+    return cost + float(zeros @ flat**2)
 
 
 def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, FloatArray, float]:

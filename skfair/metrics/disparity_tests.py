@@ -1,7 +1,8 @@
-"""Whether a limit holds for new people: tests, upper bounds, and how many people a proof takes.
+"""Tests, upper bounds and sample sizes for disparities of the population.
 
-A metric tells the disparity of a sample. Here the question is about the population that the sample
-was drawn from, for any model's predictions on rows that it was not fitted or tuned on.
+A metric measures the disparity of a sample. The functions of this module say what the sample shows
+of the population that it was drawn from, for the predictions of any model on rows that it was not
+fitted or tuned on.
 """
 
 from __future__ import annotations
@@ -62,11 +63,9 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
     if spec is not None:
         has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
     if not has_test:
-        rules = [
-            metric.removesuffix("_difference") for metric in LABEL_METRICS if "_diff" in metric
-        ]
-        rules.remove("treatment_equality")
-        known = [*rules, *SCORE_METRICS, *LARGEST_RATES]
+        pairs = [key.removesuffix("_difference") for key in LABEL_METRICS if "_diff" in key]
+        pairs.remove("treatment_equality")
+        known = [*pairs, *SCORE_METRICS, *LARGEST_RATES]
         hint = did_you_mean(metric, known)
         names = ", ".join(map(repr, known))
         raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
@@ -79,7 +78,7 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
 
 
 class DisparityTest(NamedTuple):
-    """What :func:`disparity_test` found.
+    """Result of :func:`disparity_test`.
 
     Attributes
     ----------
@@ -238,15 +237,9 @@ def disparity_test(
     p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
-    return DisparityTest(
-        evidence.largest,
-        p_value,
-        p_value <= 1 - confidence,
-        float(limit),
-        float(confidence),
-        evidence.method,
-        pd.DataFrame(table),
-    )
+    result = evidence.largest, p_value, p_value <= 1 - confidence
+    question = float(limit), float(confidence), evidence.method
+    return DisparityTest(*result, *question, pd.DataFrame(table))
 
 
 @documenter(described(disparity_test))

@@ -1,4 +1,4 @@
-"""Evidence on a limit: the comparisons that a metric makes, and a p-value of each.
+"""P-values of the comparisons that a metric makes, for a limit on its value in the population.
 
 A disparity is the largest of several comparisons, so "the disparity is the limit or more" says that
 one of them is. It is rejected if each is (intersection-union): the largest p-value counts, and
@@ -26,7 +26,7 @@ from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupProbabilities
@@ -132,8 +132,7 @@ def evidence_of_labels(
     r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
     if is_ratio:
-        larger = np.maximum(r1, r0)
-        measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
+        measured = np.nan_to_num(1 - ratios(r1, r0, "pairwise"))
     columns = {
         "rate": np.repeat(spec.rates, [len(first) for first, *_ in sides]),
         "first": np.concatenate([first for first, *_ in sides]),

@@ -126,16 +126,30 @@ def hypervolume(
     0.75
     """
     cost, balance = _read_front(costs, balances)
-    _check_box(
-        ref_cost=ref_cost,
-        ref_balance=ref_balance,
-        ideal_cost=ideal_cost,
-        ideal_balance=ideal_balance,
+    references = {"ref_cost": ref_cost, "ref_balance": ref_balance}
+    ideals = {"ideal_cost": ideal_cost, "ideal_balance": ideal_balance}
+    finite = Interval(Real, None, None, closed="neither")
+    validate_parameter_constraints(
+        {name: [finite, None] if name in ideals else [finite] for name in references | ideals},
+        references | ideals,
+        caller_name="hypervolume",
     )
     inside = (cost < ref_cost) & (balance > ref_balance)
     cost, balance = cost[inside], balance[inside]
-    if ideal_cost is None or ideal_balance is None:
+    if ideal_cost is None and ideal_balance is None:
         return _area(cost, balance, ref_cost, ref_balance)
+    if ideal_cost is None or ideal_balance is None:
+        raise ValueError(
+            f"ideal_cost and ideal_balance go together, got ideal_cost={ideal_cost!r} and "
+            f"ideal_balance={ideal_balance!r}. Pass both to normalise, or none."
+        )
+    if not (ideal_cost < ref_cost and ref_balance < ideal_balance):
+        raise ValueError(
+            "The ideal must be better than the reference in both criteria, got "
+            f"ideal_cost={ideal_cost!r} for ref_cost={ref_cost!r} and "
+            f"ideal_balance={ideal_balance!r} for ref_balance={ref_balance!r}. Pass a smaller "
+            "ideal_cost and a larger ideal_balance than those of the reference."
+        )
     cost, balance = np.maximum(cost, ideal_cost), np.minimum(balance, ideal_balance)
     box = (ref_cost - ideal_cost) * (ideal_balance - ref_balance)
     return min(1.0, _area(cost, balance, ref_cost, ref_balance) / box)  # rounding can exceed 1
@@ -207,39 +221,3 @@ def _area(cost: FloatArray, balance: FloatArray, ref_cost: float, ref_balance: f
     heights = np.maximum.accumulate(balance[order]) - ref_balance
     widths = np.diff(cost[order], append=ref_cost)
     return float(widths @ heights)
-
-
-def _check_box(
-    *, ref_cost: float, ref_balance: float, ideal_cost: float | None, ideal_balance: float | None
-) -> None:
-    """Raise unless reference and ideal are the corners of a box."""
-    finite = Interval(Real, None, None, closed="neither")
-    validate_parameter_constraints(
-        {
-            "ref_cost": [finite],
-            "ref_balance": [finite],
-            "ideal_cost": [finite, None],
-            "ideal_balance": [finite, None],
-        },
-        {
-            "ref_cost": ref_cost,
-            "ref_balance": ref_balance,
-            "ideal_cost": ideal_cost,
-            "ideal_balance": ideal_balance,
-        },
-        caller_name="hypervolume",
-    )
-    if ideal_cost is None and ideal_balance is None:
-        return
-    if ideal_cost is None or ideal_balance is None:
-        raise ValueError(
-            f"ideal_cost and ideal_balance go together, got ideal_cost={ideal_cost!r} and "
-            f"ideal_balance={ideal_balance!r}. Pass both to normalise, or none."
-        )
-    if not (ideal_cost < ref_cost and ref_balance < ideal_balance):
-        raise ValueError(
-            "The ideal must be better than the reference in both criteria, got "
-            f"ideal_cost={ideal_cost!r} for ref_cost={ref_cost!r} and "
-            f"ideal_balance={ideal_balance!r} for ref_balance={ref_balance!r}. Pass a smaller "
-            "ideal_cost and a larger ideal_balance than those of the reference."
-        )

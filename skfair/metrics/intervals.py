@@ -1,8 +1,8 @@
-"""How uncertain metrics are: what noise alone would show, resampled rows, intervals of numbers.
+"""Uncertainty of metrics: values under permuted groups, resampled rows, confidence intervals.
 
-What a resample of scores is worth is the same as what the metrics of :mod:`skfair.metrics.scores`
-say of it, which sort the rows of every group for every metric; here rows are sorted once, and read
-once for each resample.
+Metrics of resampled scores equal those of :mod:`skfair.metrics.scores`, which sort the rows of
+each group for each metric. Here rows are sorted once for all resamples, and each resample takes one
+pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows, distinct_rows
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
-from skfair.groups.table import RATES
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
@@ -51,13 +50,13 @@ if TYPE_CHECKING:
 
 # Metrics of scores that compare rows of a true class; of labels the rates say it.
 _WITHIN_CLASSES = {
-    "inter_group_pairwise_gap",
-    "intra_group_pairwise_gap",
-    "partial_equal_opportunity_gap",
-    "partial_equalized_odds_gap",
+    *("inter_group_pairwise_gap", "intra_group_pairwise_gap"),
+    *("partial_equal_opportunity_gap", "partial_equalized_odds_gap"),
 }
-
 _LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given the class
+# Rates whose denominators are numbers of rows of a true class, or of a predicted one.
+_OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
+_OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
 
 
 # Options of a metric with a value for each row.
@@ -67,7 +66,7 @@ _Deal: TypeAlias = tuple[tuple[Any, Any], dict[str, Any]]
 
 
 class NoiseFloor(NamedTuple):
-    """What a metric shows when the groups are in truth alike.
+    """Values of a metric if the groups are alike in the population.
 
     Attributes
     ----------
@@ -179,14 +178,9 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     if by_class or name in _WITHIN_CLASSES:
         return "y_true"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-    counted = np.array(
-        [RATES[rate].denominator for rate in spec.rates] if spec else np.ones((2, 2))
-    )
-    if counted.all():
-        return None
-    if (counted[..., 0] == counted[..., 1]).all():
+    if spec is not None and _OF_TRUE.issuperset(spec.rates):
         return "y_true"
-    return "y_score" if (counted[..., 0, :] == counted[..., 1, :]).all() else None
+    return "y_score" if spec is not None and _OF_PREDICTED.issuperset(spec.rates) else None
 
 
 def _deals(

@@ -10,21 +10,19 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
 from skfair.groups.table import GroupTable
-from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
-from skfair.utils.docs import documenter
+from skfair.metrics.docs import COMPARISONS
+from skfair.utils.docs import described, documenter
 
 Kind = Literal["difference", "ratio", "total", "largest"]
-Metric = TypeVar("Metric", bound=Callable[..., Any])
 
 
 class LabelSpec(NamedTuple):
-    """Which rates a metric of labels compares, and how."""
+    """The rates that a metric of labels compares, and the kind of comparison."""
 
     kind: Kind
     rates: tuple[str, ...]
@@ -85,37 +83,45 @@ LARGEST_RATES = {
     for rate in ("selection_rate", "false_positive_rate", "false_negative_rate")
 }
 
-_PARAGRAPHS = PARAGRAPHS | {
-    "agg": AGG_OF_COMPARISONS,
-    "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
-    What to do when a rate is undefined because a group has no row to compute it from (or a ratio
-    because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.""",
-}
+
+def _parameters() -> None:
+    """Parameters of metrics of labels, and their return values by kind.
+
+    Parameters
+    ----------
+    zero_division : {"raise"} or numpy.nan, default="raise"
+        What to do when a rate is undefined because a group has no row to compute it from (or a
+        ratio because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.
+
+    Returns
+    -------
+    difference : float
+        At least 0, smaller is fairer; signed with a reference group. With a single group there is
+        nothing to compare and the value is 0.
+        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+        error. One pass over the rows, O(n), also of Dask collections.
+    ratio : float
+        Between 0 and 1, larger is fairer; of any size with a reference group. With a single group
+        there is nothing to compare and the value is 1.
+        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+        error. One pass over the rows, O(n), also of Dask collections.
+    gap : float
+        At least 0, smaller is fairer. With a single group there is nothing to compare and the value
+        is 0.
+        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+        error. One pass over the rows, O(n), also of Dask collections.
+    rate : float
+        Between 0 and 1.
+        The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+        error. One pass over the rows, O(n), also of Dask collections.
+    """
 
 
-def _returning(text: str) -> Callable[[Metric], Metric]:
-    """Return a decorator that describes the parameters, and what is returned."""
-    return documenter(
-        _PARAGRAPHS
-        | {
-            "Returns": f"""{text}
-    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-    error. One pass over the rows, O(n), also of Dask collections."""
-        }
-    )
-
-
-_difference = _returning("""difference : float
-    At least 0, smaller is fairer; signed with a reference group. With a single group there is
-    nothing to compare and the value is 0.""")
-_ratio = _returning("""ratio : float
-    Between 0 and 1, larger is fairer; of any size with a reference group. With a single group
-    there is nothing to compare and the value is 1.""")
-_total = _returning("""gap : float
-    At least 0, smaller is fairer. With a single group there is nothing to compare and the value
-    is 0.""")
-_largest = _returning("""rate : float
-    Between 0 and 1.""")
+_PARAGRAPHS = COMPARISONS | described(_parameters)
+_difference, _ratio, _total, _largest = (
+    documenter(_PARAGRAPHS | {"Returns": text})
+    for text in described(_parameters, "Returns").values()
+)
 
 
 @_difference

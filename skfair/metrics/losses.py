@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,21 +26,20 @@ from skfair.groups.compared_groups import (
     Reference,
     ZeroDivision,
     aggregate,
-    checked_rows,
     differences,
 )
-from skfair.groups.spread_rows import spread_rows
+from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
-from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
+from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.utils.docs import documenter
+from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores
 
 
 @runtime_checkable
 class ExactLoss(Protocol):
-    """What can say how badly it finds each row."""
+    """An object with a method that computes the loss of each row."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the loss of each row."""
@@ -65,62 +64,53 @@ _LOSSES: dict[str, dict[str, RowLoss]] = {
         "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
         "squared_error": _squared_error,
     },
-    "regression": {
-        "squared_error": _squared_error,
-        "absolute_error": lambda z, t: np.abs(z - t),
-    },
+    "regression": {"squared_error": _squared_error, "absolute_error": lambda z, t: np.abs(z - t)},
 }
 # The signs of the targets that are averaged, each by itself; None is every row.
-CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
+_CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
 
 
 def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
     """Return the loss of scores and targets; raise unless the options go together."""
     if not isinstance(task, str) or task not in _LOSSES:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    row_loss = _find_loss(loss, task)
-    if not isinstance(subset, str) or subset not in CLASSES:
+    is_named = isinstance(loss, str) and loss in _LOSSES[task]
+    is_own = (callable(loss) or isinstance(loss, ExactLoss)) and not isinstance(loss, type)
+    if not (is_named or is_own):
+        other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
+        hint = f" {loss!r} is for task={other[0]!r}." if other else ""
+        raise ValueError(
+            f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function "
+            "loss(y_true, y_score) that returns the loss of each row, or an object with a method "
+            f"exact(scores, targets) that does; got {loss!r}."
+            f"{hint or did_you_mean(loss, _LOSSES[task])}"
+        )
+    if not isinstance(subset, str) or subset not in _CLASSES:
         raise ValueError(f"subset must be 'all', 'positive' or 'class', got {subset!r}.")
     if task == "regression" and subset != "all":
         raise ValueError(
             f"subset={subset!r} needs classes; use subset='all' with task='regression'."
         )
-    return row_loss
-
-
-def _find_loss(loss: Loss, task: Task) -> RowLoss:
-    """Return a loss as a function of scores and targets, whichever way it was named."""
-    if isinstance(loss, str) and loss in _LOSSES[task]:
-        return _LOSSES[task][loss]
-    if isinstance(loss, ExactLoss) and not isinstance(loss, type):
-        return partial(_values_of, loss.exact)
-    if callable(loss) and not isinstance(loss, type):
-        return partial(_values_of, loss, is_of_targets_first=True)
-    other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
-    hint = f" {loss!r} is for task={other[0]!r}." if other else did_you_mean(loss, _LOSSES[task])
-    raise ValueError(
-        f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function loss(y_true, "
-        "y_score) that returns the loss of each row, or an object with a method exact(scores, "
-        f"targets) that does; got {loss!r}.{hint}"
-    )
+    return _LOSSES[task][loss] if isinstance(loss, str) else partial(_values_of, loss)
 
 
 def _values_of(
-    loss: Callable[[FloatArray, FloatArray], FloatArray],
+    loss: ExactLoss | Callable[[FloatArray, FloatArray], FloatArray],
     scores: FloatArray,
     targets: FloatArray,
-    *,
-    is_of_targets_first: bool = False,
 ) -> FloatArray:
-    """Evaluate a loss that was passed as a function, and check what it returns."""
+    """Evaluate a loss that was passed as an object or a function, and check what it returns."""
     if not scores.size:  # a block may have no rows
         return scores
-    arguments = (targets, scores) if is_of_targets_first else (scores, targets)
     try:
-        values = loss(*arguments)
+        if isinstance(loss, ExactLoss):
+            values = loss.exact(scores, targets)
+        else:
+            values = loss(targets, scores)
     except TypeError as error:
+        named = loss.exact if isinstance(loss, ExactLoss) else loss
         raise TypeError(
-            f"loss={loss!r} cannot be called with scores and targets: {error}"
+            f"loss={named!r} cannot be called with scores and targets: {error}"
         ) from error
     if np.shape(values) != scores.shape:
         raise ValueError(
@@ -130,30 +120,32 @@ def _values_of(
     return check_scores(values, "loss")
 
 
-_documented = documenter(
-    PARAGRAPHS
-    | {
-        "agg": AGG_OF_COMPARISONS,
-        "y_true": """y_true : array-like of shape (n_samples,)
-    True labels; numbers for regression.""",
-        "y_score": """y_score : array-like of shape (n_samples,)
-    Values of a decision function (positive where the positive class is predicted), not
-    probabilities; predictions for regression.""",
-        "loss": """\
-loss : str, callable or object with the method ``exact``, default="log_loss"
-    With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-    ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-    (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
-    classification, the last two for regression. A function is called with targets (-1 and 1 for
-    classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
-    targets)``; both return the loss of each row.""",
-        "task": """task : {"classification", "regression"}, default="classification"
-    Whether ``y_true`` holds classes or numbers.""",
-        "subset": """subset : {"all", "positive", "class"}, default="all"
-    Which rows the mean losses are taken over: all, those of the positive class, or each class by
-    itself. The last two are for classification.""",
-    }
-)
+def _parameters() -> None:
+    """Parameters of metrics of losses.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels; numbers for regression.
+    y_score : array-like of shape (n_samples,)
+        Values of a decision function (positive where the positive class is predicted), not
+        probabilities; predictions for regression.
+    loss : str, callable or object with the method ``exact``, default="log_loss"
+        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
+        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
+        (z - t)^2, ``"absolute_error"`` the distance of z and t. The first four are for
+        classification, the last two for regression. A function is called with targets (-1 and 1 for
+        classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
+        targets)``; both return the loss of each row.
+    task : {"classification", "regression"}, default="classification"
+        Whether ``y_true`` holds classes or numbers.
+    subset : {"all", "positive", "class"}, default="all"
+        Which rows the mean losses are taken over: all, those of the positive class, or each class
+        by itself. The last two are for classification.
+    """
+
+
+_documented = documenter(COMPARISONS | described(_parameters))
 
 
 @_documented
@@ -206,8 +198,8 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses, targets = _losses_of(y_true, y_score, rows, loss, task, subset, pos_label)
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, groups, loss, task, subset, pos_label)
     cells = losses.groups.compared_by(reference)
     means = _loss_means(losses, targets, subset, cells, zero_division)
     if sum_classes not in (False, True, "absolute"):
@@ -216,11 +208,11 @@ def loss_parity_difference(
         raise ValueError(
             f"sum_classes={sum_classes!r} adds up classes: pass subset='class', not {subset!r}."
         )
-    gaps = _gaps(means, losses.groups, reference)
+    if sum_classes is True:
+        means = means.sum(axis=0, keepdims=True)
+    gaps = [_gaps(of_class, losses.groups, reference) for of_class in means]
     if sum_classes == "absolute":
         gaps = [np.abs(gaps).sum(axis=0)]
-    elif sum_classes:
-        gaps = _gaps(means.sum(axis=0, keepdims=True), losses.groups, reference)
     return aggregate(np.concatenate(gaps), agg)
 
 
@@ -263,8 +255,8 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses, targets = _losses_of(y_true, y_score, rows, loss, task, subset, pos_label)
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, groups, loss, task, subset, pos_label)
     cells = losses.groups.present
     means = _loss_means(losses, targets, subset, cells, zero_division)
     return float(means[:, 0, cells].max())
@@ -321,13 +313,13 @@ def excess_loss(
     >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge", agg="mean"), 3)
     0.075
     """
-    rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses, targets = _losses_of(y_true, y_score, rows, loss, task, "all", pos_label)
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    losses, targets = _losses_of(y_true, y_score, groups, loss, task, "all", pos_label)
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
     cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
     if members_only:
-        groups = losses.groups
-        cells = cells[np.isin(groups.group_of[cells], groups.groups.members())]
+        members = losses.groups.groups.members()
+        cells = cells[np.isin(losses.groups.group_of[cells], members)]
     return aggregate((of_cells - overall)[cells], agg, is_one_sided=True)
 
 
@@ -378,7 +370,7 @@ def mean_score_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows = scored_rows(y_score, *groups, like=y_true)
-    return aggregate(_gaps(_means(rows)[None], rows.groups, reference)[0], agg)
+    return aggregate(_gaps(_means(rows), rows.groups, reference), agg)
 
 
 @_documented
@@ -420,24 +412,19 @@ def mean_residual_difference(
     >>> mean_residual_difference(y_true, y_pred, sensitive_features=sex)
     1.5
     """
-    return loss_parity_difference(
-        y_true,
-        y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        intersectional=intersectional,
-        reference=reference,
-        agg=agg,
-        loss=lambda targets, scores: scores - targets,
-        task="regression",
-    )
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    rows, _ = _losses_of(y_true, y_score, groups, _residual, "regression", "all", None)
+    return aggregate(_gaps(_means(rows), rows.groups, reference), agg)
+
+
+def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
+    return scores - targets
 
 
 def _losses_of(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
-    rows: tuple[Any, Any, Any, bool],
+    groups: GroupArguments,
     loss: Loss,
     task: Task,
     subset: RowSubset,
@@ -445,9 +432,9 @@ def _losses_of(
 ) -> tuple[ScoredRows, FloatArray]:
     """Return the loss of each row, as its score, and its target: 1 and -1 of classifiers.
 
-    The rows of Dask collections of the same groups and class become one, with their mean loss.
+    Of Dask collections these are kinds of rows with their mean losses.
     """
-    (y_true, y_score), rows = spread_rows([y_true, y_score], rows)
+    (y_true, y_score), groups = spread_rows([y_true, y_score], groups)
     row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
     def targets_of(values: ColumnLike | None, n_rows: int) -> FloatArray:
@@ -455,26 +442,22 @@ def _losses_of(
             return check_scores(values, "y_true", n_rows)
         return np.where(check_positive(values, "y_true", pos_label, n_rows), 1.0, -1.0)
 
-    if not is_lazy(y_true, y_score, *rows):
-        scored = scored_rows(y_score, *rows, like=y_true)
-        targets = targets_of(y_true, scored.scores.size)
-        return scored._replace(scores=row_loss(scored.scores, targets)), targets
+    if not is_lazy(y_true, y_score, *groups):
+        rows = scored_rows(y_score, *groups, like=y_true)
+        targets = targets_of(y_true, rows.scores.size)
+        return rows._replace(scores=row_loss(rows.scores, targets)), targets
     lazy = LazyRows(
         {} if is_regression else {"y_true": y_true},
         {"y_score": y_score} | ({"y_true": y_true} if is_regression else {}),
-        rows,
+        groups,
     )
     kinds = lazy.kinds()
     targets = np.zeros(kinds.weights.size)
     if not is_regression:
         targets = targets_of(kinds.columns.get("y_true"), targets.size)
     means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
-    groups, _ = checked_rows(
-        means.groups, means.control_features, means.weights, n_samples=targets.size
-    )
-    if groups.strata is None:
-        groups.cells.check_nonempty(sample_weight=means.weights)
-    return ScoredRows(means.columns["loss"], groups, means.weights), targets
+    of_kinds = means.groups, means.control_features, means.weights
+    return scored_rows(means.columns["loss"], *of_kinds, name="loss"), targets
 
 
 def _loss_of_numbers(
@@ -493,7 +476,7 @@ def _loss_means(
 ) -> FloatArray:
     """Return the mean losses of each class that counts: (n_classes, 2, n_cells)."""
     means = []
-    for sign in CLASSES[subset]:
+    for sign in _CLASSES[subset]:
         means.append(_means(losses, None if sign is None else targets == sign))
         losses.groups.check_class(means[-1][0], of_cells, sign == 1, zero_division)
     return np.stack(means)
@@ -514,9 +497,7 @@ def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
         return np.asarray(parts[..., 0] / parts[..., 1])
 
 
-def _gaps(means: FloatArray, groups: ComparedGroups, reference: Reference) -> list[FloatArray]:
-    """Compare the cells of each block with each other, with one of them, or with all rows of it."""
-    return [
-        differences(*groups.sides(of_cells, overall, reference), reference)
-        for of_cells, overall in means
-    ]
+def _gaps(means: FloatArray, groups: ComparedGroups, reference: Reference) -> FloatArray:
+    """Compare the means of cells, (2, n_cells): with each other, with one or with their block."""
+    of_cells, overall = means
+    return differences(*groups.sides(of_cells, overall, reference), reference)

@@ -127,17 +127,16 @@ class GroupMetric:
         of_cells = groups.rows_of_cells()
         values = _values(metric, rows, of_cells)
         is_alone = self.compare in ("smallest", "largest")
-        name = groups.undefined(
-            values, groups.present if is_alone else groups.compared_by(reference), zero_division
-        )
+        cells = groups.present if is_alone else groups.compared_by(reference)
+        name = groups.undefined(values, cells, zero_division)
         if name is not None:
             raise ValueError(
                 f"{self!r} is not defined for group {name!r}. Merge small groups or add data, or "
                 "pass zero_division=numpy.nan to get NaN."
             )
         if is_alone:
-            present = values[groups.present]
-            return float(present.min() if self.compare == "smallest" else present.max())
+            reduce = np.min if self.compare == "smallest" else np.max
+            return float(reduce(values[cells]))
         overall = values
         if not is_group(reference) and reference == "overall":
             blocks = pairwise(groups.blocks.tolist())
@@ -264,12 +263,13 @@ _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
 
 class OwnRows(NamedTuple):
-    """What metrics of one's own are computed from; scores and weights may be missing."""
+    """Rows that metrics of one's own are computed from; scores and weights may be missing."""
 
     y_true: FloatArray
     y_pred: FloatArray
-    y_score: FloatArray | None
+    y_score: ColumnLike | None
     weights: FloatArray | None
+    pos_label: ClassLabel = None
 
 
 def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:
@@ -302,7 +302,8 @@ def measure_own(
         of_scores = takes_scores(metric)
         if of_scores and rows.y_score is None:
             raise ValueError(f"The metric {name!r} is computed from scores. Pass y_score.")
-        predicted = rows.y_score if of_scores else rows.y_pred
+        predicted = np.asarray(rows.y_score) if of_scores else rows.y_pred
+        metric = with_positive(metric, rows.pos_label, rows.y_true)
         of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
@@ -323,9 +324,17 @@ def measure_own(
     return values, limits
 
 
+def _parameters(metric: Callable[..., float]) -> Mapping[str, Parameter]:
+    """Return the parameters of a metric by name; none of a function that is written in C."""
+    try:
+        return signature(metric).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
 def takes_scores(metric: Callable[..., float]) -> bool:
     """Whether the second argument of a metric is a score, by its name."""
-    return not _SCORE_NAMES.isdisjoint(_parameters(metric)[1:2])
+    return not _SCORE_NAMES.isdisjoint(list(_parameters(metric))[1:2])
 
 
 def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
@@ -333,14 +342,6 @@ def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
     bound |= getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
     return is_of_two and "pos_label" in _parameters(metric) and "pos_label" not in bound
-
-
-def _parameters(metric: Callable[..., float]) -> list[str]:
-    """Return the names of the parameters of a function; none if it is written in C."""
-    try:
-        return list(signature(metric).parameters)
-    except (TypeError, ValueError):
-        return []
 
 
 def with_positive(
@@ -356,13 +357,13 @@ def with_positive(
 
 
 def value_of(
-    metric: Callable[..., float], rows: OwnRows, predicted: FloatArray | None, cell: IntArray
+    metric: Callable[..., float], rows: OwnRows, predicted: FloatArray, cell: IntArray
 ) -> Any:
     """Return the metric of some rows as a float, or as the object that it is.
 
     NaN where it is undefined.
     """
-    if predicted is None or not cell.size:
+    if not cell.size:
         return np.nan
     weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
     if weights and not weights["sample_weight"].any():  # which scikit-learn refuses

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
+from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate, differences
 from skfair.groups.intervals import Intervals
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
@@ -226,12 +226,11 @@ def partial_demographic_parity_gap(
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows = ranked_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
-    is_above = rows.scores > threshold
-    values = is_above.astype(float) if rows.weights is None else is_above * rows.weights
-    cells = rows.groups.cells
+    is_above, cells = rows.scores > threshold, rows.groups.cells
+    values = is_above if rows.weights is None else is_above * rows.weights
     with np.errstate(invalid="ignore"):  # of strata, cells without weight are left out
         rates = cells.sums(values) / cells.sums(rows.weights)
-    return aggregate(_rate_gaps(rows, _interval_rates(rates, intervals, normalize)), agg)
+    return aggregate(_gaps(rows, _overlaps(rates[:, None], intervals, normalize)[:, 0]), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -274,7 +273,7 @@ def partial_equal_opportunity_gap(
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
-    return aggregate(_rate_gaps(rows, rates[:, 1]), agg)
+    return aggregate(_gaps(rows, rates[:, 1]), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -316,7 +315,7 @@ def partial_equalized_odds_gap(
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
-    return aggregate(_rate_gaps(rows, rates).max(axis=1), agg)
+    return aggregate(_gaps(rows, rates).max(axis=1), agg)
 
 
 def _class_rates(
@@ -326,40 +325,38 @@ def _class_rates(
     threshold: float,
     rank_within: RankWithin,
 ) -> FloatArray:
-    """Rates above the threshold inside the interval by group and class, shape (n_groups, 2)."""
+    """Rates above the threshold inside the interval by cell and class, shape (n_cells, 2)."""
     intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")
-    cells, weights = rows.groups.cells, rows.weights
     if rank_within == "class":
-        total = cells.cross_counts(positive, 2, weights)
-        is_above = rows.scores > threshold
-        hits = cells.cross_counts(positive, 2, is_above if weights is None else is_above * weights)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates = np.where(total > 0, hits / total, np.nan)
-        return np.stack([_interval_rates(rates[:, c], intervals, True) for c in (0, 1)], axis=1)
+        outcomes = 2 * positive + (rows.scores > threshold)
+        rates = _rates(rows.groups.cells.cross_counts(outcomes, 4, rows.weights))
+        return _overlaps(rates, intervals, normalize=True)
     if rank_within != "group":
         raise ValueError(f"rank_within must be 'group' or 'class', got {rank_within!r}.")
-    rates = np.full((cells.n_groups, 2), np.nan)
+    counts = []
     for codes, start, stop, _, _ in rows.groups.attributes():
-        n_cells = stop - start
-        s = SortedScores(rows.scores, codes, n_cells, weights, keep_order=True)
+        s = SortedScores(rows.scores, codes, stop - start, rows.weights, keep_order=True)
         cell = s.cell_of_position()
         mass = s.shared_mass(levels_at(intervals, s, start, normalize=True), cell)
-        joint = 2 * cell + positive[s.order]
-        inside = np.bincount(joint, weights=mass, minlength=2 * n_cells)
-        above = np.bincount(joint, weights=mass * (s.scores > threshold), minlength=2 * n_cells)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates[start:stop] = np.where(inside > 0, above / inside, np.nan).reshape(-1, 2)
-    return rates
+        outcomes = 4 * cell + 2 * positive[s.order] + (s.scores > threshold)
+        counts.append(np.bincount(outcomes, mass, 4 * (stop - start)).reshape(-1, 4))
+    return _rates(np.concatenate(counts))
 
 
-def _interval_rates(rates: FloatArray, intervals: Intervals, normalize: bool) -> FloatArray:
-    """Turn the rate of each group at a threshold into its overlap with the interval, (62)."""
-    overlap = np.array([intervals.overlap(rate, g) for g, rate in enumerate(rates)])
-    return overlap / intervals.lengths if normalize else overlap
+def _rates(counts: FloatArray) -> FloatArray:
+    """Divide what is above by all, of counts by cell and by class and whether a score is above."""
+    below, above = counts[:, ::2], counts[:, 1::2]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(above / (above + below))
 
 
-def _rate_gaps(rows: ScoredRows, rates: FloatArray) -> FloatArray:
+def _overlaps(rates: FloatArray, intervals: Intervals, normalize: bool) -> FloatArray:
+    """Turn rates of cells at a threshold into their overlap with the interval, (62)."""
+    overlap = np.array([intervals.overlap(rate, cell) for cell, rate in enumerate(rates)])
+    return overlap / intervals.lengths[:, None] if normalize else overlap
+
+
+def _gaps(rows: ScoredRows, rates: FloatArray) -> FloatArray:
     """Compare the rates of every pair of cells."""
-    first, second = rows.groups.pairs
-    return np.abs(rates[first] - rates[second])
+    return differences(*rows.groups.sides(rates, rates, "pairwise"), "pairwise")

@@ -1,11 +1,12 @@
-r"""What a disparity may be if groups are known by probability only.
+r"""Bounds on a disparity if groups are known by probability only.
 
-Let cells be sets of people with the same proxies. What is seen of a cell is its share of each group
-and of each label and prediction, but not which label goes with which group. So the share of people
-of group u in an event of probability p lies between max(0, pi_u + p - 1) and min(pi_u, p), the
-bounds of Frechet. Added up over the cells they bound a rate of the group, and since every person
-who is counted for one group is taken from another one, the extremes of the difference of two groups
-are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never false ones.
+A cell is a set of people with the same proxies. The data show the share of each group in a cell,
+and the share of each label and prediction, but not which label goes with which group. So the share
+of people of group u in an event of probability p lies between max(0, pi_u + p - 1) and min(pi_u,
+p), the bounds of Frechet. Added up over the cells they bound a rate of the group, and since every
+person who is counted for one group is taken from another one, the extremes of the difference of two
+groups are reached together (Kallus, Mao and Zhou 2022). Coarser cells make wider bounds, never
+false ones.
 """
 
 from __future__ import annotations

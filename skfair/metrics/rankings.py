@@ -9,7 +9,7 @@ Attention is that of discounted cumulative gain: the document in place r, from 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -47,10 +47,9 @@ class RankedRows(NamedTuple):
         """Return the number of the query at each place of ``order``."""
         return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
-    def queries(self) -> Iterator[IntArray]:
-        """Yield the row numbers of each query."""
-        for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
-            yield self.order[start:stop]
+    def queries(self) -> list[IntArray]:
+        """Return the row numbers of each query."""
+        return np.split(self.order, self.starts[1:-1])
 
 
 def ranked_rows(
@@ -274,12 +273,20 @@ def pair_error_gaps(rows: RankedRows) -> FloatArray:
 
 def pair_error_rates(rows: RankedRows) -> FloatArray:
     """Return error rates by query, group of the better and of the worse document; NaN if none."""
-    n_groups = rows.groups.n_groups
-    rates = np.full((rows.starts.size - 1, n_groups, n_groups), np.nan)
-    for query, own in enumerate(rows.queries()):
-        wrong, counted = _pair_errors(rows, own)
-        np.divide(wrong, counted, out=rates[query], where=counted > 0)
-    return rates
+    n_groups, n_queries = rows.groups.n_groups, rows.starts.size - 1
+    member = np.zeros((rows.order.size, n_groups))
+    for codes in rows.groups.codes:
+        member[np.arange(codes.size), codes] = 1
+    wrong, counted = np.zeros((2, n_queries, n_groups, n_groups))
+    for own, wrong_of_query, counted_of_query in zip(rows.queries(), wrong, counted, strict=True):
+        grades, scores, members = rows.y_true[own], rows.y_score[own], member[own]
+        size = max(1, NUMBERS // own.size)
+        for part in (slice(start, start + size) for start in range(0, own.size, size)):
+            is_better = (grades[part, None] > grades).astype(np.float64)
+            below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
+            counted_of_query += members[part].T @ (is_better @ members)
+            wrong_of_query += members[part].T @ ((is_better * below) @ members)
+    return np.divide(wrong, counted, out=np.full_like(wrong, np.nan), where=counted > 0)
 
 
 def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
@@ -287,24 +294,6 @@ def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
     attribute = groups.attribute_of_group
     first, second = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
     return first, second
-
-
-def _pair_errors(rows: RankedRows, own: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return errors and pairs of one query by the groups of the better and the worse document."""
-    n_groups = rows.groups.n_groups
-    member = np.zeros((own.size, n_groups))
-    for codes in rows.groups.codes:
-        member[np.arange(own.size), codes[own]] = 1
-    grades, scores = rows.y_true[own], rows.y_score[own]
-    wrong, counted = np.zeros((2, n_groups, n_groups))
-    size = max(1, NUMBERS // own.size)
-    for start in range(0, own.size, size):
-        part = slice(start, start + size)
-        is_better = (grades[part, None] > grades).astype(np.float64)
-        below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
-        counted += member[part].T @ (is_better @ member)
-        wrong += member[part].T @ ((is_better * below) @ member)
-    return wrong, counted
 
 
 def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, checked_rows
+from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
 from skfair.groups.spread_rows import spread_rows
 from skfair.groups.table import RATES, GroupTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, Rows
@@ -29,13 +29,7 @@ from skfair.metrics.intervals import (
     wilson,
 )
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.metrics.own_metrics import (
-    OwnMetrics,
-    OwnRows,
-    check_own,
-    measure_own,
-    with_positive,
-)
+from skfair.metrics.own_metrics import OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.scores import scored_rows
 from skfair.utils.validation import (
     check_number,
@@ -163,13 +157,17 @@ def group_report(
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
     table = listed.table(table)
-    effective = table.effective()
-    draws = resampled(effective, n_bootstrap, random_state) if interval == "bootstrap" else None
+    sized = table.with_weights(table.effective())
+    draws = resampled(sized.weights, n_bootstrap, random_state) if interval == "bootstrap" else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = table.rate(rate)
         if interval is not None:
-            ends = _ends_of(rate, columns[rate], effective, draws, confidence)
+            if draws is None:
+                ends = wilson(columns[rate], sized.summed(RATES[rate].denominator), confidence)
+            else:
+                drawn = np.where(np.isnan(columns[rate]), np.nan, rates_of(draws, rate))
+                ends = quantiles(drawn, (1 - confidence) / 2)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if scores is not None:
         scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
@@ -178,24 +176,11 @@ def group_report(
             columns["mean_score"] = listed.sums(scores) / listed.sums(weights)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
-        own_scores = None if y_score is None else np.asarray(y_score)
-        own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), own_scores, weights)
-        metrics = {name: with_positive(own, pos_label, y_true) for name, own in metrics.items()}
+        own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
         resampling = n_bootstrap if interval else 0, confidence, random_state
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report(with_differences(columns, limits, listed, reference), index=listed.names())
-
-
-def _ends_of(
-    rate: str, values: FloatArray, sizes: FloatArray, draws: FloatArray | None, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of a rate, by Wilson's formula if there are no draws."""
-    if draws is not None:
-        drawn = np.where(np.isnan(values), np.nan, rates_of(draws, rate))
-        return quantiles(drawn, (1 - confidence) / 2)
-    own = (sizes * RATES[rate].denominator).sum(axis=(-2, -1))
-    return wilson(values, own, confidence)
 
 
 def fairness_report(
@@ -374,20 +359,9 @@ def _report_rows(
         few = lazy.kinds()
     else:
         few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
-    compared, _ = checked_rows(
-        few.groups,
-        few.control_features,
-        few.weights,
-        n_samples=few.weights.size,
-        row_counts=few.counts,
-    )
-    rows = Rows(
-        {name: few.columns.get(name) for name in names},
-        (compared, None, few.weights, True),
-        few.counts,
-        few.squares,
-    )
-    return rows, few.columns.get("y_score")
+    columns = {name: few.columns.get(name) for name in names}
+    of_few = few.groups, few.control_features, few.weights, True
+    return Rows(columns, of_few, few.counts, few.squares), few.columns.get("y_score")
 
 
 class Report(pd.DataFrame):
@@ -419,20 +393,20 @@ class Report(pd.DataFrame):
         text : DataFrame of str
             One column per value.
         """
-        text, names = pd.DataFrame(index=self.index), list(self.columns)
+        text, names = {}, list(self.columns)
         intervals = [name for name in names if _has_interval(name, names)]
         ends = {f"{name}_{end}" for name in intervals for end in ("low", "high")}
-        for place, name in enumerate(names):
+        kept = [(place, name) for place, name in enumerate(names) if name not in ends]
+        for place, name in kept:
             values = self.iloc[:, place]
-            if name in ends:
-                continue
             if name in intervals:
                 columns = [values, self[f"{name}_low"], self[f"{name}_high"]]
-                cells = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
+                text[place] = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
+            elif values.dtype.kind != "f":
+                text[place] = [" ".join(str(value).split()) for value in values]
             else:
-                cells = _column_text(values, 0 if name == "n" else digits)
-            text.insert(text.shape[1], name, cells, allow_duplicates=True)
-        return text.set_axis([name for name in names if name not in ends], axis=1)
+                text[place] = [_number_text(v, 0 if name == "n" else digits) for v in values]
+        return pd.DataFrame(text, index=self.index).set_axis([name for _, name in kept], axis=1)
 
     def __repr__(self) -> str:
         return str(self.compact().to_string())
@@ -449,13 +423,6 @@ def _has_interval(name: object, names: list[Any]) -> bool:
     """Whether a column is the only one of its name and has both ends of an interval."""
     columns = [name, f"{name}_low", f"{name}_high"]
     return isinstance(name, str) and all(names.count(column) == 1 for column in columns)
-
-
-def _column_text(values: pd.Series, digits: int) -> list[str]:
-    """Return the cells of a column without an interval."""
-    if values.dtype.kind != "f":
-        return [" ".join(str(value).split()) for value in values]
-    return [_number_text(value, digits) for value in values]
 
 
 def _number_text(value: float, digits: int) -> str:
@@ -533,18 +500,13 @@ def with_differences(
     columns, limits = columns.copy(), limits.copy()
     for name in [n for n, values in columns.items() if n != "n" and values.dtype != object]:
         values, added = columns[name], f"{name}_difference"
-        parts = {added: values[rows] - values[places]}
+        against, is_compared = np.arange(values.size), np.zeros(values.size, bool)
+        against[rows], is_compared[rows] = places, True
+        columns[added] = np.where(is_compared, values - values[against], np.nan)
         if f"{name}_low" in limits:
             ends = limits[f"{name}_low"], limits[f"{name}_high"]
-            both = np.arange(values.size)
-            both[rows] = places
-            ends_of_difference = difference_interval(values, *ends, both)
-            parts |= {
-                f"{added}_low": ends_of_difference[0][rows],
-                f"{added}_high": ends_of_difference[1][rows],
-            }
-        for key, own in parts.items():
-            whole = np.full(values.size, np.nan)
-            whole[rows] = own
-            (columns if key == added else limits)[key] = whole
+            for end, numbers in zip(
+                ("low", "high"), difference_interval(values, *ends, against), strict=True
+            ):
+                limits[f"{added}_{end}"] = np.where(is_compared, numbers, np.nan)
     return {**columns, **limits}

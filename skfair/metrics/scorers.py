@@ -28,15 +28,11 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
+from skfair.metrics import __all__ as PUBLIC
 from skfair.metrics import clusters, labels, losses, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.own_metrics import WorstClass, takes_pos_label
-from skfair.utils.response import (
-    get_response,
-    positive_class,
-    response_method_of,
-    takes_groups,
-)
+from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
 
 # What each leading parameter of a metric stands for: which response it needs, if any.
@@ -50,46 +46,21 @@ RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
-_SMALLER_IS_BETTER: tuple[Metric, ...] = (
-    scores.statistical_parity_gap,
-    scores.wasserstein_gap,
-    scores.group_auc_gap,
-    scores.inter_group_pairwise_gap,
-    scores.intra_group_pairwise_gap,
-    losses.loss_parity_difference,
-    losses.largest_group_loss,
-    losses.excess_loss,
-    losses.mean_score_difference,
-    losses.mean_residual_difference,
-    partial_metrics.partial_statistical_parity_gap,
-    partial_metrics.partial_group_auc_gap,
-    partial_metrics.partial_ccdf_gap,
-    partial_metrics.partial_demographic_parity_gap,
-    partial_metrics.partial_equal_opportunity_gap,
-    partial_metrics.partial_equalized_odds_gap,
-    rankings.pair_error_gap,
-    rankings.exposure_gap,
-    rankings.rank_gap,
-    clusters.share_deviation,
-    clusters.kl_fairness_error,
-    *(getattr(labels, name) for name in labels.LARGEST_RATES),
-)
+# The name of a metric says which values are better.
+_LARGER = ("_ratio", "_score", "ndcg")
+_SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
+_MODULES = (labels, scores, losses, partial_metrics, rankings, clusters)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 SCORERS: dict[str, tuple[Metric, bool]] = {
-    **{
-        (name if spec.greater_is_better else f"neg_{name}"): (
-            getattr(labels, name),
-            spec.greater_is_better,
-        )
-        for name, spec in labels.LABEL_METRICS.items()
-    },
-    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
     # For group-aware models, to which scikit-learn's scorer of this name passes no groups.
     "accuracy": (accuracy_score, True),
-    "ndcg": (rankings.ndcg, True),
-    "balance_score": (clusters.balance_score, True),
-    "share_ratio": (clusters.share_ratio, True),
+    **{
+        (name if name.endswith(_LARGER) else f"neg_{name}"): (metric, name.endswith(_LARGER))
+        for module in _MODULES
+        for name, metric in vars(module).items()
+        if name in PUBLIC and name.endswith(_LARGER + _SMALLER)
+    },
 }
 
 # Response methods other than those above.
@@ -129,9 +100,8 @@ class FairnessScorer(_BaseScorer):
         sign: int,
         kwargs: dict[str, Any],
         response_method: Any,
-        sensitive: ColumnNames | None = None,
-        control_columns: ColumnNames | None = None,
-        query_column: str | int | None = None,
+        # Where each attribute is found in X; None for those that arrive as metadata
+        columns: dict[str, ColumnNames | int | None],
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -151,9 +121,7 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        columns = sensitive, control_columns, query_column
-        # Where each attribute is found in X; None for those that arrive as metadata.
-        self._columns = dict(zip(_OPTIONS, columns, strict=True))
+        self._columns = columns
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         # A metric of accuracy takes no groups: they are for models that need them to predict.
         self._compares_groups = takes_any or "sensitive_features" in parameters
@@ -295,14 +263,11 @@ class FairnessScorer(_BaseScorer):
 
     def __repr__(self) -> str:
         extra = ", worst_class=True" if isinstance(self._score_func, WorstClass) else ""
-        extra += "".join(
-            f", {_OPTIONS[param]}={columns!r}"
-            for param, columns in self._columns.items()
-            if columns is not None
-        )
-        arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
+        columns = {_OPTIONS[param]: columns for param, columns in self._columns.items()}
+        options = {key: value for key, value in columns.items() if value is not None} | self._kwargs
+        extra += "".join(f", {key}={value!r}" for key, value in options.items())
         name = _name_of(self._score_func)
-        return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
+        return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra})"
 
 
 def _check_arguments(
@@ -347,23 +312,12 @@ def _lazy_response(
     estimator: object, X: MatrixLike, method: str, taken: dict[str, Any], pos_label: ClassLabel
 ) -> Any:
     """Return the response to a Dask collection as a Dask array, made where the blocks are."""
-    rows = align(X=X, **taken)
-    dtype = _response_dtype(estimator, method)
-    return rows.to_array(
-        _response_of_block,
-        without_rows(estimator),
-        method,
-        pos_label,
-        dtype,
-        dtype=dtype,
-        sizes=known_sizes(X),
-    )
-
-
-def _response_dtype(estimator: object, method: str) -> Any:
+    dtype: Any = np.float64
     if method == "predict" and not is_regressor(estimator):
-        return getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
-    return np.float64
+        dtype = getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
+    arguments = without_rows(estimator), method, pos_label, dtype
+    rows = align(X=X, **taken)
+    return rows.to_array(_response_of_block, *arguments, dtype=dtype, sizes=known_sizes(X))
 
 
 def _response_of_block(
@@ -451,8 +405,8 @@ def make_fairness_scorer(
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:
             raise ValueError("worst_class=True tries every class. Do not pass pos_label.")
-    columns = sensitive, control_columns, query_column
-    return FairnessScorer(metric, sign, kwargs, response_method, *columns)
+    columns = dict(zip(_OPTIONS, (sensitive, control_columns, query_column), strict=True))
+    return FairnessScorer(metric, sign, kwargs, response_method, columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:

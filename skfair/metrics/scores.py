@@ -19,13 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.compared_groups import (
-    Agg,
-    ComparedGroups,
-    ZeroDivision,
-    aggregate,
-    checked_rows,
-)
+from skfair.groups.compared_groups import Agg, ComparedGroups, ZeroDivision, aggregate, checked_rows
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
@@ -186,7 +181,7 @@ class ScoredRows(NamedTuple):
 
 def scored_rows(
     y_score: ColumnLike,
-    sensitive_features: ColumnsLike | ComparedGroups | None,
+    sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
@@ -416,17 +411,18 @@ def _pairwise_gap(
     for codes, start, stop, i, j in rows.groups.attributes():
         parts = 2 * codes + positive  # positives of cell c are part 2 c + 1
         by_class = SortedScores(rows.scores, parts, 2 * (stop - start), rows.weights)
-        every = np.arange(stop - start)
 
         def wins(of: IntArray, over: IntArray, by_class: SortedScores = by_class) -> FloatArray:
             return by_class.win_rates(by_class.mass, 2 * of + 1, 2 * over, tie_value)
 
-        within = None if across else wins(every, every)
-        wins_of_first, other = (
-            (wins(i, j), wins(j, i)) if within is None else (within[i], within[j])
-        )
+        if across:
+            first, second = wins(i, j), wins(j, i)
+        else:
+            every = np.arange(stop - start)
+            within = wins(every, every)
+            first, second = within[i], within[j]
         is_empty = np.any(np.isnan(totals[start:stop]), axis=1)
-        gaps.append(np.where(is_empty[i] | is_empty[j], np.nan, np.abs(wins_of_first - other)))
+        gaps.append(np.where(is_empty[i] | is_empty[j], np.nan, np.abs(first - second)))
     return aggregate(np.concatenate(gaps), agg)
 
 

@@ -47,8 +47,14 @@ class Counts(NamedTuple):
 
     @property
     def z(self) -> FloatArray:
-        """The difference of the rates in standard deviations of the pooled rate."""
-        return z_statistic(*self)
+        """The difference of the rates in standard deviations of the pooled rate.
+
+        0 if everybody or nobody was selected.
+        """
+        k1, n1, k0, n0 = self
+        pooled = (k1 + k0) / (n1 + n0)
+        spread = np.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n0))
+        return np.asarray((k1 / n1 - k0 / n0) / np.where(spread > 0, spread, 1.0))
 
 
 def impact_ratios(
@@ -153,7 +159,8 @@ def selection_tests(
 def compare_counts(counts: Counts) -> pd.DataFrame:
     """Return all tests of counts that were checked."""
     z = counts.z
-    exact, mid = fisher_tests(counts)
+    p_values = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
+    exact, mid = p_values.reshape(-1, 2).T
     return pd.DataFrame(
         {
             "impact_ratio": ratios_to(*counts),
@@ -180,28 +187,11 @@ def ratios_to(
     return np.asarray(np.where(reference_selected > 0, ratios, np.nan))
 
 
-def z_statistic(
-    selected: IntArray, n_rows: IntArray, reference_selected: IntArray, reference_n_rows: IntArray
-) -> FloatArray:
-    """Return the pooled z of two proportions; 0 if everybody or nobody was selected."""
-    pooled = (selected + reference_selected) / (n_rows + reference_n_rows)
-    spread = np.sqrt(pooled * (1 - pooled) * (1 / n_rows + 1 / reference_n_rows))
-    difference = selected / n_rows - reference_selected / reference_n_rows
-    return np.asarray(difference / np.where(spread > 0, spread, 1.0))
-
-
-def fisher_tests(counts: Counts) -> tuple[FloatArray, FloatArray]:
-    """Return two-sided p-values of Fisher's exact test, and the mid-p ones.
-
-    Tables that are at most as probable as the one that was seen are as extreme.
-    """
-    p_values = np.array([_fisher(*map(int, table)) for table in zip(*counts, strict=True)])
-    exact, mid = p_values.reshape(-1, 2).T
-    return exact, mid
-
-
 def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
-    """Return the p-values of one table, from the probabilities of those with its margins."""
+    """Return the two-sided p-value of Fisher's exact test of one table, and the mid-p one.
+
+    Tables with its margins that are at most as probable are as extreme.
+    """
     n_selected = k1 + k0
     total, at = n1 + n0, n1 * n_selected / (n1 + n0)
     margin = _FAR * np.sqrt(at * (1 - at / n1) * n0 / total) + _FAR
@@ -220,7 +210,7 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
 
 
 class Stratified(NamedTuple):
-    """What the tables of several strata say together."""
+    """Common odds ratio of several strata, with its p-value."""
 
     odds_ratio: float
     p_value: float

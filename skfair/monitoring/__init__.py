@@ -1,4 +1,4 @@
-"""Watch the disparity of decisions that keep coming, without looking too often."""
+"""Monitor the disparity of a deployed model, with few false alarms however often one looks."""
 
 from skfair.monitoring.monitor import DisparityMonitor
 

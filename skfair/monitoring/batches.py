@@ -1,10 +1,10 @@
-"""What a monitor is given: groups and limits, rows without any, numbers and times of batches."""
+"""Arguments of a monitor: groups and limits, rows, numbers and times of batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,10 +12,19 @@ import numpy as np
 from skfair._typing import ColumnsLike
 from skfair.groups.attributes import MAX_LEVELS, read_columns
 from skfair.groups.limits import Limit
-from skfair.utils.text import check_text, listed
-from skfair.utils.validation import check_labels, check_number
+from skfair.utils.text import check_text, did_you_mean, listed
+from skfair.utils.validation import check_labels, check_number, check_probability
 from skfair.utils.warn import warn_user
 
+# Largest horizon and number of rows of a block.
+_MOST = 1_000_000_000
+_CONSTRAINTS = (
+    "demographic_parity",
+    "equal_opportunity",
+    "false_positive_parity",
+    "false_negative_parity",
+    "equalized_odds",
+)
 # Number or time of a batch; None counts from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
@@ -60,11 +69,9 @@ def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: A
 
 def is_empty(*arguments: Any) -> bool:
     """Whether no argument has a row."""
-    columns = [
-        c
-        for values in arguments
-        for c in (values.values() if isinstance(values, Mapping) else [values])
-    ]
+    columns: list[Any] = []
+    for values in arguments:
+        columns += values.values() if isinstance(values, Mapping) else [values]
     is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
     return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
 
@@ -80,6 +87,33 @@ def names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, lis
     return by_attribute
 
 
+def check_settings(settings: Mapping[str, Any], groups: Any) -> None:
+    """Raise unless the settings of a monitor and its groups fit each other."""
+    constraint, reference = settings["constraint"], settings["reference"]
+    if constraint not in _CONSTRAINTS:
+        raise ValueError(
+            f"constraint must be one of {listed(_CONSTRAINTS)}, got {constraint!r}."
+            f"{did_you_mean(constraint, _CONSTRAINTS)}"
+        )
+    difference, ratio = settings["max_disparity"], settings["min_ratio"]
+    lag, horizon = settings["reference_batches"], settings["horizon"]
+    if ratio is not None and (difference is not None or lag is not None):
+        raise ValueError(
+            "min_ratio is a limit of its own. Leave out max_disparity and reference_batches, "
+            f"got {difference!r} and {lag!r}."
+        )
+    limit, argument = (difference, "max_disparity") if ratio is None else (ratio, "min_ratio")
+    check_limits(limit, groups, argument)
+    check_reference(reference, limit)
+    check_probability(settings["confidence"], "confidence")
+    if settings["pos_label"] is not None:
+        kind_of(settings["pos_label"], "pos_label")
+    check_number(horizon, "horizon", 1, _MOST, kind=Integral)
+    check_number(settings["min_rows"], "min_rows", 2, _MOST, kind=Integral)
+    if lag is not None:
+        check_number(lag, "reference_batches", 1, horizon, kind=Integral)
+
+
 def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
     """Return the name of the reference group of each attribute that has one.
 
@@ -87,14 +121,11 @@ def reference_keys(reference: Any, limit: Limit) -> dict[str, str]:
     """
     if reference is None:
         return {}
-    if isinstance(limit, Mapping):
-        several = len(limit) > 1
-        return {a: f"{a}={level}" if several else str(level) for a, level in reference.items()}
     if not isinstance(reference, Mapping):
         return {"": str(reference)}
-    if len(reference) == 1:
-        return {"": str(*reference.values())}
-    return {"": ", ".join(f"{a}={level}" for a, level in reference.items())}
+    several = len(limit if isinstance(limit, Mapping) else reference) > 1
+    names = {a: f"{a}={level}" if several else str(level) for a, level in reference.items()}
+    return names if isinstance(limit, Mapping) else {"": ", ".join(names.values())}
 
 
 def check_reference(reference: Any, limit: Limit) -> None:
@@ -104,50 +135,36 @@ def check_reference(reference: Any, limit: Limit) -> None:
     is_dict = isinstance(reference, Mapping)
     for level in reference.values() if is_dict else [reference]:
         kind_of(level, "reference")
-    if not isinstance(limit, Mapping):
-        if is_dict and not reference:
-            raise ValueError("reference={} names no group. Pass one, or None.")
-        return
-    if not is_dict or not reference or not set(reference) <= set(limit):
+    if isinstance(limit, Mapping) and not (is_dict and reference and set(reference) <= set(limit)):
         raise ValueError(
             "With a limit for each attribute, reference must be a dict of the reference group of "
             f"some of {listed(list(limit))}; got {reference!r}."
         )
+    if is_dict and not reference:
+        raise ValueError("reference={} names no group. Pass one, or None.")
 
 
-def limit_on_difference(
-    max_disparity: Limit | None, min_ratio: Limit | None, reference_batches: int | None
-) -> Limit | None:
-    """Return the limit on the difference; None if there is one on the ratio."""
-    if min_ratio is None:
-        return 0.05 if max_disparity is None else max_disparity
-    if max_disparity is not None or reference_batches is not None:
-        raise ValueError(
-            "min_ratio is a limit of its own. Leave out max_disparity and reference_batches, "
-            f"got {max_disparity!r} and {reference_batches!r}."
-        )
-    return None
-
-
-def check_limits(limit: Limit, groups: Any, argument: str) -> None:
+def check_limits(limit: Any, groups: Any, argument: str) -> None:
     """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
-    most = 1 if argument == "max_disparity" else 1 - 1e-6
     if groups is not None and not isinstance(groups, Iterable):
         raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
-    if not isinstance(limit, Mapping):
-        check_number(limit, argument, 1e-6, most)
-        if isinstance(groups, Mapping):
-            raise ValueError(
-                f"groups is a dict by attribute, so {argument} must have a limit for each, too."
-            )
-        return
-    if all(value is None for value in limit.values()):
+    is_dict = isinstance(limit, Mapping)
+    names = {f"{argument}[{a!r}]": v for a, v in limit.items()} if is_dict else {argument: limit}
+    if is_dict and all(value is None for value in names.values()):
         raise ValueError(f"{argument}={limit!r} has no limit: give one attribute a number.")
-    check_text(limit, "The attribute")
-    for name, value in limit.items():
+    check_text(limit if is_dict else [], "The attribute")
+    for name, value in names.items():
         if value is not None:
-            check_number(value, f"{argument}[{name!r}]", 1e-6, most)
-    if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
+            check_number(value, name, 1e-6, 1 if argument == "max_disparity" else 1 - 1e-6)
+    if not is_dict and isinstance(groups, Mapping):
+        raise ValueError(
+            f"groups is a dict by attribute, so {argument} must have a limit for each, too."
+        )
+    if (
+        is_dict
+        and groups is not None
+        and not (isinstance(groups, Mapping) and set(groups) == set(limit))
+    ):
         raise ValueError(
             "With a limit for each attribute, groups must be None or a dict of the groups of each "
             f"of {listed(list(limit))}; got {groups!r}."

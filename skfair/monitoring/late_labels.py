@@ -2,108 +2,61 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike
 from skfair.groups.encoding import encode_groups
-from skfair.groups.limits import limits_of_attributes
-from skfair.monitoring.batches import Batch, is_empty, names_of_rows
-from skfair.monitoring.state import Alarm, StoredMonitor
+from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.monitoring.batches import kind_of, names_of_rows
+from skfair.monitoring.comparison import texts
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, one_dimensional
 
+# A prediction, and the name of the group by attribute.
+Kind = tuple[Any, dict[str, str]]
 
-class LateLabels(StoredMonitor):
-    """A monitor that keeps predictions until their labels are known."""
 
-    @abstractmethod
-    def update(
-        self,
-        y_true: ColumnLike | None,
-        y_pred: ColumnLike,
-        sensitive_features: ColumnsLike,
-        *,
-        batch: Batch = None,
-    ) -> Alarm | None:
-        """Read a batch."""
+class LatePredictions(dict[Any, Kind]):
+    """The prediction and the groups of each row that waits, by its id.
 
-    def add_predictions(
-        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
-    ) -> Self:
-        """Note decisions whose true labels are not known yet.
+    Rows of the same kind share one object: a million that wait take the room of their ids.
+    """
 
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_pred : array-like of shape (n_samples,)
-            Decisions.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; with a limit for each attribute, named columns.
-
-        Returns
-        -------
-        self : DisparityMonitor
-            The monitor; it keeps these rows until their labels are added.
-        """
-        if is_empty(ids, y_pred, sensitive_features):
-            return self
+    def note(self, ids: ColumnLike, y_pred: ColumnLike, groups: ColumnsLike, limit: Limit) -> None:
+        """Add rows; raise for ids that are known."""
         n_rows = len(one_dimensional(ids, "ids"))
         columns = []
         for name, values in {"ids": ids, "y_pred": y_pred}.items():
             check_labels(values, name, n_rows)
             columns.append(one_dimensional(values, name).tolist())
-        groups = names_of_rows(sensitive_features, n_rows)
-        if isinstance(self._limit, Mapping):
-            limits_of_attributes(self._limit, encode_groups(groups, intersectional=False))
-        known = [
-            row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self._pending
-        ]
+        names = names_of_rows(groups, n_rows)
+        if isinstance(limit, Mapping):
+            limits_of_attributes(limit, encode_groups(names, intersectional=False))
+        known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        # Rows of the same kind share one object: a million that wait take the room of their ids.
-        kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self._kinds()}
-        for row_id, label, *row in zip(*columns, *groups.values(), strict=True):
-            own = tuple(zip(groups, row, strict=True))
-            self._pending[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
-        return self
+        kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self.kinds()}
+        for row_id, label, *row in zip(*columns, *names.values(), strict=True):
+            own = tuple(zip(names, row, strict=True))
+            self[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
 
-    def _kinds(self) -> list[tuple[Any, dict[str, str]]]:
+    def kinds(self) -> list[Kind]:
         """Return the predictions and groups of the rows that wait, each once."""
-        return list({id(kind): kind for kind in self._pending.values()}.values())
+        return list({id(kind): kind for kind in self.values()}.values())
 
-    def add_labels(
-        self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
-    ) -> Alarm | None:
-        """Read the true labels of rows that were noted before, as one batch.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_true : array-like of shape (n_samples,)
-            Their true labels.
-        batch : int, str, date or datetime, default=None
-            Number or time of the batch.
-
-        Returns
-        -------
-        alarm : Alarm or None
-            The first alarm, if there has been one.
-        """
-        names = one_dimensional(ids, "ids").tolist()
-        unknown = [name for name in names if name not in self._pending]
+    def rows(self, ids: list[Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the predictions of rows, and their groups by attribute."""
+        unknown = [row_id for row_id in ids if row_id not in self]
         if unknown:
             raise ValueError(f"There are no predictions of ids {listed(unknown)}.")
-        if len(set(names)) < len(names):
-            twice = [name for name, n in Counter(names).items() if n > 1]
+        twice = [row_id for row_id, n in Counter(ids).items() if n > 1]
+        if twice:
             raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")
-        rows = [self._pending[name] for name in names]
+        rows = [self[row_id] for row_id in ids]
         attributes = list(dict.fromkeys(a for _, groups in rows for a in groups))
         if any(len(groups) < len(attributes) for _, groups in rows):
             raise ValueError(
@@ -111,9 +64,28 @@ class LateLabels(StoredMonitor):
                 "labels of each kind in a batch of its own."
             )
         groups = {a: np.array([own[a] for _, own in rows]) for a in attributes}
-        alarm = self.update(
-            y_true, np.array([predicted for predicted, _ in rows]), groups, batch=batch
-        )
-        for name in names:
-            del self._pending[name]
-        return alarm
+        return np.array([predicted for predicted, _ in rows]), groups
+
+    def to_list(self) -> list[list[Any]]:
+        """Return the ids that wait by prediction and groups, which are written once for all."""
+        if any(isinstance(row_id, tuple) for row_id in self):
+            raise ValueError("ids that are tuples cannot be stored as JSON. Use text or numbers.")
+        kinds: dict[int, list[Any]] = {}
+        for row_id, kind in self.items():
+            kinds.setdefault(id(kind), [*kind, []])[2].append(row_id)
+        return list(kinds.values())
+
+    def restore(self, kinds: Iterable[list[Any]], limit: Limit) -> None:
+        """Add rows that were stored."""
+        for label, groups, ids in kinds:
+            kind_of(label, "A prediction that waits")
+            texts([*groups, *groups.values()], 2 * len(groups))
+            is_known = groups.keys() == limit.keys() if isinstance(limit, Mapping) else bool(groups)
+            kind = (label, dict(groups))
+            for row_id in ids:
+                kind_of(row_id, "The id of a prediction that waits")
+                if row_id in self or not is_known:
+                    raise ValueError(
+                        f"The prediction of id {row_id!r} is twice, or has other attributes."
+                    )
+                self[row_id] = kind

@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from copy import copy
-from numbers import Integral
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
     Batch,
-    check_keys,
-    check_limits,
-    check_reference,
+    check_settings,
     checked_batch,
     is_empty,
-    kind_of,
-    limit_on_difference,
     named_groups,
     warn_of_groups,
 )
-from skfair.monitoring.late_labels import LateLabels
-from skfair.monitoring.state import Alarm, NewGroup
-from skfair.monitoring.windows import Windows, aligned
-from skfair.utils.text import did_you_mean, listed
-from skfair.utils.validation import check_number, check_probability
+from skfair.monitoring.comparison import MOST_ROWS, Alarm, Comparison
+from skfair.monitoring.gauges import gauges
+from skfair.monitoring.late_labels import LatePredictions
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number, one_dimensional
 
-# Largest horizon and number of rows of a block.
-_MOST = 1_000_000_000
 # A picture over time has at most so many points, then every second one is dropped.
 _MOST_POINTS = 512
-_RULES = (
-    "demographic_parity",
-    "equal_opportunity",
-    "false_positive_parity",
-    "false_negative_parity",
-    "equalized_odds",
+# Parameters that decide what is found; groups may differ.
+_SETTINGS = (
+    *("constraint", "max_disparity", "min_ratio", "confidence", "horizon"),
+    *("min_rows", "reference_batches", "reference", "pos_label"),
 )
 
 
-class DisparityMonitor(LateLabels):
-    """Watch whether the disparity of decisions stays within a limit, batch by batch.
+class DisparityMonitor:
+    """Monitor a deployed model: raise an alarm when the disparity of its decisions exceeds a limit.
 
     It may be looked at after every batch. As long as the disparity is within the limit, the chance
     that it ever raises an alarm is at most 1 - ``confidence``.
@@ -158,40 +150,23 @@ class DisparityMonitor(LateLabels):
         min_ratio: Limit | None = None,
         reference: ClassLabel | Mapping[str, Any] = None,
     ) -> None:
-        if constraint not in _RULES:
-            raise ValueError(
-                f"constraint must be one of {listed(_RULES)}, got {constraint!r}."
-                f"{did_you_mean(constraint, _RULES)}"
-            )
-        self.max_disparity = limit_on_difference(max_disparity, min_ratio, reference_batches)
-        self.min_ratio = min_ratio
-        check_limits(self._limit, groups, "max_disparity" if min_ratio is None else "min_ratio")
-        check_reference(reference, self._limit)
-        check_probability(confidence, "confidence")
-        if pos_label is not None:
-            kind_of(pos_label, "pos_label")
-        check_number(horizon, "horizon", 1, _MOST, kind=Integral)
-        check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
-        self.constraint, self.confidence, self.reference = constraint, confidence, reference
-        self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
-        if reference_batches is not None:
-            check_number(reference_batches, "reference_batches", 1, self.horizon, kind=Integral)
-        self.pos_label, self.reference_batches = pos_label, reference_batches
-        self._spec = LABEL_METRICS[f"{constraint}_difference"]
+        if max_disparity is None and min_ratio is None:
+            max_disparity = 0.05
+        self.constraint, self.max_disparity, self.min_ratio = constraint, max_disparity, min_ratio
+        self.confidence, self.groups, self.pos_label = confidence, groups, pos_label
+        self.horizon, self.min_rows, self.reference_batches = horizon, min_rows, reference_batches
+        self.reference = reference
+        check_settings(self._settings(), groups)
         self.alarm_: Alarm | None = None
-        self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
-        self.history_: list[tuple[Any, float, float, float, str]] = []
-        self.new_groups_: list[NewGroup] = []
-        self._stride, self._names, self._attributes = 1, [], []
-        self._first: dict[int, Any] = {}  # the batch id of each start that is kept
-        self._last_id: Any = None
-        self._pending: dict[Any, tuple[Any, dict[str, str]]] = {}
-        if groups is not None:
-            self._begin(named_groups(groups))
-            if not self._pairs.size:
-                raise ValueError(
-                    f"A monitor compares two groups or more, got {listed(self._names)}."
-                )
+        self.evidence_ = 0.0
+        self.history_: list[stored.Point] = []
+        self.new_groups_: list[stored.NewGroup] = []
+        self._stride, self._pending = 1, LatePredictions()
+        self._seen = Comparison(self._settings(), [] if groups is None else named_groups(groups))
+        if groups is not None and not self._seen.pairs.size:
+            raise ValueError(
+                f"A monitor compares two groups or more, got {listed(self._seen.names)}."
+            )
 
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
@@ -200,6 +175,40 @@ class DisparityMonitor(LateLabels):
             f"{self.max_disparity!r}" if self.min_ratio is None else f"min_ratio={self.min_ratio}"
         )
         return f"DisparityMonitor({self.constraint!r}, {limit}): {read}, {alarm}"
+
+    @property
+    def n_rows_(self) -> int:
+        """How many rows were read."""
+        return self._seen.n_rows
+
+    @property
+    def n_batches_(self) -> int:
+        """How many batches were read."""
+        return self._seen.n_batches
+
+    @property
+    def status_(self) -> Literal["pass", "fail", "inconclusive"]:
+        """Whether the limit is kept: "pass", "fail" or "inconclusive"."""
+        windows = self._seen.windows
+        if self.alarm_ is not None:
+            return "fail"
+        if windows.n_pairs and windows.starts.size and windows.reference_batches is None:
+            kept = windows.log_kept(self._seen.limits_of_pairs).min()
+            return "pass" if kept >= -np.log(1 - self.confidence) else "inconclusive"
+        return "inconclusive"
+
+    @property
+    def rates_(self) -> dict[str, dict[str, float]]:
+        """Each rate of each group, over all rows."""
+        return self._seen.rates_by_name()
+
+    @property
+    def impact_ratios_(self) -> dict[str, dict[str, float]]:
+        """Each rate of each group over that of the reference group, or else the highest one."""
+        return self._seen.impact_ratios()
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _SETTINGS}
 
     def update(
         self,
@@ -228,29 +237,80 @@ class DisparityMonitor(LateLabels):
         alarm : Alarm or None
             The first alarm of the monitor's life, if there has been one.
         """
-        if self._spec.uses_y_true and y_true is None:
+        uses_y_true = LABEL_METRICS[f"{self.constraint}_difference"].uses_y_true
+        if uses_y_true and y_true is None:
             raise ValueError(
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
                 "add_labels."
             )
         if is_lazy(y_true, y_pred, sensitive_features):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
-        number = checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
-        if is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
-            counts = np.zeros((len(self._names), 2, 2))
-        else:
-            groups = (sensitive_features, None, None, not isinstance(self._limit, Mapping))
+        batch = checked_batch(self.n_batches_ if batch is None else batch, self._seen.last)
+        counts = np.zeros_like(self._seen.counts)
+        if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
+            groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
             table = GroupTable.of_labels(
-                y_true, y_pred, groups, self.pos_label, ignores_true=not self._spec.uses_y_true
+                y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
             )
-            counts = self._placed(table, number)
-        self._last_id = number
-        self._first[self.n_batches_] = number
-        if self._names:
-            self._add(counts)
-        self.n_batches_ += 1
-        self._look(number)
+            cells = table.groups.cells
+            attributes = [""] * len(cells.names)
+            if isinstance(self._seen.limit, Mapping):
+                limits_of_attributes(self._seen.limit, cells)  # they are those of the batch
+                attributes = [cells.levels.attributes[a] for a in cells.attribute_of_group]
+            keys, known = list(zip(attributes, cells.names, strict=True)), set(self._seen.keys)
+            self._meet([key for key in keys if key not in known], batch)
+            counts = self._seen.placed(keys, table.weights)
+        self._seen.add(counts, batch)
+        self._look(batch)
         return self.alarm_
+
+    def add_predictions(
+        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
+    ) -> Self:
+        """Note decisions whose true labels are not known yet.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_samples,)
+            What identifies each row.
+        y_pred : array-like of shape (n_samples,)
+            Decisions.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; with a limit for each attribute, named columns.
+
+        Returns
+        -------
+        self : DisparityMonitor
+            The monitor; it keeps these rows until their labels are added.
+        """
+        if not is_empty(ids, y_pred, sensitive_features):
+            self._pending.note(ids, y_pred, sensitive_features, self._seen.limit)
+        return self
+
+    def add_labels(
+        self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
+    ) -> Alarm | None:
+        """Read the true labels of rows that were noted before, as one batch.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_samples,)
+            What identifies each row.
+        y_true : array-like of shape (n_samples,)
+            Their true labels.
+        batch : int, str, date or datetime, default=None
+            Number or time of the batch.
+
+        Returns
+        -------
+        alarm : Alarm or None
+            The first alarm, if there has been one.
+        """
+        names = one_dimensional(ids, "ids").tolist()
+        alarm = self.update(y_true, *self._pending.rows(names), batch=batch)
+        for name in names:
+            del self._pending[name]
+        return alarm
 
     def merge(self, other: DisparityMonitor) -> DisparityMonitor:
         """Return a monitor of the rows of both, which watched the same time side by side.
@@ -278,122 +338,132 @@ class DisparityMonitor(LateLabels):
         if both:
             raise ValueError(f"Both wait for labels of ids {listed(both)}. Add them first.")
         made = DisparityMonitor(**self._settings())
-        made._pending = {**other._pending, **self._pending}
-        keys = list(dict.fromkeys([*self._keys, *other._keys]))
-        if not keys:  # neither has read a row
-            longer = max(self, other, key=lambda monitor: monitor.n_batches_)
-            made._first, made.n_batches_ = dict(longer._first), longer.n_batches_
-            made._last_id = longer._last_id
-            return made
-        made._begin(keys)
-        taken = [made._taken_over(monitor) for monitor in (self, other)]
-        pairs = [(taken[0][0], self._first), (taken[1][0], other._first)]
-        made._first, parts = aligned(*pairs)
-        made._windows = parts[0].merged(parts[1])
-        made._counts = taken[0][1] + taken[1][1]
-        made.n_rows_ = self.n_rows_ + other.n_rows_
-        made.new_groups_ = _first_events([*self.new_groups_, *other.new_groups_])
-        made.n_batches_ = max(made._first, default=-1) + 1
-        made._last_id = made._first.get(made.n_batches_ - 1)
+        made._pending.update({**other._pending, **self._pending})
+        made._seen = self._seen + other._seen
+        events = sorted([*self.new_groups_, *other.new_groups_], key=lambda event: event.batch)
+        first_events = {event[1:]: event for event in reversed(events)}
+        made.new_groups_ = sorted(first_events.values(), key=events.index)
         if made.n_batches_:
-            made._look(made._last_id)
+            made._look(made._seen.last)
         return made
 
-    def _placed(self, table: GroupTable, number: Any) -> FloatArray:
-        """Return the counts of a batch in the order of the monitor's groups."""
-        cells = table.groups.cells
-        names, attributes = list(cells.names), [""] * len(cells.names)
-        if isinstance(self._limit, Mapping):
-            limits_of_attributes(self._limit, cells)  # they are those of the batch
-            attributes = np.repeat(cells.levels.attributes, np.diff(cells.offsets)).tolist()
-        keys = list(zip(attributes, names, strict=True))
-        newcomers = list(dict.fromkeys(keys)) if not self._names else self._newcomers(keys)
-        if newcomers:
-            self._meet(newcomers, number)
-        place = {key: k for k, key in enumerate(self._keys)}
-        counts = np.zeros((len(place), 2, 2))
-        counts[[place[key] for key in keys]] = table.weights
-        return counts
+    def to_prometheus(self) -> str:
+        """Return the state as text for Prometheus.
 
-    def _newcomers(self, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        known = set(self._keys)
-        return [key for key in keys if key not in known]
+        Returns
+        -------
+        text : str
+            One gauge in a line. With a limit for each attribute, ``skfair_disparity`` and
+            ``skfair_max_disparity`` have the label ``attribute``; with ``min_ratio`` they are
+            called ``skfair_ratio`` and ``skfair_min_ratio``.
+        """
+        lines = gauges(self, self._seen.limits, len(self._pending))
+        return "\n".join(lines) + "\n"
 
-    def _meet(self, newcomers: list[tuple[str, str]], number: Any) -> None:
+    def to_json(self) -> str:
+        """Return the state as JSON.
+
+        Returns
+        -------
+        text : str
+            What :meth:`from_json` reads: everything, also predictions that wait for their labels.
+        """
+        state = {
+            "settings": self._settings(),
+            "stride": self._stride,
+            "alarm": self.alarm_,
+            "history": [[None if x != x else x for x in point] for point in self.history_],
+            "new_groups": self.new_groups_,
+            "pending": self._pending.to_list(),
+        }
+        return stored.write_text(state | self._seen.to_dict())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, which is replaced as a whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file that :meth:`load` reads; one that ends in ``.gz`` is compressed.
+        """
+        stored.write_file(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return a monitor in the state that was saved to a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            What :meth:`save` wrote.
+
+        Returns
+        -------
+        monitor : DisparityMonitor
+            It goes on where the other one stopped.
+        """
+        return cls.from_json(stored.read_file(path))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return a monitor in a stored state.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        monitor : DisparityMonitor
+            It goes on where the other one stopped.
+        """
+        state = stored.read_text(text)
+        try:
+            made = cls(**state["settings"])
+            made._restore(state)
+        except stored.FAILURES as error:
+            raise ValueError(
+                f"The text is not the state of a monitor ({error!r:.200}). Pass what to_json "
+                "returned."
+            ) from error
+        return made
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take over what was stored; raise for what no monitor can have seen."""
+        if state["settings"].keys() != self._settings().keys():
+            raise ValueError("The settings are not those of a monitor.")
+        check_number(state["stride"], "stride", 1, MOST_ROWS, kind=int)
+        self._stride = state["stride"]
+        self._seen = Comparison.restored(self._settings(), state)
+        self.evidence_ = self._seen.evidence()[0]
+        if state["alarm"] is not None:
+            self.alarm_ = stored.checked_alarm(state["alarm"], self._seen)
+        self.history_ = stored.checked_history(state["history"], self._seen)
+        self.new_groups_ = stored.checked_events(state["new_groups"], self._seen)
+        self._pending.restore(state["pending"], self._seen.limit)
+
+    def _meet(self, newcomers: list[tuple[str, str]], batch: Any) -> None:
         """Compare more groups from a batch on: against them there is no evidence yet."""
-        before, keys = copy(self), [*self._keys, *newcomers]
-        check_keys(keys)  # before the warning
-        made = copy(self)
-        made._begin(keys)  # raises where the reference group is missing
-        warn_of_groups(newcomers, len(self._names), number)
-        if self._names:
-            self.new_groups_ = self.new_groups_ + [NewGroup(number, *key) for key in newcomers]
-        self._begin(keys)
-        self._windows, self._counts = self._taken_over(before)
+        if not newcomers:
+            return
+        known = self._seen.keys
+        seen = self._seen.with_groups([*known, *newcomers])  # raises before the warning
+        warn_of_groups(newcomers, len(known), batch)
+        if known:
+            events = [stored.NewGroup(batch, *key) for key in newcomers]
+            self.new_groups_ = self.new_groups_ + events
+        self._seen = seen
 
-    def _taken_over(self, other: DisparityMonitor) -> tuple[Windows, FloatArray]:
-        """Return what another monitor knows, about the groups and pairs of this one."""
-        counts = np.zeros_like(self._counts)
-        if not other._names:
-            windows = self._empty_windows()
-            for number in other._first:
-                windows.start(number)
-            return windows, counts
-        place = {key: k for k, key in enumerate(self._keys)}
-        at = np.array([place[key] for key in other._keys])
-        counts[at] = other._counts
-        rate, i, j = other._pairs.T
-        numbers = np.full((len(self._spec.rates), len(place), len(place)), -1)
-        numbers[rate, at[i], at[j]] = np.arange(rate.size)
-        return other._windows.with_pairs(numbers[tuple(self._pairs.T)]), counts
-
-    def _add(self, counts: FloatArray) -> None:
-        """Add the counts of a batch, and a start before it."""
-        self._windows.start(self.n_batches_)
-        self._counts += counts
-        self.n_rows_ += round(counts.sum() / len(set(self._attributes)))
-        sums = np.array([self._sums(counts, rate) for rate in self._spec.rates])
-        rate, i, j = self._pairs.T
-        of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
-        self._windows.add(of_pairs, self.min_rows, self._limits)
-
-    def _look(self, number: Any) -> None:
+    def _look(self, batch: Any) -> None:
         """Weigh the evidence after a batch."""
-        start, pair, sign = self._weigh()
+        self.evidence_, start, pair, sign = self._seen.evidence()
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
-            rate, i, j = self._pairs[pair].tolist()
-            size, error = self._windows.estimate(start, pair)
-            if self.min_ratio is not None:
-                size = self._limits[pair] - size
-            higher, lower = (i, j) if sign > 0 else (j, i)
-            first = self._first[int(self._windows.starts[start])]
-            names = self._names[higher], self._names[lower]
-            rates = self._spec.rates
-            self.alarm_ = Alarm(
-                number, first, rates[rate], *names, float(sign * size), float(error)
-            )
-        limits = self._limits_by_attribute
+            self.alarm_ = self._seen.alarm(batch, start, pair, sign)
+        limits = self._seen.limits
         if (self.n_batches_ - 1) % self._stride == 0:
-            points = {a: self._recent(a) for a in limits}
-            self.history_ += [(number, *point, self.evidence_, a) for a, point in points.items()]
+            self.history_ += [(batch, *self._seen.recent(a), self.evidence_, a) for a in limits]
         if len(self.history_) > _MOST_POINTS * len(limits):
             kept = range(0, len(self.history_), 2 * len(limits))
             self.history_ = [row for k in kept for row in self.history_[k : k + len(limits)]]
             self._stride *= 2
-        self._forget()
-
-    def _forget(self) -> None:
-        """Drop the batches that no start is kept of."""
-        if self._names:
-            kept = set(self._windows.starts.tolist())
-            self._first = {k: name for k, name in self._first.items() if k in kept}
-        elif len(self._first) > self.horizon + 1:
-            del self._first[list(self._first)[1]]
-
-
-def _first_events(events: list[NewGroup]) -> list[NewGroup]:
-    """Return the first event of each group, in order."""
-    first_events: dict[tuple[str, str], NewGroup] = {}
-    for event in sorted(events, key=lambda new_group: new_group.batch):
-        first_events.setdefault(event[1:], event)
-    return list(first_events.values())

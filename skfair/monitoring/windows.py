@@ -35,14 +35,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.utils.rounding import TINY
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
@@ -56,8 +56,8 @@ _LEANING = 0.8
 _DECAY = 0.9
 # Share of the block itself in the variance of its difference.
 _OWN = 1 / 3
-# What is stored.
-_ARRAYS = ("starts", "sums", "before", "leaning", "watched", "waiting", "known")
+# Arrays with an entry for each start, and those of pairs alone.
+_OF_STARTS, _OF_PAIRS = ("sums", "before", "leaning", "watched"), ("waiting", "known")
 # Sums of floating point numbers are as exact as this.
 _ROUNDING = 1e-6
 
@@ -81,62 +81,76 @@ def log_evidence(
     return np.asarray(np.logaddexp(wide, sharp))
 
 
-@dataclass(eq=False)
 class Windows:
-    """Sums over blocks since each start, for every pair of groups and rate."""
+    """Sums over blocks since each start, for every pair of groups and rate.
 
-    n_pairs: int
-    # Number of batches among which most of the weight is shared, and of the starts that are kept
-    horizon: int
-    # Number of batches before a start that it is compared with; None for the limit alone
-    reference_batches: int | None = None
-    # Whether pairs are ordered, and limits are those of ratios: of the second rate to the first
-    is_ratio: bool = False
-    # (n_starts,): number of the batch that each start came before
-    starts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    # (n_starts, 3, n_pairs): A, W and I
-    sums: FloatArray = field(default_factory=lambda: np.empty((0, 3, 0)))
-    # (n_starts, 3, n_pairs): those of the reference, the blocks before each start
-    before: FloatArray = field(default_factory=lambda: np.empty((0, 3, 0)))
-    # (n_starts, n_pairs): share that is bet on the first group of a pair to have the higher rate
-    leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    # (n_starts, n_pairs): whether a pair was known before a start; one that came later bets nothing
-    watched: BoolArray = field(default_factory=lambda: np.empty((0, 0), bool))
-    # (n_pairs, 2, 2): successes and rows of both groups that are not yet in a block
-    waiting: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
-    # (n_pairs, 2, 2): the same of earlier blocks, fading
-    known: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
+    Parameters
+    ----------
+    n_pairs : int
+        Number of pairs of groups, of all rates.
+    horizon : int
+        Number of batches among which most of the weight is shared, and of the starts that are kept.
+    reference_batches : int, default=None
+        Number of batches before a start that it is compared with; None for the limit alone.
+    is_ratio : bool, default=False
+        Whether pairs are ordered, and limits are those of ratios: of the second rate to the first.
 
-    def __post_init__(self) -> None:
-        if not self.waiting.size:
-            self.sums = self.before = np.empty((0, 3, self.n_pairs))
-            self.leaning = np.empty((0, self.n_pairs))
-            self.watched = np.empty((0, self.n_pairs), bool)
-            self.waiting = np.zeros((self.n_pairs, 2, 2))
-            self.known = np.zeros((self.n_pairs, 2, 2))
+    Attributes
+    ----------
+    starts : ndarray of shape (n_starts,)
+        Number of the batch that each start came before.
+    sums, before : ndarray of shape (n_starts, 3, n_pairs)
+        A, W and I, and those of the reference: the blocks before each start.
+    leaning : ndarray of shape (n_starts, n_pairs)
+        Share that is bet on the first group of a pair to have the higher rate.
+    watched : ndarray of bool of shape (n_starts, n_pairs)
+        Whether a pair was known before a start; one that came later bets nothing.
+    waiting, known : ndarray of shape (n_pairs, 2, 2)
+        Successes and rows of both groups: not yet in a block, and of earlier blocks, fading.
+    """
+
+    def __init__(
+        self,
+        n_pairs: int,
+        horizon: int,
+        reference_batches: int | None = None,
+        is_ratio: bool = False,
+    ) -> None:
+        self.n_pairs, self.horizon = n_pairs, horizon
+        self.reference_batches, self.is_ratio = reference_batches, is_ratio
+        self.starts = np.empty(0, np.int64)
+        self.sums, self.before = np.empty((2, 0, 3, n_pairs))
+        self.leaning = np.empty((0, n_pairs))
+        self.watched = np.empty((0, n_pairs), bool)
+        self.waiting, self.known = np.zeros((2, n_pairs, 2, 2))
+
+    def _with(self, **changed: Any) -> Windows:
+        """Return a copy with other arrays or settings."""
+        made = copy(self)
+        vars(made).update(changed)
+        return made
 
     def start(self, number: int) -> None:
         """Add a start before batch ``number``; the oldest but the first is forgotten."""
-        nothing = np.zeros((1, 3, self.n_pairs))
-        earlier = nothing
-        if self.reference_batches is not None:
-            at = np.flatnonzero(self.starts == number - self.reference_batches)
-            if at.size:
-                earlier = self.sums[at]
-        self.before = np.concatenate([self.before, earlier])
+        earlier = nothing = np.zeros((1, 3, self.n_pairs))
         likely = np.full((1, self.n_pairs), 0.5)
-        if self.reference_batches is None and self.starts.size:
+        if self.reference_batches is not None:
+            at = self.starts == number - self.reference_batches
+            earlier = self.sums[at] if at.any() else nothing
+        elif self.starts.size:
             z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], TINY))
             likely[0] = special.ndtr(z)
-        self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
-        self.watched = np.concatenate([self.watched, np.ones((1, self.n_pairs), bool)])
-        self.starts = np.append(self.starts, number)
-        self.sums = np.concatenate([self.sums, nothing])
-        if self.starts.size > self.horizon + 1:
-            kept = np.delete(np.arange(self.starts.size), 1)
-            self.starts, self.sums = self.starts[kept], self.sums[kept]
-            self.before, self.leaning = self.before[kept], self.leaning[kept]
-            self.watched = self.watched[kept]
+        new = {
+            "starts": [number],
+            "sums": nothing,
+            "before": earlier,
+            "leaning": 1 - _LEANING + (2 * _LEANING - 1) * likely,
+            "watched": np.ones((1, self.n_pairs), bool),
+        }
+        for name, values in new.items():
+            array = np.concatenate([getattr(self, name), values])
+            is_full = array.shape[0] > self.horizon + 1
+            setattr(self, name, np.delete(array, 1, axis=0) if is_full else array)
 
     def add(self, counts: FloatArray, min_rows: int, limits: float | FloatArray = 1.0) -> None:
         """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2).
@@ -229,45 +243,31 @@ class Windows:
 
     def with_pairs(self, places: IntArray) -> Windows:
         """Return the sums of other pairs: the number that each has here, -1 for a new one."""
-
-        def taken(array: NDArray[Any], axis: int, new: float = 0.0) -> NDArray[Any]:
-            widths = [(0, int(k == axis)) for k in range(array.ndim)]
-            return np.pad(array, widths, constant_values=new).take(places, axis)
-
-        return replace(
-            self,
-            n_pairs=places.size,
-            sums=taken(self.sums, 2),
-            before=taken(self.before, 2),
-            leaning=taken(self.leaning, 1, 0.5),
-            watched=taken(self.watched, 1),
-            waiting=taken(self.waiting, 0),
-            known=taken(self.known, 0),
-        )
+        arrays = {}
+        for name in (*_OF_STARTS, *_OF_PAIRS):
+            old = getattr(self, name)
+            axis = 0 if name in _OF_PAIRS else old.ndim - 1
+            widths = [(0, int(k == axis)) for k in range(old.ndim)]
+            new = np.pad(old, widths, constant_values=0.5 if name == "leaning" else 0)
+            arrays[name] = new.take(places, axis)
+        return self._with(n_pairs=places.size, **arrays)
 
     def merged(self, other: Windows) -> Windows:
         """Return the sums over the rows of both, which were watched side by side."""
         starts = np.union1d(self.starts, other.starts)
-        made = Windows(self.n_pairs, self.horizon, self.reference_batches, self.is_ratio)
-        made.starts = starts
-        made.sums, made.before = np.zeros((2, starts.size, 3, self.n_pairs))
-        made.leaning = np.zeros((starts.size, self.n_pairs))
-        made.watched = np.zeros((starts.size, self.n_pairs), bool)
-        of_each = np.zeros((starts.size, 1))
-        for windows in (self, other):
-            at = np.searchsorted(starts, windows.starts)
-            made.sums[at] += windows.sums
-            made.before[at] += windows.before
-            made.leaning[at] += windows.leaning
-            made.watched[at] |= windows.watched
-            of_each[at] += 1
-        made.leaning /= of_each
-        made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
-        return made
+        arrays = {"waiting": self.waiting + other.waiting, "known": self.known + other.known}
+        for name in _OF_STARTS:
+            old = getattr(self, name)
+            arrays[name] = np.zeros((starts.size, *old.shape[1:]), old.dtype)
+            for windows in (self, other):
+                arrays[name][np.searchsorted(starts, windows.starts)] += getattr(windows, name)
+        n_of_each = np.isin(starts, self.starts).astype(int) + np.isin(starts, other.starts)
+        arrays["leaning"] /= n_of_each[:, None]
+        return self._with(starts=starts, **arrays)
 
     def since(self, numbers: IntArray, places: IntArray) -> Windows:
         """Return the sums since other starts: each in the place of one, or behind the last one."""
-        more = replace(self, horizon=self.horizon + 1)  # so that no start is forgotten
+        more = self._with(horizon=self.horizon + 1)  # so that no start is forgotten
         more.start(int(self.starts.max(initial=-1)) + 1)
         sums, before = more.sums[places], more.before[places]
         if self.reference_batches is not None:
@@ -275,37 +275,28 @@ class Windows:
             earlier = np.searchsorted(numbers, numbers - self.reference_batches)
             paired = np.flatnonzero(numbers[earlier] == numbers - self.reference_batches)
             before[paired] = sums[earlier[paired]] - sums[paired]
-        return replace(
-            self,
-            starts=numbers,
-            sums=sums,
-            before=before,
-            leaning=more.leaning[places],
-            watched=more.watched[places],
+        leaning, watched = more.leaning[places], more.watched[places]
+        return self._with(
+            starts=numbers, sums=sums, before=before, leaning=leaning, watched=watched
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        return {name: getattr(self, name).tolist() for name in _ARRAYS}
+        return {name: getattr(self, name).tolist() for name in ("starts", *_OF_STARTS, *_OF_PAIRS)}
 
-    @classmethod
-    def from_dict(
-        cls, state: dict[str, Any], empty: Windows, n_rows: int, n_batches: int
-    ) -> Windows:
+    def restored(self, state: dict[str, Any], n_rows: int, n_batches: int) -> Windows:
         """Return what was stored of so many rows; raise for what no monitor can have seen."""
-        made, n_starts = replace(empty), len(state["starts"])
-        ranges = _ranges(n_rows, n_batches)
-        for name in _ARRAYS:
+        made, n_starts = copy(self), len(state["starts"])
+        for name, (low, high) in _ranges(n_rows, n_batches).items():
             old = getattr(made, name)
-            is_whole = name in ("waiting", "known")
-            shape = old.shape if is_whole else (n_starts, *old.shape[1:])
-            numbers = checked_numbers(state[name], name, shape, *ranges[name])
+            shape = old.shape if name in _OF_PAIRS else (n_starts, *old.shape[1:])
+            numbers = checked_numbers(state[name], name, shape, low, high)
             if old.dtype.kind in "bi" and (numbers % 1).any():
                 raise ValueError(f"{name} must be integers.")
             setattr(made, name, numbers.astype(old.dtype))
         if (np.diff(made.starts) < 1).any() or n_starts > made.horizon + 1:
             raise ValueError("starts are not the numbers of batches, in order.")
-        for name in ("waiting", "known"):
+        for name in _OF_PAIRS:
             counts = getattr(made, name)
             if (counts[:, :, 0] > counts[:, :, 1]).any():
                 raise ValueError(f"{name} has more successes than rows.")

@@ -5,6 +5,6 @@ The same from a shell: ``python -m skfair audit data.csv --help``.
 
 from skfair.report.audit import Audit, audit
 from skfair.report.less_discriminatory import alternatives
-from skfair.report.slices import find_subgroups
+from skfair.report.subgroups import find_subgroups
 
 __all__ = ["alternatives", "audit", "Audit", "find_subgroups"]

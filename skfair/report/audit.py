@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,12 +17,11 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
-from skfair.inspection._inputs import SCORE_METHODS
+from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
+from skfair.report.pages import render, written
 from skfair.report.paths import (
-    FittedFront,
-    FittedPath,
     named_clusters,
     steps_of,
     steps_of_front,
@@ -32,26 +32,24 @@ from skfair.report.reading import (
     TaskName,
     check_raw_rows,
     find_task,
-    range_of_scores,
     read_rows,
 )
-from skfair.report.roles import views_of
-from skfair.report.shown import ShownAudit
-from skfair.report.signed import signed_table
+from skfair.report.result import AuditTables
+from skfair.report.sentences import findings_of, verdicts_of
 from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.tally import Tally, tally_rows
-from skfair.report.tasks import Task
-from skfair.report.views import find_gaps, rates_table, score_report
+from skfair.report.tasks import Task, searched_of
+from skfair.report.views import find_gaps, rates_table, score_report, signed_table, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
-from skfair.utils.text import check_text
+from skfair.utils.text import check_text, plural, visible
 from skfair.utils.validation import check_number, check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
 
 
 @documented
-class Audit(ShownAudit):
+class Audit(AuditTables):
     """What predictions do to groups; made by :func:`audit`.
 
     All tables are plain DataFrames. ``view`` is an attribute, or several crossed
@@ -162,9 +160,8 @@ class Audit(ShownAudit):
         responses = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
             responses["before"] = get_response(before, X, "predict", **groups)
-        has_scores = any(hasattr(model, name) for name in SCORE_METHODS[::-1])
-        if is_binary and has_scores:
-            methods = [name for name in SCORE_METHODS[::-1] if hasattr(model, name)]
+        methods = [name for name in SCORE_METHODS[::-1] if hasattr(model, name)]
+        if is_binary and methods:
             responses["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
         if is_regressor(model):
             options = {"task": "numbers", **options}
@@ -174,7 +171,7 @@ class Audit(ShownAudit):
     @classmethod
     def from_path(
         cls,
-        path: FittedPath,
+        path: Any,
         X: MatrixLike,
         y: ColumnLike,
         *,
@@ -228,7 +225,7 @@ class Audit(ShownAudit):
     @classmethod
     def from_front(
         cls,
-        front: FittedFront,
+        front: Any,
         *,
         sensitive_features: ColumnsLike,
         selected: int | None = None,
@@ -257,6 +254,54 @@ class Audit(ShownAudit):
         audited = audit(None, labels[place], before=labels[0], task="classes", **arguments)
         steps = steps_of_front(front, sensitive_features, options.get("sample_weight"))
         return cls(**{**audited.fields(), "path": steps})
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as one self-contained page: no network, no other files.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        return written(render(self, "page.html.j2"), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as Markdown, for a model card.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The section of a model card.
+        """
+        return written(render(self, "card.md.j2"), path)
+
+    def details(self) -> list[str]:
+        """Return in sentences what the first screen has no room for.
+
+        Returns
+        -------
+        sentences : list of str
+            The main differences of every attribute and crossing with intervals, differences from
+            the reference group, groups that are not compared, and the search of subgroups.
+        """
+        return findings_of(self)
+
+    def _repr_html_(self) -> str:
+        return render(self, "cell.html.j2")
+
+    def __repr__(self) -> str:
+        lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]
+        return "\n".join(map(visible, lines))
 
 
 def audit(
@@ -400,7 +445,6 @@ def audit(
         read_task,
         sensitive_features,
         conditional_on,
-        range_of_scores(rows.score, rows.weights),
         like=like,
         missing=MISSING if MISSING in options.unknown else None,
     )
@@ -412,10 +456,10 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     views = views_of(tally, options)
     calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
     rates = [rates_table(tally, views, options.confidence), *of_scores]
-    parts_of_search = search_subgroups(tally, task.searched(set(tally.moments)), options)
-    searched = [part.simulated for part in parts_of_search]
-    gaps = find_gaps(tally, views, task, options, searched)
-    subgroups, n_beyond = judge_subgroups(parts_of_search, gaps.rarest, options)
+    searched = searched_of(task, set(tally.moments))
+    unjudged, simulated, n_subgroups = search_subgroups(tally, searched, options)
+    gaps, rarest, chances = find_gaps(tally, views, task, options, simulated)
+    subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
         title=str(title),
         task=task.kind,
@@ -425,9 +469,9 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         confidence=options.confidence,
         n_simulations=options.n_simulations,
         rates=pd.concat(rates, ignore_index=True),
-        gaps=gaps.table,
+        gaps=gaps,
         subgroups=subgroups,
-        n_subgroups=parts_of_search[0].n_subgroups if parts_of_search else 0,
+        n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,
         calibration=calibration,
         densities=densities,
@@ -435,5 +479,5 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         preset=options.preset or "",
         rule=rule_text(options),
         impact=impact_table(tally, views, options),
-        signed=signed_table(tally, views, options, gaps.chance),
+        signed=signed_table(tally, views, options, chances),
     )

@@ -14,16 +14,18 @@ the interval is moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
 from skfair.metrics.intervals import wilson
 from skfair.report.moments import Moments
+from skfair.report.options import Options
 from skfair.utils.rounding import ROUNDING
 
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
@@ -35,75 +37,49 @@ _CLEARLY = 5
 # in these shares of the simulations: the largest number, for a long tail must not outweigh others.
 _SHARES = np.array([0.9, 0.95, 0.99])
 _MOST_DEVIATIONS = 37.0  # the normal distribution is 0 in double precision above it
-# Turns means of both sides of each pair, shape (n_measures, n_draws, n_pairs), into how far they
-# are apart, shape (n_draws, n_pairs or more).
-Comparison = Callable[[FloatArray, FloatArray], FloatArray]
-
-
-def differences(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return absolute differences; those of several measures stand side by side."""
-    return np.concatenate(np.abs(first - second), axis=1)
-
-
-def totals(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return absolute differences, added up over the measures."""
-    return np.asarray(np.abs(first - second).sum(axis=0))
-
-
-def ratios(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the smaller mean divided by the larger one; NaN for 0 by 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        quotients = np.minimum(first, second) / np.maximum(first, second)
-    return np.concatenate(quotients, axis=1)
 
 
 class Gap(NamedTuple):
-    """A comparison of groups: its name, how means are compared, and which means."""
+    """A comparison of groups by the means of some measures."""
 
     name: str
-    comparison: Comparison
+    kind: str  # "difference", "ratio", or "total": the differences of all measures added up
     measures: tuple[str, ...]
 
     @property
     def is_ratio(self) -> bool:
         """Whether parity is 1 instead of 0, and smaller is worse."""
-        return self.comparison is ratios
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it is the difference of one measure."""
-        return self.comparison is differences and len(self.measures) == 1
+        return self.kind == "ratio"
 
     @property
     def tested(self) -> Gap:
         """The difference of the same means, whose verdict a ratio has."""
-        return self._replace(comparison=differences) if self.is_ratio else self
+        return self._replace(kind="difference") if self.is_ratio else self
 
-    def worst(self, means: list[FloatArray], pairs: tuple[IntArray, IntArray]) -> FloatArray:
-        """Return the worst pair of each draw; pairs with an undefined mean are left out."""
+    def of_pairs(self, means: FloatArray, pairs: IntArray) -> FloatArray:
+        """Compare the pairs of cells by means of shape (n_measures, ..., n_cells).
+
+        The last axis of the result has the pairs; those of several measures stand side by side.
+        """
+        first, second = (means[..., side] for side in pairs)
+        if not self.is_ratio:
+            apart = np.abs(first - second)
+            return np.asarray(
+                apart.sum(axis=0) if self.kind == "total" else np.concatenate(apart, -1)
+            )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            quotients = np.minimum(first, second) / np.maximum(first, second)  # NaN for 0 by 0
+        return np.concatenate(quotients, -1)
+
+    def worst(self, means: FloatArray, pairs: IntArray) -> FloatArray:
+        """Return the worst pair of means (n_measures, n_draws, n_cells) of each draw.
+
+        Pairs with an undefined mean are left out.
+        """
         values = self.of_pairs(means, pairs)
-        reduce = np.fmin if self.is_ratio else np.fmax
         if not values.shape[1]:
             return np.full(values.shape[0], 1.0 if self.is_ratio else 0.0)
-        return np.asarray(reduce.reduce(values, axis=1))
-
-    def of_pairs(self, means: list[FloatArray], pairs: tuple[IntArray, IntArray]) -> FloatArray:
-        """Compare the pairs of cells."""
-        stacked = np.stack(means)
-        return self.comparison(stacked[:, :, pairs[0]], stacked[:, :, pairs[1]])
-
-
-class _Chance(NamedTuple):
-    """What chance alone would show, with one entry per comparison of a pair by a measure."""
-
-    p_values: FloatArray  # covering all comparisons of the audit
-    noise: FloatArray  # comparisons above it are beyond chance
-    level: float  # how often a gap by itself may be beyond chance, so that any is as wanted
-
-    @property
-    def smallest(self) -> float:
-        """The p-value of all comparisons together."""
-        return float(np.nanmin(self.p_values, initial=1.0))
+        return np.asarray((np.fmin if self.is_ratio else np.fmax).reduce(values, axis=1))
 
 
 class Simulated(NamedTuple):
@@ -147,8 +123,12 @@ class Simulated(NamedTuple):
         """How rare each simulation is, about its p-value; (n_draws,)."""
         return self.n_independent * _rarity(self.largest)
 
-    def chance(self, rarest: FloatArray, level: float) -> _Chance:
-        """Compare each difference with the rarest one of each simulation, in order."""
+    def by_chance(self, rarest: FloatArray, level: float) -> tuple[FloatArray, FloatArray, float]:
+        """Compare each difference with the rarest one of each simulation, in order.
+
+        Returns p-values that cover all comparisons of the audit, above which difference each is
+        beyond chance, and how often a gap by itself may be, so that any is as often as wanted.
+        """
         # Shares of few rows are often exactly as far apart as those that chance shows.
         rarities = self.n_independent * _rarity(self.deviations - ROUNDING)
         n_draws = rarest.size
@@ -158,7 +138,7 @@ class Simulated(NamedTuple):
         rarity = rarest[max(n_allowed, 1) - 1]
         deviation = -special.ndtri(-np.expm1(-rarity / self.n_independent) / 2)
         noise = np.minimum(deviation * self.spread, self.most)
-        return _Chance(p_values, noise, -float(np.expm1(-rarity)))
+        return p_values, noise, -float(np.expm1(-rarity))
 
 
 def _rarity(deviations: FloatArray) -> FloatArray:
@@ -168,75 +148,162 @@ def _rarity(deviations: FloatArray) -> FloatArray:
         return np.asarray(-np.log1p(-outside))
 
 
-class _Drawn(NamedTuple):
-    """Simulated means of one measure: what they are drawn around, and the draws."""
-
-    centre: FloatArray  # (n_cells,)
-    around_centre: FloatArray  # (n_draws, n_cells)
-    around_overall: FloatArray  # (n_draws, n_cells), as if all groups had the same mean
+# Simulated means of one measure: what they are drawn around, of shape (1, n_cells), draws of shape
+# (n_draws, n_cells) around it, and draws as if all groups had the same mean.
+_Drawn = tuple[FloatArray, FloatArray, FloatArray]
 
 
-class Compared(NamedTuple):
-    """A gap without its verdict, for which all gaps of an audit are needed."""
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A gap between some groups. Its verdict needs all gaps of the audit."""
 
     gap: Gap
-    means: list[FloatArray]  # of each measure, of shape (1, n_cells)
-    pairs: tuple[IntArray, IntArray]
+    means: FloatArray  # (n_measures, 1, n_cells)
+    pairs: IntArray  # (2, n_pairs)
     names: list[str]
     left_out: str
-    interval: tuple[float, float]
     by_chance: FloatArray  # the worst pair of each simulation
+    interval: tuple[float, float]
     simulated: Simulated
+
+    @classmethod
+    def of(
+        cls,
+        gap: Gap,
+        moments: list[Moments],
+        drawn: list[_Drawn],
+        groups: ComparedGroups,
+        confidence: float,
+    ) -> Compared:
+        """Measure a gap, and compare it with simulated means."""
+        means = np.stack([measure.means[None] for measure in moments])
+        pairs, names = np.stack(groups.pairs), groups.cells.names
+        centres, around, alike = (np.stack(parts) for parts in zip(*drawn, strict=True))
+        most = np.inf
+        if all(measure.is_share for measure in moments):
+            most = float(len(moments)) if gap.kind == "total" else 1.0
+        undefined = np.isnan(means).any(axis=(0, 1)) & groups.is_present
+        simulated = Simulated.of(
+            gap.tested.of_pairs(means, pairs)[0],
+            np.nan_to_num(gap.tested.of_pairs(alike, pairs)),
+            most,
+        )
+        left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
+        worst = gap.worst(alike, pairs)
+        low, high = _interval(gap, moments, centres, around, pairs, confidence)
+        value = float(gap.worst(means, pairs)[0])
+        ends = min(low, value), min(max(high, value), most)
+        return cls(gap, means, pairs, list(names), left_out, worst, ends, simulated)
+
+    def judge(
+        self, rarest: FloatArray, level: float
+    ) -> tuple[dict[str, Any], dict[frozenset[str], tuple[float, float]]]:
+        """Return the worst and the clearest pair, and whether chance explains the latter.
+
+        ``rarest`` has the rarity of the most extreme comparison of each simulation, in order. The
+        second result has the p-value of each pair, and above which difference it is beyond chance.
+        """
+        p_values, noise, own_level = self.simulated.by_chance(rarest, level)
+        p_value = float(np.nanmin(p_values, initial=1.0))
+        value = float(self.gap.worst(self.means, self.pairs)[0])
+        low, high = self._agreeing(value, np.where(p_values <= level + ROUNDING, noise, np.nan))
+        by_chance = self.by_chance[np.isfinite(self.by_chance)]
+        worst = self._worst_place(np.ones(p_values.size, bool))
+        upper = np.nan
+        if worst is not None and not self.gap.is_ratio:
+            upper = noise[worst]
+        elif worst is not None and by_chance.size:  # the smallest ratio that chance would show
+            upper = np.quantile(by_chance, own_level)
+        clear = (
+            self._worst_place(p_values <= limit + ROUNDING)
+            for limit in (level / _CLEARLY, level, 1.0)
+        )
+        clear_place = next((place for place in clear if place is not None), None)
+        first, second = self._named_pair(worst)
+        clear_first, clear_second = self._named_pair(clear_place)
+        record = {
+            "value": value,
+            "value_low": low,
+            "value_high": high,
+            "noise_mean": by_chance.mean() if by_chance.size else np.nan,
+            "noise_upper": float(upper),
+            "first_group": first,
+            "second_group": second,
+            "left_out": self.left_out,
+            "is_beyond_chance": p_value <= level + ROUNDING,
+            "p_value": p_value,
+            "clear_first": clear_first,
+            "clear_second": clear_second,
+        }
+        of_pairs = zip(*self.pairs, p_values.tolist(), noise.tolist(), strict=False)
+        return record, {
+            frozenset((self.names[i], self.names[j])): (p, above) for i, j, p, above in of_pairs
+        }
+
+    def _agreeing(self, value: float, noise: FloatArray) -> tuple[float, float]:
+        """Return an interval that holds equal means exactly if chance explains the difference.
+
+        Interval and simulation are two methods, which disagree where a difference is barely beyond
+        chance. What a difference has more than chance would show is then the end of the interval.
+        ``noise`` is what chance shows of the comparisons that are beyond it, NaN for others.
+        """
+        (low, high), is_ratio = self.interval, self.gap.is_ratio
+        if not np.isfinite([value, low, high]).all():
+            return low, high
+        if np.isnan(noise).all():
+            return (low, 1.0) if is_ratio else (0.0, high)
+        if (high < 1.0) if is_ratio else (low > 0.0):
+            return low, high
+        surplus = self.gap.tested.of_pairs(self.means, self.pairs)[0] - noise
+        if not is_ratio:
+            return min(float(np.nanmax(surplus)), value), high
+        larger = np.concatenate(self.means[:, 0, self.pairs].max(axis=1))
+        return low, max(float(np.nanmin(1 - surplus / larger)), value)
+
+    def _worst_place(self, is_asked: BoolArray) -> int | None:
+        """Return which comparison is furthest from parity; None if none is defined."""
+        values = np.where(is_asked, self.gap.of_pairs(self.means, self.pairs)[0], np.nan)
+        if not np.isfinite(values).any():
+            return None
+        return int(np.nanargmin(values) if self.gap.is_ratio else np.nanargmax(values))
+
+    def _named_pair(self, place: int | None) -> tuple[str, str]:
+        """Return the names of the pair of a comparison, the one of the smaller mean first."""
+        if place is None:
+            return "", ""
+        measure, pair = divmod(place, self.pairs.shape[1])
+        of_measure = self.means[measure, 0]
+        first, second = sorted(self.pairs[:, pair], key=lambda cell: float(of_measure[cell]))
+        return self.names[first], self.names[second]
 
 
 def compare_gaps(
-    gaps: list[Gap],
-    moments: Mapping[str, Moments],
-    groups: ComparedGroups,
-    names: list[str],
-    *,
-    confidence: float,
-    n_draws: int,
-    rng: np.random.RandomState,
+    gaps: list[Gap], moments: Mapping[str, Moments], groups: ComparedGroups, options: Options
 ) -> list[Compared]:
     """Measure and simulate every gap between the cells that may be compared."""
-    names_of_measures = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
+    names = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
+    are_both = {_HITS, _MISSES} <= set(names)
     drawn = {
-        name: _drawn(moments[name], groups, n_draws, rng)
-        for name in names_of_measures
-        if not (name == _MISSES and _HITS in names_of_measures)
+        name: _drawn(moments[name], groups, options)
+        for name in names
+        if not (name == _MISSES and are_both)
     }
-    if _MISSES in names_of_measures and _HITS in names_of_measures:
-        drawn[_MISSES] = _Drawn(*(1 - shares for shares in drawn[_HITS]))
-    compared = []
-    for gap in gaps:
-        of_gap = [moments[name] for name in gap.measures]
-        means = [measure.means[None] for measure in of_gap]
-        own = [drawn[name] for name in gap.measures]
-        value = float(gap.worst(means, groups.pairs)[0])
-        low, high = _interval(gap, value, of_gap, own, groups.pairs, confidence)
-        most = np.inf
-        if all(measure.is_share for measure in of_gap):
-            unlike = np.ones((len(means), 1, 1))
-            most = max(1.0, float(gap.comparison(unlike, 0 * unlike).max()))
-        undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
-        left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-        alike = [means_drawn.around_overall for means_drawn in own]
-        worst = gap.worst(alike, groups.pairs)
-        tested = gap.tested
-        simulated = Simulated.of(
-            tested.of_pairs(means, groups.pairs)[0],
-            np.nan_to_num(tested.of_pairs(alike, groups.pairs)),
-            most,
+    if are_both:
+        centre, around, alike = drawn[_HITS]
+        drawn[_MISSES] = (1 - centre, 1 - around, 1 - alike)
+    return [
+        Compared.of(
+            gap,
+            [moments[name] for name in gap.measures],
+            [drawn[name] for name in gap.measures],
+            groups,
+            options.confidence,
         )
-        ends = low, min(high, most)
-        compared.append(Compared(gap, means, groups.pairs, names, left_out, ends, worst, simulated))
-    return compared
+        for gap in gaps
+    ]
 
 
-def _drawn(
-    moments: Moments, groups: ComparedGroups, n_draws: int, rng: np.random.RandomState
-) -> _Drawn:
+def _drawn(moments: Moments, groups: ComparedGroups, options: Options) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
     overall = moments._replace(sums=groups.block_sums(moments.sums.T).T)
     centre = moments.smoothed_means
@@ -244,98 +311,17 @@ def _drawn(
         variances = centre * (1 - centre)
     else:  # of a single row none is known, which is not one of 0: that of all rows is taken
         variances = np.where(np.isnan(moments.variances), overall.variances, moments.variances)
-    return _Drawn(
-        centre,
-        moments.drawn(rng, n_draws, centre, variances),
-        moments.drawn(rng, n_draws, overall.means, overall.variances),
-    )
-
-
-def judge_gap(
-    compared: Compared, rarest: FloatArray, level: float
-) -> tuple[dict[str, Any], dict[frozenset[str], tuple[float, float]]]:
-    """Reduce a gap to its worst and its clearest pair; say whether chance explains the latter.
-
-    ``rarest`` has the rarity of the most extreme comparison of each simulation, in order. The
-    second result has the p-value of each pair, and above which difference it is beyond chance.
-    """
-    chance = compared.simulated.chance(rarest, level)
-    gap, means, pairs, names = compared[:4]
-    value = float(gap.worst(means, pairs)[0])
-    low, high = _agreeing(
-        gap, value, compared.interval, np.stack(means)[:, 0], pairs, chance, level
-    )
-    simulated = compared.by_chance[np.isfinite(compared.by_chance)]
-    mean = simulated.mean() if simulated.size else np.nan
-    values = gap.of_pairs(means, pairs)[0]
-    worst = _worst_place(values, is_ratio=gap.is_ratio)
-    if worst is None:
-        upper = np.nan
-    elif gap.is_ratio:  # the smallest ratio that chance would show
-        upper = np.quantile(simulated, chance.level) if simulated.size else np.nan
-    else:
-        upper = chance.noise[worst]
-    places = [worst, _clear_place(values, chance, level, is_ratio=gap.is_ratio)]
-    (first, second), (clear_first, clear_second) = (
-        _named_pair(place, means, pairs, names) for place in places
-    )
-    tested = zip(chance.p_values.tolist(), chance.noise.tolist(), strict=True)
-    record = {
-        "value": value,
-        "value_low": low,
-        "value_high": high,
-        "noise_mean": mean,
-        "noise_upper": float(upper),
-        "first_group": first,
-        "second_group": second,
-        "left_out": compared.left_out,
-        "is_beyond_chance": chance.smallest <= level + ROUNDING,
-        "p_value": chance.smallest,
-        "clear_first": clear_first,
-        "clear_second": clear_second,
-    }
-    return record, {
-        frozenset((names[i], names[j])): own for i, j, own in zip(*pairs, tested, strict=False)
-    }
-
-
-def _agreeing(
-    gap: Gap,
-    value: float,
-    interval: tuple[float, float],
-    means: FloatArray,  # (n_measures, n_cells)
-    pairs: tuple[IntArray, IntArray],
-    chance: _Chance,
-    level: float,
-) -> tuple[float, float]:
-    """Return an interval that holds equal means exactly if chance explains the difference.
-
-    Interval and simulation are two methods, which disagree where a difference is barely beyond
-    chance. What a difference has more than chance would show is then the end of the interval.
-    """
-    low, high = interval
-    is_beyond = chance.smallest <= level + ROUNDING
-    if not np.isfinite([value, low, high]).all():
-        return low, high
-    if not is_beyond:
-        return (low, 1.0) if gap.is_ratio else (0.0, high)
-    if (high < 1.0) if gap.is_ratio else (low > 0.0):
-        return low, high
-    values = gap.tested.of_pairs([measure_means[None] for measure_means in means], pairs)[0]
-    surplus = np.where(chance.p_values <= level + ROUNDING, values - chance.noise, -np.inf)
-    if not gap.is_ratio:
-        return min(float(np.nanmax(surplus)), value), high
-    sides = np.stack([means[:, sides_of_pair] for sides_of_pair in pairs])
-    larger = np.concatenate(sides.max(axis=0))
-    return low, max(float(np.nanmin(1 - surplus / larger)), value)
+    rng, n_draws = options.rng, options.n_simulations
+    around = moments.drawn(rng, n_draws, centre, variances)
+    return centre[None], around, moments.drawn(rng, n_draws, overall.means, overall.variances)
 
 
 def _interval(
     gap: Gap,
-    value: float,
     moments: list[Moments],
-    drawn: list[_Drawn],
-    pairs: tuple[IntArray, IntArray],
+    centres: FloatArray,  # (n_measures, 1, n_cells)
+    around: FloatArray,  # (n_measures, n_draws, n_cells)
+    pairs: IntArray,
     confidence: float,
 ) -> tuple[float, float]:
     """Return the ends of the interval of the worst gap.
@@ -344,13 +330,11 @@ def _interval(
     is the error of the logarithm. How many of its standard deviations the intervals of all pairs
     must have to hold together is simulated.
     """
-    centres = [measure.centre[None] for measure in drawn]
-    errors = [measure.around_centre - measure.centre for measure in drawn]
+    errors = around - centres
     at = gap.of_pairs(centres, pairs)[0]
     if gap.is_ratio:
         with np.errstate(invalid="ignore", divide="ignore"):
-            errors = [error / measure.centre for error, measure in zip(errors, drawn, strict=True)]
-            at = -np.log(at)
+            errors, at = errors / centres, -np.log(at)
     of_pairs = gap.tested.of_pairs(errors, pairs)
     is_finite = np.isfinite(at) & np.isfinite(of_pairs).all(axis=0)
     if not is_finite.any():
@@ -361,7 +345,7 @@ def _interval(
     n_errors = float(stats.norm.ppf(0.5 + confidence / 2))
     if at.size > 1:
         n_errors = max(n_errors, float(np.quantile(scaled.max(axis=1), confidence)))
-    if gap.comparison is not totals and all(measure.is_share for measure in moments):
+    if gap.kind != "total" and all(measure.is_share for measure in moments):
         of_measures = [
             _ends_of_shares(measure, pairs, n_errors, gap.is_ratio) for measure in moments
         ]
@@ -372,11 +356,11 @@ def _interval(
         low, high = float(np.maximum(at - margin, 0.0).max()), float((at + margin).max())
     if gap.is_ratio:
         low, high = float(np.exp(-high)), float(np.exp(-low))
-    return min(low, value), max(high, value)
+    return low, high
 
 
 def _ends_of_shares(
-    moments: Moments, pairs: tuple[IntArray, IntArray], n_errors: float, is_ratio: bool
+    moments: Moments, pairs: IntArray, n_errors: float, is_ratio: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of the distance of the shares of each pair, or of their logarithms.
 
@@ -401,38 +385,3 @@ def _ends_of_shares(
     if is_ratio:  # of a share of 0 only the upper end is known
         low = np.where(b <= np.log(ROUNDING), a_low - b_high, low)
     return low, a - b + np.hypot(a_high - a, b - b_low)
-
-
-def _worst_place(values: FloatArray, *, is_ratio: bool) -> int | None:
-    """Return which comparison is furthest from parity; None if none is defined."""
-    if not np.isfinite(values).any():
-        return None
-    return int(np.nanargmin(values) if is_ratio else np.nanargmax(values))
-
-
-def _clear_place(
-    values: FloatArray, chance: _Chance, level: float, *, is_ratio: bool
-) -> int | None:
-    """Return which comparison a verdict speaks of: the worst of those that are clearest."""
-    for limit in (level / _CLEARLY, level, 1.0):
-        is_clear = chance.p_values <= limit + ROUNDING
-        place = _worst_place(np.where(is_clear, values, np.nan), is_ratio=is_ratio)
-        if place is not None:
-            return place
-    return None
-
-
-def _named_pair(
-    place: int | None,
-    means: list[FloatArray],
-    pairs: tuple[IntArray, IntArray],
-    names: list[str],
-) -> tuple[str, str]:
-    """Return the names of the pair of a comparison, the one of the smaller mean first."""
-    if place is None:
-        return "", ""
-    n_pairs = pairs[0].size
-    of_measure = means[min(place // n_pairs, len(means) - 1)][0]
-    pair = [int(side[place % n_pairs]) for side in pairs]
-    first, second = sorted(pair, key=lambda cell: float(of_measure[cell]))
-    return names[first], names[second]

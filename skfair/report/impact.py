@@ -10,9 +10,9 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics.intervals import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
-from skfair.report.roles import View
-from skfair.report.rules import RULES
 from skfair.report.tally import Tally
+from skfair.report.views import View
+from skfair.report.words import rule_of
 
 COMPARED, REFERENCE = "compared", "reference"
 _FLAGS = ("is_below_four_fifths", "is_fragile")
@@ -22,7 +22,8 @@ def rule_text(options: Options) -> str:
     """Return the rule in one paragraph, with the median if scores were compared."""
     if options.preset is None:
         return ""
-    text = RULES[options.preset].text
+    rule = rule_of(options.preset)
+    text = f"{rule.says} Source: {rule.source} {rule.is_not}"
     if options.median is None:
         return text
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."
@@ -32,24 +33,19 @@ def impact_table(tally: Tally, views: list[View], options: Options) -> pd.DataFr
     """Return the rates, ratios and tests of each group of each view; empty without a preset."""
     if options.preset is None:
         return pd.DataFrame()
-    _check_measures(tally, options.preset)
+    has_prices = options.preset == "ecoa" and "mean_prediction" in tally.moments
+    if "selection_rate" not in tally.moments and not has_prices:
+        raise ValueError(
+            f"preset={options.preset!r} compares selection rates, which need two classes. Pass "
+            "decisions as y_pred, or y_score with threshold."
+        )
+    of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
+    if not (of_all.sums[2:] == tally.n_rows).all():
+        raise ValueError(f"preset={options.preset!r} counts people. Leave out sample_weight.")
     table = pd.concat([_of_view(tally, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):
         table[name] = table[name].eq(True)
     return table
-
-
-def _check_measures(tally: Tally, preset: str) -> None:
-    """Raise unless the sums hold what the rule compares."""
-    has_prices = preset == "ecoa" and "mean_prediction" in tally.moments
-    if "selection_rate" not in tally.moments and not has_prices:
-        raise ValueError(
-            f"preset={preset!r} compares selection rates, which need two classes. Pass decisions "
-            "as y_pred, or y_score with threshold."
-        )
-    of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
-    if not (of_all.sums[2:] == tally.n_rows).all():
-        raise ValueError(f"preset={preset!r} counts people. Leave out sample_weight.")
 
 
 def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:

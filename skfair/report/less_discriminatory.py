@@ -19,14 +19,22 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import encode_groups
+from skfair.groups.table import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template, written
-from skfair.report.paired import changes_table, count_people, resampled
-from skfair.report.pictures import ticks
+from skfair.report.pictures import Axis
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
@@ -110,44 +118,42 @@ class Alternatives:
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
         what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
+        n_others, n_within = len(rows) - 1, int(self.table["is_within_loss"].sum()) - 1
+        loss, level = f"{100 * self.max_loss:g} points", f"{100 * self.confidence:g}% confidence"
         sentences = [
             f"The baseline is {base.candidate}: {what}, accuracy {100 * base.accuracy:.1f}%, on "
             f"{self.n_rows:,} rows."
         ]
-        n_within = int(self.table["is_within_loss"].sum()) - 1
         if self.selected == self.baseline:
-            n_others = len(rows) - 1
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
             return [
                 *sentences,
-                f"{nobody} less disparity with an accuracy "
-                f"at most {100 * self.max_loss:g} points lower ({n_within} are within the loss).",
+                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
+                "within the loss).",
             ]
-        sentences.append(
-            f"{plural(len(rows) - 1, 'other candidate')}, of which {n_within} with an accuracy at "
-            f"most {100 * self.max_loss:g} points lower; {best.candidate} has the smallest "
-            f"disparity among these: {100 * best.disparity:.1f} points, accuracy "
-            f"{100 * best.accuracy:.1f}%."
+        disparity, accuracy = (
+            "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
+            for name in ("disparity", "accuracy")
         )
-        ends = [
-            f"{100 * value:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
-            for value, low, high in (
-                (best.disparity_change, best.disparity_change_low, best.disparity_change_high),
-                (best.accuracy_change, best.accuracy_change_low, best.accuracy_change_high),
-            )
+        sentences += [
+            f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
+            f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
+            f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
+            f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is less, "
+            f"within the loss, is {'shown' if best.is_shown else 'not shown'} at {level}.",
         ]
-        verdict = "shown" if best.is_shown else "not shown"
-        sentences.append(
-            f"The disparity changes by {ends[0]}, the accuracy by {ends[1]}. That it is less, "
-            f"within the loss, is {verdict} at {100 * self.confidence:g}% confidence."
-        )
         if np.isfinite(best.certified):
             sentences.append(
                 f"In the population its disparity is at most {100 * best.certified:.1f} points "
-                f"({100 * self.confidence:g}% confidence, all candidates together)."
+                f"({level}, all candidates together)."
             )
         return sentences
+
+    def _in_points(self, name: str) -> FloatArray:
+        """Return the change of each candidate and the ends of its interval: (n_candidates, 3)."""
+        columns = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
+        return 100 * self.table[columns].to_numpy(np.float64)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw disparity over accuracy, each candidate with its intervals.
@@ -165,14 +171,21 @@ class Alternatives:
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
-        for position, row in enumerate(_drawn(self)):
+        both = zip(self._in_points("accuracy"), self._in_points("disparity"), strict=True)
+        for position, (x, y) in enumerate(both):
             marker = "s" if position == self.baseline else "o"
             colour = "C1" if position == self.selected else "C0"
-            ends = np.abs(np.array([row["x_ends"], row["y_ends"]]) - [[row["x"]], [row["y"]]])
-            ax.errorbar(
-                row["x"], row["y"], xerr=ends[:1].T, yerr=ends[1:].T, marker=marker, color=colour,
-                alpha=0.8, linewidth=0.8,
-            )  # fmt: skip
+            ends: dict[str, Any] = {
+                "xerr": np.abs(x[1:, None] - x[0]),
+                "yerr": np.abs(y[1:, None] - y[0]),
+            }
+            looks: dict[str, Any] = {
+                "marker": marker,
+                "color": colour,
+                "alpha": 0.8,
+                "linewidth": 0.8,
+            }
+            ax.errorbar(x[0], y[0], **ends, **looks)
         ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
         ax.set_xlabel("change of accuracy in points")
         ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")
@@ -307,9 +320,10 @@ def alternatives(
         for model in models
     ]
     codes = encode_groups(sensitive_features, n_samples=len(labels)).codes[0]
-    people = count_people(labels == positive, [own == positive for own in predictions], codes)
-    draws = resampled(people, metric, n_bootstrap, check_random_state(random_state))
-    table = changes_table(names, people, metric, draws, before is not None, confidence, max_loss)
+    decided, rng = [own == positive for own in predictions], check_random_state(random_state)
+    resampled = paired_resamples(labels == positive, decided, codes, metric, n_bootstrap, rng)
+    baseline = 0 if before is not None else int(np.argmax(resampled[1][0]))
+    table = changes_table(names, resampled, baseline, confidence, max_loss)
     if certify:
         level = 1 - (1 - confidence) / len(models)
         table["certified"] = [
@@ -319,7 +333,6 @@ def alternatives(
             )
             for predicted in predictions
         ]  # fmt: skip
-    baseline = int(table.attrs.pop("baseline"))
     within = table["disparity"].where(table["is_within_loss"])
     selected = int(np.nanargmin(within))
     if table["disparity"][selected] > table["disparity"][baseline] - ROUNDING:
@@ -373,49 +386,78 @@ def _positive(model: object, pos_label: ClassLabel) -> Any:
     return positive_class(model, pos_label)
 
 
-def _drawn(result: Alternatives) -> list[dict[str, Any]]:
-    """Return the candidates in points: changes of accuracy across, of the disparity up."""
-    return [
-        {
-            "name": row.candidate,
-            "x": 100 * row.accuracy_change,
-            "y": 100 * row.disparity_change,
-            "x_ends": (100 * row.accuracy_change_low, 100 * row.accuracy_change_high),
-            "y_ends": (100 * row.disparity_change_low, 100 * row.disparity_change_high),
-        }
-        for row in list[Any](result.table.itertuples())
-    ]
+def paired_resamples(
+    true: Any,
+    decided: list[Any],
+    codes: IntArray,
+    metric: str,
+    n_bootstrap: int,
+    rng: np.random.RandomState,
+) -> tuple[FloatArray, FloatArray]:
+    """Judge all models on the same resamples of the people of each group.
+
+    Returns disparities and accuracies, each of shape (1 + n_bootstrap, n_models): those of the
+    people themselves come first.
+    """
+    columns = np.column_stack([codes, true, *decided]).astype(np.int64)
+    distinct, counts = np.unique(columns, axis=0, return_counts=True)
+    group, n_groups = distinct[:, 0], int(codes.max()) + 1
+    n_people = np.zeros((1 + n_bootstrap, counts.size))
+    n_people[0] = counts
+    for own in (group == number for number in np.unique(group)):
+        total = int(counts[own].sum())
+        n_people[1:, own] = rng.multinomial(total, counts[own] / total, n_bootstrap)
+    disparities, accuracies = [], []
+    for decisions in distinct[:, 2:].T:
+        owners = np.zeros((counts.size, 4 * n_groups))
+        owners[np.arange(counts.size), group * 4 + distinct[:, 1] * 2 + decisions] = 1
+        tables = (n_people @ owners).reshape(-1, n_groups, 2, 2)
+        of_rates = (rates_of(tables, name) for name in LABEL_METRICS[metric].rates)
+        apart = [np.nanmax(rates, axis=-1) - np.nanmin(rates, axis=-1) for rates in of_rates]
+        disparities.append(np.max(apart, axis=0))
+        right = tables[..., 0, 0].sum(axis=-1) + tables[..., 1, 1].sum(axis=-1)
+        accuracies.append(right / n_people.sum(axis=-1))
+    return np.stack(disparities, axis=-1), np.stack(accuracies, axis=-1)
+
+
+def changes_table(
+    names: list[str],
+    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples
+    baseline: int,
+    confidence: float,
+    max_loss: float,
+) -> pd.DataFrame:
+    """Return disparities and accuracies, and their changes with intervals that hold together."""
+    by_name = dict(zip(("disparity", "accuracy"), resampled, strict=True))
+    table = pd.DataFrame({"candidate": names} | {name: own[0] for name, own in by_name.items()})
+    for name, drawn in by_name.items():
+        changes = drawn - drawn[:, [baseline]]
+        change, errors = changes[0], changes[1:] - changes[0]
+        spread = np.sqrt((errors**2).mean(axis=0))
+        scaled = np.abs(errors) / np.where(spread > 0, spread, 1.0)
+        margin = np.quantile(scaled.max(axis=1), confidence) * spread
+        table[f"{name}_change"] = change
+        table[f"{name}_change_low"] = change - margin
+        table[f"{name}_change_high"] = change + margin
+    table["is_within_loss"] = table["accuracy_change"] >= -max_loss - ROUNDING
+    is_kept = table["accuracy_change_low"] >= -max_loss - ROUNDING
+    table["is_shown"] = is_kept & (table["disparity_change_high"] < 0)
+    table["certified"] = np.nan
+    return table
 
 
 def _picture(result: Alternatives) -> dict[str, Any]:
     """Return the coordinates of the picture of a page, 300 wide and 200 high."""
-    rows, limit = _drawn(result), -100 * result.max_loss
-    across = [limit, 0.0, *(end for row in rows for end in row["x_ends"])]
-    up = [0.0, *(end for row in rows for end in row["y_ends"])]
-    x_low, x_high = min(across), max(across) + ROUNDING
-    y_low, y_high = min(up), max(up) + ROUNDING
-
-    def x(value: float) -> float:
-        return float(round(300 * (value - x_low) / (x_high - x_low), 1))
-
-    def y(value: float) -> float:
-        return float(round(200 - 200 * (value - y_low) / (y_high - y_low), 1))
-
+    x, y = result._in_points("accuracy"), result._in_points("disparity")
+    limit = -100 * result.max_loss
+    across = Axis(min(limit, 0.0, x.min()), max(limit, 0.0, x.max()) + ROUNDING, 0.0, 300.0)
+    up = Axis(min(0.0, y.min()), max(0.0, y.max()) + ROUNDING, 200.0, 0.0)
     kinds = {result.selected: "selected", result.baseline: "baseline"}
-    return {
-        "points": [
-            {
-                "name": row["name"],
-                "x": x(row["x"]),
-                "y": y(row["y"]),
-                "x_ends": [x(end) for end in row["x_ends"]],
-                "y_ends": [y(end) for end in row["y_ends"]],
-                "kind": kinds.get(k, "other"),
-            }
-            for k, row in enumerate(rows)
-        ],
-        "limit": x(limit),
-        "zero": y(0.0),
-        "x": [(x(at), text) for at, text in ticks(x_low, x_high)],
-        "y": [(y(at), text) for at, text in ticks(y_low, y_high)],
-    }
+    points = [
+        {"x": at, "x_ends": ends, "y": height, "y_ends": heights, "kind": kinds.get(k, "other")}
+        for k, ((at, *ends), (height, *heights)) in enumerate(
+            zip(across.place(x), up.place(y), strict=True)
+        )
+    ]
+    lines = {"limit": across.place(limit), "zero": up.place(0.0)}
+    return {"points": points, **lines, "x": across.ticks(), "y": up.ticks()}

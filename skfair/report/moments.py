@@ -9,6 +9,7 @@ difference of squares.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -109,28 +110,18 @@ class Moments(NamedTuple):
             correction = 1.0 if self.is_share else self.n_effective / (self.n_effective - 1)
             return np.asarray(np.where(np.isfinite(correction), spread * correction, np.nan))
 
-    @property
-    def standard_errors(self) -> FloatArray:
-        """The standard error of each mean."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.sqrt(self.variances / self.n_effective)
-
     def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of each mean: Wilson's for shares, else Student's."""
         if self.is_share:
-            return wilson(
-                self.means, np.where(self.weight > 0, self.n_effective, np.nan), confidence
-            )
+            n_rows = np.where(self.weight > 0, self.n_effective, np.nan)
+            return wilson(self.means, n_rows, confidence)
         half = stats.t.ppf(0.5 + confidence / 2, np.maximum(self.n_effective - 1, 1))
-        half = half * self.standard_errors
+        with np.errstate(invalid="ignore", divide="ignore"):
+            half = half * np.sqrt(self.variances / self.n_effective)
         return self.means - half, self.means + half
 
     def drawn(
-        self,
-        rng: np.random.RandomState,
-        n_draws: int,
-        means: FloatArray,
-        variances: FloatArray,
+        self, rng: np.random.RandomState, n_draws: int, means: FloatArray, variances: FloatArray
     ) -> FloatArray:
         """Draw the mean of each cell anew, given what it is in the population.
 
@@ -178,3 +169,16 @@ def binomials(
             below = special.bdtr(np.arange(size), size, share)  # P(count <= 0), ..., <= size - 1
             counts[:, cells] = np.searchsorted(below, rng.random_sample(shape), side="right")
     return counts
+
+
+def sums_by(
+    joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
+) -> tuple[IntArray, list[FloatArray]]:
+    """List the values that occur, and add up columns over the rows of each; None counts rows."""
+    levels = None
+    if n_values > 4 * joint.size + 10**6:
+        levels, joint = np.unique(joint, return_inverse=True)
+        n_values = levels.size
+    occurs = np.flatnonzero(np.bincount(joint, minlength=n_values))
+    sums = [np.bincount(joint, own, n_values)[occurs].astype(np.float64) for own in columns]
+    return occurs if levels is None else levels[occurs], sums

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import Seed
-from skfair.report.rules import RULES
+from skfair.report.words import PRESETS
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_probability
 
@@ -45,8 +45,8 @@ def read_options(
     check_number(options.min_size, "min_size", low=1)
     check_number(options.n_simulations, "n_simulations", low=1, kind=Integral)
     check_number(options.min_group_size, "min_group_size", low=1)
-    if options.preset is not None and options.preset not in RULES:
-        raise ValueError(f"preset must be {listed(list(RULES))} or None, got {options.preset!r}.")
+    if options.preset is not None and options.preset not in PRESETS:
+        raise ValueError(f"preset must be {listed(PRESETS)} or None, got {options.preset!r}.")
     if options.preset == "ecoa" and options.reference is None:
         raise ValueError(
             "preset='ecoa' compares each group with a control group. Name it, for example "

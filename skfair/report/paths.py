@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,37 +11,15 @@ from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.options import read_options
-from skfair.report.reading import RawRows, TaskName, find_task, range_of_scores, read_rows
-from skfair.report.roles import views_of
+from skfair.report.reading import RawRows, TaskName, find_task, read_rows
 from skfair.report.tally import tally_rows
-from skfair.report.views import rates_table
-
-
-class FittedPath(Protocol):
-    """Models fitted under one limit each, such as a ``FairnessPath``."""
-
-    @property
-    def max_disparities(self) -> FloatArray:
-        """The limits."""
-
-    @property
-    def estimators(self) -> list[Any]:
-        """The models."""
-
-
-class FittedFront(Protocol):
-    """Clusterings from the cheapest to the most balanced, such as a ``ParetoFairKMeans``."""
-
-    labels_: Any
-    costs_: FloatArray
-    relative_balances_: FloatArray
-    knee_: int
-
+from skfair.report.views import rates_table, views_of
 
 # What a slider shows, if the task has it.
-SHOWN = ("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down")
-SHOWN_OF_CLASSES = ("share_predicted", "changed")
-SHOWN_OF_NUMBERS = ("mean_prediction", "mean_residual", "mean_absolute_error")
+SHOWN = (
+    *("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down"),
+    *("share_predicted", "changed", "mean_prediction", "mean_residual", "mean_absolute_error"),
+)
 
 
 def steps_of(
@@ -59,17 +37,15 @@ def steps_of(
         raw = RawRows(y, predicted, None, predictions[0], sample_weight)
         read_task = find_task(raw, task, pos_label)
         rows = read_rows(raw, read_task, None)
-        tally = tally_rows(
-            rows, read_task, sensitive_features, None, range_of_scores(rows.score, rows.weights)
-        )
+        tally = tally_rows(rows, read_task, sensitive_features, None)
         table = rates_table(tally, views_of(tally, options), options.confidence)
         plain = table["measure"].str.partition("[")[0]
-        kept = table[plain.isin([*SHOWN, *SHOWN_OF_CLASSES, *SHOWN_OF_NUMBERS])]
+        kept = table[plain.isin(SHOWN)]
         tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
     return pd.concat(tables, ignore_index=True)
 
 
-def with_limits(steps: pd.DataFrame, path: FittedPath) -> pd.DataFrame:
+def with_limits(steps: pd.DataFrame, path: Any) -> pd.DataFrame:
     """Add in words what each step limits, if its models have a limit for each attribute."""
     sentence_of_step = {}
     for step, model in zip(np.asarray(path.max_disparities).tolist(), path.estimators, strict=True):
@@ -81,7 +57,7 @@ def with_limits(steps: pd.DataFrame, path: FittedPath) -> pd.DataFrame:
     return steps.assign(limits=steps["limit"].map(sentence_of_step))
 
 
-def named_clusters(front: FittedFront) -> list[Any]:
+def named_clusters(front: Any) -> list[Any]:
     """Return the cluster of each row by name, so that as few rows as can be change it.
 
     Each clustering numbers its clusters anew; they are matched with those of the cheapest one.
@@ -99,7 +75,7 @@ def named_clusters(front: FittedFront) -> list[Any]:
 
 
 def steps_of_front(
-    front: FittedFront, sensitive_features: ColumnsLike, sample_weight: ColumnLike | None
+    front: Any, sensitive_features: ColumnsLike, sample_weight: ColumnLike | None
 ) -> pd.DataFrame:
     """Return the shares of each group in each cluster, and the cost as a multiple of the lowest.
 

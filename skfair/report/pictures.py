@@ -1,91 +1,117 @@
-"""Coordinates of the line pictures of a page; the drawing itself is a template."""
+"""Coordinates of the pictures of a page; the drawing itself is a template."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skfair._typing import FloatArray
+from skfair.report.result import parts
+from skfair.report.tasks import BEFORE
 
-# Size of the area inside the axes.
+# Size of the area inside the axes of the pictures of scores.
 WIDTH, HEIGHT = 280.0, 200.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Numbers from ``low`` to ``high``, drawn between two coordinates."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, values: Any, digits: int = 1) -> Any:
+        """Return the coordinates of a number or of an array, as plain numbers."""
+        extent = self.high - self.low if self.high > self.low else 1.0
+        shares = (np.asarray(values, float) - self.low) / extent
+        return np.round(self.start + shares * (self.end - self.start), digits).tolist()
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return the coordinates of round numbers at equal distances, and how they are written.
+
+        Examples
+        --------
+        >>> from skfair.report.pictures import Axis
+        >>> Axis(0.0, 0.054, 0, 270).ticks()[:3]
+        [(0.0, '0.00'), (50.0, '0.01'), (100.0, '0.02')]
+        """
+        low, high = self.low, self.high
+        if not high > low:
+            return [(self.place(low), f"{low:g}")]
+        power = 10.0 ** np.floor(np.log10((high - low) / 4))
+        step = next(k * power for k in (1, 2, 5, 10) if (high - low) / (k * power) <= 6)
+        first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+        digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+        values = (np.arange(first, last + 1) * step).tolist()
+        return [(self.place(value), f"{value + 0.0:,.{digits}f}") for value in values]
 
 
 def calibration_picture(table: pd.DataFrame) -> dict[str, Any]:
     """Return a line per group: mean target over mean score."""
-    both = table[["mean_score", "mean_target"]].to_numpy(float)
-    low, high = min(0.0, both.min()), max(1.0, both.max())
-    if both.min() < 0 or both.max() > 1:
-        low, high = both[:, 0].min(), both[:, 0].max()
-        bottom, top = both[:, 1].min(), both[:, 1].max()
-    else:
-        bottom, top = low, high
-    groups = [
-        {
-            "name": name,
-            "points": _points(
-                _scaled(rows["mean_score"].to_numpy(), low, high, WIDTH),
-                HEIGHT - _scaled(rows["mean_target"].to_numpy(), bottom, top, HEIGHT),
-            ),
-        }
-        for name, rows in table.groupby("group", sort=False)
-    ]
-    same = low == bottom and high == top
-    return _picture(groups, (low, high), (bottom, top)) | {"diagonal": same, "marks": True}
+    scores, targets = table["mean_score"], table["mean_target"]
+    both = pd.concat([scores, targets])
+    are_shares = both.min() >= 0 and both.max() <= 1
+    low, high = (0.0, 1.0) if are_shares else (scores.min(), scores.max())
+    bottom, top = (0.0, 1.0) if are_shares else (targets.min(), targets.max())
+    lines = {name: (own["mean_score"], own["mean_target"]) for name, own in parts(table, "group")}
+    picture = _lines(lines, Axis(low, high, 0.0, WIDTH), Axis(bottom, top, HEIGHT, 0.0))
+    return picture | {"diagonal": (low, high) == (bottom, top), "marks": True}
 
 
 def density_picture(table: pd.DataFrame) -> dict[str, Any]:
     """Return a line of steps per group: share of the rows over the score."""
-    highest = max(max(shares) for shares in table["shares"])
-    groups, edges = [], [0.0, 1.0]
-    for name, edges, shares in zip(table["group"], table["edges"], table["shares"], strict=True):
-        x = _scaled(np.repeat(edges, 2)[1:-1], edges[0], edges[-1], WIDTH)
-        y = HEIGHT - _scaled(np.repeat(shares, 2), 0.0, highest, HEIGHT)
-        groups.append({"name": name, "points": _points(x, y)})
-    return _picture(groups, (edges[0], edges[-1]), (0.0, highest)) | {
-        "diagonal": False,
-        "marks": False,
+    highest, edges = max(map(max, table["shares"])), table["edges"].iloc[0]
+    lines = {
+        name: (np.repeat(edges, 2)[1:-1], np.repeat(shares, 2))
+        for name, shares in zip(table["group"], table["shares"], strict=True)
     }
+    picture = _lines(lines, Axis(edges[0], edges[-1], 0.0, WIDTH), Axis(0.0, highest, HEIGHT, 0.0))
+    return picture | {"diagonal": False, "marks": False}
 
 
-def _picture(
-    groups: list[dict[str, Any]], across: tuple[float, float], up: tuple[float, float]
-) -> dict[str, Any]:
-    x = [(_place(tick, *across, WIDTH), text) for tick, text in ticks(*across)]
-    y = [(HEIGHT - _place(tick, *up, HEIGHT), text) for tick, text in ticks(*up)]
-    return {"groups": groups, "x": x, "y": y}
+def _lines(lines: dict[Any, tuple[Any, Any]], across: Axis, up: Axis) -> dict[str, Any]:
+    groups = [
+        {"name": name, "points": list(zip(across.place(x), up.place(y), strict=True))}
+        for name, (x, y) in lines.items()
+    ]
+    return {"groups": groups, "x": across.ticks(), "y": up.ticks()}
 
 
-def ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Return round numbers at equal distances within a range, and how they are written.
+def whiskers(rates: pd.DataFrame, measure: str, overall: float, has_before: bool) -> dict[str, Any]:
+    """Return a picture of one measure: a dot with its interval for each group, on one scale."""
+    rows = rates[rates["measure"] == measure]
+    then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]
+    numbers = np.concatenate(
+        [rows[["value", "value_low", "value_high"]].to_numpy(float).ravel(), then]
+    )
+    every = np.append(numbers, overall).astype(float)
+    every = every[np.isfinite(every)]
+    is_share = measure not in ("mean_residual", "mean_absolute_error", "mean_prediction")
+    low, high = (0.0, 1.0) if is_share or not every.size else (every.min(), every.max())
+    axis = Axis(min(low, 0.0), high if high > low else low + 1.0, 0.0, 300.0)
 
-    Examples
-    --------
-    >>> from skfair.report.pictures import ticks
-    >>> [text for _, text in ticks(0.0, 0.054)]
-    ['0.00', '0.01', '0.02', '0.03', '0.04', '0.05']
-    """
-    if not high > low:
-        return [(low, f"{low:g}")]
-    power = 10.0 ** np.floor(np.log10((high - low) / 4))
-    step = next(k * power for k in (1, 2, 5, 10) if (high - low) / (k * power) <= 6)
-    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    digits = max(0, -int(np.floor(np.log10(step) + 1e-9)))
-    places = (np.arange(first, last + 1) * step).tolist()
-    return [(place, f"{place + 0.0:,.{digits}f}") for place in places]
+    def place(value: float) -> float | None:
+        return float(axis.place(value, 2)) if np.isfinite(value) else None
 
-
-def _place(value: float, low: float, high: float, length: float) -> float:
-    return round(float(_scaled(value, low, high, length)), 1)
-
-
-def _scaled(values: Any, low: float, high: float, length: float) -> FloatArray:
-    """Place values on an axis."""
-    extent = high - low if high > low else 1.0
-    return np.asarray((np.asarray(values, float) - low) / extent * length)
-
-
-def _points(x: FloatArray, y: FloatArray) -> list[tuple[float, float]]:
-    return [(round(a, 1), round(b, 1)) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    return {
+        "measure": measure,
+        "low": axis.low,
+        "high": axis.high,
+        "overall": place(overall),
+        "has_before": has_before,
+        "n_more": 0,
+        "rows": [
+            {
+                "row": row,
+                "at": place(row.value),
+                "from": place(row.value_low),
+                "to": place(row.value_high),
+                "before": place(then[row.group]) if has_before else None,
+            }
+            for row in list[Any](rows.itertuples(index=False))
+        ],
+    }

@@ -85,7 +85,7 @@ def find_task(
         if (values := raw.named().get(argument)) is not None
     }
     if not labels and name != "numbers":
-        return task_of_scores(name)
+        return task_of({}, name, pos_label)
     reference = next(iter(labels.values()), None)
     if name == "numbers" or (name == "auto" and look_like_scores(reference)):
         if raw.y_pred is None:
@@ -102,20 +102,18 @@ def find_task(
     return task_of(factorized, name, pos_label, pos_label_true)
 
 
-def task_of_scores(name: TaskName) -> Task:
-    """Return the task of scores alone, of which a threshold makes decisions."""
-    if name not in ("auto", "binary"):
-        raise ValueError("Scores and a threshold are decisions. Leave out task, or pass labels.")
-    return Binary((0, 1), 1)
-
-
 def task_of(
     factorized: dict[str, Factorized],
     name: TaskName,
     pos_label: ClassLabel,
     pos_label_true: ClassLabel = None,  # the first column has labels of its own, with this class
 ) -> Task:
-    """Return the task for labels of these levels."""
+    """Return the task for labels of these levels; without any, a threshold decides by scores."""
+    if not factorized:
+        if name not in ("auto", "binary"):
+            message = "Scores and a threshold are decisions. Leave out task, or pass labels."
+            raise ValueError(message)
+        return Binary((0, 1), 1)
     of_true = None
     if pos_label_true is not None:
         argument, *others = factorized
@@ -170,23 +168,13 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
             raise ValueError("threshold turns y_score into decisions; pass y_score and no y_pred.")
         predicted = (score > threshold).astype(np.int64)
     n_rows = next(len(values) for values in (true, predicted, score) if values is not None)
-    if score is not None and true is not None:
-        task.targets(true[:0])  # raises where a single score means nothing
+    if score is not None and true is not None and task.kind == "classes":
+        raise ValueError(
+            f"y_score is read for two classes or for numbers, but y_true has the classes "
+            f"{listed(task.classes)}. Leave y_score out, or audit one class: y_true == label."
+        )
     if score is None and predicted is not None and not task.classes:
         score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
     weights = check_weights(sample_weight, n_rows, are_all=are_all)
     earlier = None if before is None else task.codes(before, "before")
     return Rows(true, predicted, earlier, score, weights)
-
-
-def range_of_scores(score: Any, weights: Any = None) -> tuple[float, float]:
-    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
-
-    Rows of weight 0 do not count.
-    """
-    if score is not None and weights is not None:
-        score = score[weights > 0]
-    if score is None or not len(score):
-        return 0.0, 1.0
-    low, high = float(np.min(score)), float(np.max(score))
-    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import Any, Self
@@ -92,13 +92,13 @@ class AuditTables:
         """Return a gap of the present model in all views, or in one."""
         if not len(self.gaps):
             raise ValueError("The audit compares no groups, because fewer than two are left.")
-        now = self.gaps[(self.gaps["model"] == "now") & ~self.gaps["is_conditional"]]
-        rows = now[now["metric"] == metric]
+        now = where(self.gaps, model="now", is_conditional=False)
+        rows = where(now, metric=metric)
         if not len(rows):
             known = ", ".join(dict.fromkeys(now["metric"]))
             raise ValueError(f"The audit has no metric {metric!r}. It has {known}.")
         if view is not None:
-            rows = rows[rows["view"] == view]
+            rows = where(rows, view=view)
             if not len(rows):
                 known = ", ".join(repr(name) for name in dict.fromkeys(now["view"]))
                 raise ValueError(f"The audit has no view {view!r}. It has {known}.")
@@ -168,14 +168,25 @@ class AuditTables:
         return schema
 
 
+def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """Return the rows with these values; an empty table may lack the columns."""
+    for name, value in values.items() if len(table) else ():
+        table = table[table[name] == value]
+    return table
+
+
+def parts(table: pd.DataFrame, column: str) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Return the rows of each value of a column, in the order of the table."""
+    return table.groupby(column, sort=False) if len(table) else ()
+
+
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table with plain values."""
-    columns = {name: [_plain(value) for value in table[name].tolist()] for name in table.columns}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    columns = [
+        [None if isinstance(value, float) and not np.isfinite(value) else value for value in own]
+        for own in (table[name].tolist() for name in table.columns)
+    ]
+    return [dict(zip(table.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _table(records: list[dict[str, Any]]) -> pd.DataFrame:

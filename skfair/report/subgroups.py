@@ -1,34 +1,54 @@
-"""The subgroups that fare worst, out of all intersections of the attributes.
+"""The subgroups that fare worst, out of all intersections of attributes or of other columns.
 
 Whoever looks at thousands of subgroups finds some that look bad by chance. So a subgroup is
 compared with what the *most extreme* of all searched subgroups shows when nobody is treated
-differently: the same people are simulated again, with the outcome of each drawn at the overall
-rate. The p-value is the share of simulations in which anything that the audit compares, a subgroup
-or a pair of groups, is at least as extreme, however many there are.
+differently; the p-value is the share of simulations in which anything that is compared is at least
+as extreme, however many there are.
+
+An audit searches intersections of sensitive attributes: the people of each cell of its table are
+simulated again, with the outcome of each drawn at the overall rate. ``find_subgroups`` searches
+intersections of any columns, numbers in bins. With twelve columns nearly every row is a combination
+of its own, so rows are counted anew for every set of columns, and values are dealt out to the rows
+at random. Of many rows a sample says how subgroups overlap, which is all that matters for the most
+extreme of many normal variables; shares of few rows, which are not normal, are put on their scale
+by their exact probability.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
+from scipy import sparse, stats
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
+from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.report.gaps import Simulated
-from skfair.report.moments import Moments
-from skfair.report.options import Options
-from skfair.report.tally import Tally
-from skfair.utils.rounding import ROUNDING
+from skfair.report.moments import Moments, added
+from skfair.report.options import Options, read_options
+from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
+from skfair.report.tally import Kinds, Tally, measured
+from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
+from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
+from skfair.utils.validation import check_number, check_rows
 
 # More subgroups than this are not searched at once; a smaller depth is asked for.
 MOST_SUBGROUPS = 200_000
 # As many subgroups of each measure are shown: a page of a table.
 _N_SHOWN = 15
+# A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
+# two columns.
+MOST_LEVELS = 20
+# As many rows say how subgroups overlap: correlations are known up to 0.014, and 12 columns of 4
+# levels to depth 2 take half a second per measure; twice as many take twice as long.
+MOST_SAMPLED = 5_000
+# Subgroups with fewer rows in the sample are taken to be independent of all others.
+_FEWEST_SAMPLED = 5
 
 
 class Column(NamedTuple):
@@ -42,20 +62,12 @@ class Column(NamedTuple):
 class Table(NamedTuple):
     """The subgroups of one set of columns that are large enough."""
 
-    columns: tuple[Column, ...]
+    depth: int  # number of columns
     codes: IntArray  # (n_cells,): number of the combination of each cell
     n_groups: int  # combinations that occur
     kept: IntArray  # those with enough rows
     n_rows: FloatArray | IntArray  # of the kept ones
     names: list[str]
-
-
-class Part(NamedTuple):
-    """What a search found by one measure."""
-
-    table: pd.DataFrame  # all subgroups, without p-values
-    simulated: Simulated
-    n_subgroups: int  # that were searched, also those with too few rows of the measure
 
 
 def list_tables(
@@ -86,7 +98,7 @@ def list_tables(
                 )
                 for row in groups[kept].tolist()
             ]
-            yield Table(chosen, codes, len(groups), kept, counts[kept], names)
+            yield Table(size, codes, len(groups), kept, counts[kept], names)
 
 
 def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
@@ -103,19 +115,14 @@ def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
     return sparse.csr_array((np.ones(places[0].size), places), (start, cells.size))
 
 
-class Compared(NamedTuple):
-    """All subgroups by one measure, and everybody else."""
-
-    table: pd.DataFrame
-    is_kept: BoolArray  # which have enough rows of the measure on both sides
-    scale: FloatArray  # standard errors of differences, in standard deviations of the values
-    outside: Moments
-
-
 def compare_with_rest(
     tables: list[Table], measure: str, whole: Moments, inside: Moments, min_size: float
-) -> Compared:
-    """Measure each subgroup and everybody else, and how extreme the difference is."""
+) -> tuple[pd.DataFrame, BoolArray, FloatArray]:
+    """Measure each subgroup and everybody else, and how extreme the difference is.
+
+    Returns the table, which subgroups have enough rows of the measure on both sides, and the
+    standard errors of the differences, in standard deviations of the values.
+    """
     outside = whole._replace(sums=whole.sums - inside.sums)
     is_kept = (inside.n_effective >= min_size) & (outside.n_effective >= min_size)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -128,47 +135,56 @@ def compare_with_rest(
     columns = {
         "measure": measure,
         "subgroup": [name for table in tables for name in table.names],
-        "depth": [len(table.columns) for table in tables for _ in table.names],
+        "depth": [table.depth for table in tables for _ in table.names],
         "n": np.concatenate([table.n_rows for table in tables]),
         "value": inside.means,
         "rest": outside.means,
         "difference": difference,
         "standard_errors": extreme,
     }
-    return Compared(pd.DataFrame(columns), is_kept, scale, outside)
+    return pd.DataFrame(columns), is_kept, scale
 
 
-def search_subgroups(tally: Tally, measures: list[str], options: Options) -> list[Part]:
-    """Compare every subgroup with everybody else, by each measure."""
+def search_subgroups(
+    tally: Tally, measures: list[str], options: Options
+) -> tuple[list[pd.DataFrame], list[Simulated], int]:
+    """Compare every subgroup with everybody else, by each measure.
+
+    Returns a table without p-values and simulations for each measure, and how many subgroups were
+    searched, also those with too few rows of a measure.
+    """
     columns = [
         Column(name, tally.levels[name], tally.codes[:, place])
         for place, name in enumerate(tally.sensitive)
     ]
     tables = list(list_tables(columns, tally.n_rows, options.depth, options.min_size))
     cells = members_of(tables, np.arange(tally.n_rows.size))
-    parts = []
+    unjudged, simulated = [], []
     for measure in measures:
         moments = tally.moments[measure]
         inside = moments._replace(sums=(cells @ moments.sums.T).T)
-        compared = compare_with_rest(tables, measure, moments.whole(), inside, options.min_size)
-        kept, table = np.flatnonzero(compared.is_kept), compared.table[compared.is_kept]
-        largest = _largest_by_chance(cells[kept], compared.scale[kept], moments, options)
-        extreme = table["standard_errors"].to_numpy()
-        parts.append(Part(table, Simulated.scaled(extreme, largest), len(compared.table)))
-    return parts
+        table, is_kept, scale = compare_with_rest(
+            tables, measure, moments.whole(), inside, options.min_size
+        )
+        kept = np.flatnonzero(is_kept)
+        largest = _largest_by_chance(cells[kept], scale[kept], moments, options)
+        unjudged.append(table[is_kept])
+        extreme = unjudged[-1]["standard_errors"].to_numpy()
+        simulated.append(Simulated.scaled(extreme, largest))
+    return unjudged, simulated, cells.shape[0] if measures else 0
 
 
 def judge_subgroups(
-    parts: list[Part], rarest: FloatArray, options: Options
+    unjudged: list[pd.DataFrame], simulated: list[Simulated], rarest: FloatArray, options: Options
 ) -> tuple[pd.DataFrame, int]:
     """Say which subgroups, and how many, are beyond what chance shows anywhere in the audit.
 
     Those beyond chance come first, the largest difference on top.
     """
     tables = []
-    for table, simulated, _ in parts:
-        chance = simulated.chance(rarest, 1 - options.confidence)
-        tables.append(worst_first(table.assign(p_value=chance.p_values), 1, options.confidence))
+    for table, of_table in zip(unjudged, simulated, strict=True):
+        p_values, _, _ = of_table.by_chance(rarest, 1 - options.confidence)
+        tables.append(worst_first(table.assign(p_value=p_values), 1, options.confidence))
     n_beyond = sum(int(table["is_beyond_chance"].sum()) for table in tables)
     shown = [table.iloc[:_N_SHOWN] for table in tables]
     return pd.concat(shown, ignore_index=True) if tables else pd.DataFrame(), n_beyond
@@ -187,10 +203,7 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
 
 
 def _largest_by_chance(
-    cells: sparse.csr_array,
-    scale: FloatArray,
-    moments: Moments,
-    options: Options,
+    cells: sparse.csr_array, scale: FloatArray, moments: Moments, options: Options
 ) -> FloatArray:
     """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
     n_simulations, whole = options.n_simulations, moments.whole()
@@ -216,3 +229,238 @@ def _largest_by_chance(
         with np.errstate(invalid="ignore", divide="ignore"):
             largest.append(np.nan_to_num((apart / scale[:, None]).max(axis=0) / np.sqrt(variances)))
     return np.concatenate(largest)
+
+
+def find_subgroups(
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike | None = None,
+    y_score: ColumnLike | None = None,
+    *,
+    columns: Any,
+    depth: int = 2,
+    min_size: int = 30,
+    n_bins: int = 4,
+    sample_weight: ColumnLike | None = None,
+    pos_label: ClassLabel = None,
+    task: TaskName = "auto",
+    threshold: float | None = None,
+    confidence: float = 0.95,
+    n_simulations: int = 500,
+    random_state: Seed = 0,
+) -> pd.DataFrame:
+    """Search all intersections of columns for the subgroups that a model serves worst.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        True labels or numbers; None leaves out what needs them.
+    y_pred : array-like of shape (n_samples,), default=None
+        Predicted labels or numbers.
+    y_score : array-like of shape (n_samples,), default=None
+        Scores, larger for the positive class. With true labels the mean residual (outcome minus
+        score) is searched as well: above 0, scores are too low.
+    columns : DataFrame or dict of array-like of shape (n_samples,)
+        Any columns, such as features; they need not be sensitive. Numbers with more than ``n_bins``
+        values are put in bins. Missing values are a level of their own.
+    depth : int, default=2
+        How many columns a subgroup may fix.
+    min_size : int, default=30
+        Smallest number of rows of a subgroup, and of the rest.
+    n_bins : int, default=4
+        Number of bins of about equally many rows.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    pos_label : label, default=None
+        The class that counts as positive. None is for labels that say it themselves: 0 and 1, -1
+        and 1, and booleans. Others, such as 1 and 2 or text, need it.
+    task : {"auto", "binary", "classes", "numbers"}, default="auto"
+        What is predicted.
+    threshold : float, default=None
+        With scores and no predictions: rows with larger scores are decided positively.
+    confidence : float, default=0.95
+        Confidence level of ``is_beyond_chance``.
+    n_simulations : int, default=500
+        Number of simulations behind p-values.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the simulations.
+
+    Returns
+    -------
+    found : DataFrame
+        One row per measure and subgroup: ``measure``, ``subgroup``, ``depth``, ``n``, ``value``,
+        ``rest`` (of all other rows), ``difference``, ``standard_errors``, ``p_value``, which covers
+        the whole search over all subgroups and measures, and ``is_beyond_chance``. Of each measure
+        those beyond chance come first, the largest difference on top.
+
+    See Also
+    --------
+    audit : Searches intersections of sensitive attributes.
+
+    Notes
+    -----
+    O(n) for each set of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.report import find_subgroups
+    >>> rng = np.random.default_rng(0)
+    >>> columns = {"age": rng.normal(40, 10, 4000), "region": rng.choice(["n", "s"], 4000)}
+    >>> y = rng.integers(0, 2, 4000)
+    >>> is_hard = (columns["age"] > 47) & (columns["region"] == "s")
+    >>> predicted = np.where(is_hard & (rng.random(4000) < 0.4), 1 - y, y)
+    >>> found = find_subgroups(y, predicted, columns=columns)
+    >>> found[found["measure"] == "accuracy"]["subgroup"].iloc[0]
+    'age=46.6 and over, region=s'
+    """
+    options = read_options(
+        random_state=random_state,
+        confidence=confidence,
+        depth=depth,
+        min_size=min_size,
+        n_simulations=n_simulations,
+    )
+    check_number(n_bins, "n_bins", low=2, kind=Integral)
+    raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
+    n_rows = check_raw_rows(raw, None, None, threshold)
+    check_aligned(**raw.named())
+    read_task = find_task(raw, task, pos_label)
+    rows = read_rows(raw, read_task, threshold)
+    tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
+    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]
+    sorted_parts = [worst_first(part, len(parts), confidence) for part in parts]
+    return pd.concat(sorted_parts, ignore_index=True)
+
+
+def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[tuple[Value, list[Moments]]]:
+    """Yield what is searched: errors and selections, and of scores the mean residual.
+
+    Each comes with its sums by combination of each table.
+    """
+    score, rows = rows.score, rows._replace(score=None)
+    every = {name: (values, counted) for name, values, counted in values_of(task, rows)}
+    names = [name for name in searched_of(task, set(every)) if name in every]
+    kinds = Kinds.of(rows) if task.classes and names else None
+    of_tables = [
+        dict(measured(rows, task, kinds, table.codes, table.n_groups, names)) for table in tables
+    ]
+    yield from (((name, *every[name]), [own[name] for own in of_tables]) for name in names)
+    if task.kind == "binary" and score is not None and rows.true is not None:
+        residual = rows.true - score
+        sums = [
+            Moments.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
+            for table in tables
+        ]
+        yield ("mean_residual", residual, None), sums
+
+
+def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[Column]:
+    """Return columns as levels."""
+    frame = pd.DataFrame(columns)
+    check_rows(len(frame), "columns", n_rows)
+    if not frame.shape[1]:
+        raise ValueError("columns is empty. Pass the columns whose intersections are searched.")
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns must have different names, got {', '.join(names)}.")
+    return [_read_column(name, frame.iloc[:, place], n_bins) for place, name in enumerate(names)]
+
+
+def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
+    """Return a column as levels: bins of numbers, the most frequent levels of others."""
+    is_missing = values.isna().to_numpy()
+    is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if is_number and values.nunique() > n_bins:
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        shares = np.arange(1, n_bins) / n_bins
+        edges = np.unique(np.quantile(numbers[~is_missing], shares))
+        codes = np.searchsorted(edges, numbers, side="right")
+        texts = [f"{edge:.3g}" for edge in edges]
+        if len(set(texts)) < len(texts):
+            texts = [f"{edge:.15g}" for edge in edges]
+        between = [f"{low} to under {high}" for low, high in pairwise(texts)]
+        levels = [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
+    else:
+        codes, uniques = pd.factorize(values, sort=False)
+        levels = [str(level) for level in uniques]
+        if len(levels) > MOST_LEVELS:
+            counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+            rank = np.empty(len(levels), np.int64)
+            rank[np.argsort(-counts, kind="stable")] = np.arange(len(levels))
+            levels = [levels[i] for i in np.argsort(rank)[: MOST_LEVELS - 1]] + ["others"]
+            codes = np.where(codes >= 0, np.minimum(rank[codes], MOST_LEVELS - 1), -1)
+    if is_missing.any():
+        codes = np.where(is_missing, len(levels), codes)
+        levels = [*levels, "missing"]
+    return Column(name, levels, np.asarray(codes, np.int64))
+
+
+def _judged(
+    tables: list[Table], measure: Value, sums: list[Moments], options: Options
+) -> pd.DataFrame:
+    """Measure each subgroup and all other rows, and say how extreme the difference is."""
+    whole = sums[0].whole()
+    parts = [
+        own._replace(sums=own.sums[:, of_columns.kept])
+        for own, of_columns in zip(sums, tables, strict=True)
+    ]
+    inside = added(parts).counted_from(whole.origin)
+    table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_size)
+    largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options)
+    judged = table["standard_errors"].to_numpy()
+    if is_sampled and whole.is_share:
+        judged = np.fmin(judged, _exact_scale(inside, whole))
+    n_beaten = largest.size - np.searchsorted(largest, judged - SUM_ROUNDING)
+    return table.assign(p_value=(1 + n_beaten) / (1 + largest.size))[is_kept]
+
+
+def _exact_scale(inside: Moments, whole: Moments) -> FloatArray:
+    """Return the standard deviations of a normal variable that is as improbable as each count.
+
+    Counts of the smaller side are binomial; that the values of a sample are dealt out without
+    replacement makes their deviations smaller by the share of the rows that are on that side.
+    """
+    outside, share = whole._replace(sums=whole.sums - inside.sums), float(whole.means[0])
+    is_smaller = inside.n_effective <= outside.n_effective
+    size = np.where(is_smaller, inside.n_effective, outside.n_effective)
+    of_all = size / (inside.n_effective + outside.n_effective)
+    n_rows = np.round(size)
+    count = np.round(np.where(is_smaller, inside.means, outside.means) * n_rows)
+    low, high = stats.binom.cdf(count, n_rows, share), stats.binom.sf(count - 1, n_rows, share)
+    extreme = stats.norm.isf(np.minimum(np.minimum(low, high), 0.5))
+    return np.asarray(extreme / np.sqrt(1 - of_all))
+
+
+def _largest_by_dealing(
+    tables: list[Table], measure: Value, is_kept: BoolArray, options: Options
+) -> tuple[FloatArray, bool]:
+    """Deal values out at random; return the most extreme subgroup of each time, in order.
+
+    Of many rows a sample gets normal values; then the second result is true.
+    """
+    rng, n_simulations = options.rng, options.n_simulations
+    _, values, counted = measure
+    rows = np.arange(len(tables[0].codes)) if counted is None else np.flatnonzero(counted)
+    is_sampled = rows.size > MOST_SAMPLED
+    if is_sampled:
+        rows = np.sort(rng.choice(rows, MOST_SAMPLED, replace=False))
+    if not is_kept.any() or rows.size < 2:
+        return np.zeros(n_simulations), is_sampled
+    members = members_of(tables, rows)[is_kept]
+    own = np.asarray(values, np.float64)[rows]
+    own = own - own.mean()
+    if is_sampled:
+        draws = rng.standard_normal((rows.size, n_simulations))
+    else:
+        draws = np.stack([rng.permutation(own) for _ in range(n_simulations)], axis=1)
+    draws -= draws.mean(axis=0)
+    draws /= np.maximum(np.sqrt((draws**2).mean(axis=0)), TINY)
+    n_inside = np.asarray(members.sum(axis=1)).ravel()
+    n_outside = rows.size - n_inside
+    sums = np.asarray(members @ draws)  # of all rows it is 0, so that of the rest is minus this
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = np.abs(sums) * np.sqrt(1 / n_inside + 1 / n_outside)[:, None]
+    few = np.minimum(n_inside, n_outside) < _FEWEST_SAMPLED
+    if is_sampled and few.any():
+        scaled[few] = np.abs(rng.standard_normal((int(few.sum()), n_simulations)))
+    return np.sort(np.nan_to_num(scaled, posinf=0.0).max(axis=0)), is_sampled

@@ -7,36 +7,19 @@ the rows are visited once. Tables of blocks of rows add up, so a file need not f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
-from skfair.report.moments import Moments, added
-from skfair.report.tasks import Rows, Task, in_order
-
-# Scores are counted in this many bins of equal width.
-N_BINS = 200
-
-
-class ScoreBins(NamedTuple):
-    """Sums by cell and bin of the score, each a sparse array of shape (n_cells, N_BINS)."""
-
-    edges: FloatArray
-    weight: sparse.csr_array
-    target: sparse.csr_array  # sums of weight times target
-    score: sparse.csr_array  # sums of weight times score
-
-    def merged(self, codes: IntArray, n_cells: int) -> ScoreBins:
-        """Add up cells into larger ones."""
-        ones = np.ones(codes.size)
-        owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), (n_cells, codes.size))
-        return ScoreBins(self.edges, *(owners @ sums for sums in self[1:]))
+from skfair.report.moments import Moments, added, sums_by
+from skfair.report.scores import N_BINS, Scores, range_of_scores
+from skfair.report.tasks import Rows, Task, in_order, values_of
 
 
 class Tally(NamedTuple):
@@ -50,19 +33,15 @@ class Tally(NamedTuple):
     codes: IntArray
     n_rows: FloatArray
     moments: dict[str, Moments]  # sums of each measure by cell
-    scores: ScoreBins | None  # counts of scores; None without scores
+    scores: Scores | None
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
         """Return the level of each cell in some attributes; they keep their order."""
-        place = {name: i for i, name in enumerate(self.levels)}
-        return {
-            name: pd.Series(
-                pd.Categorical.from_codes(
-                    self.codes[:, place[name]], pd.Index(self.levels[name], dtype=object)
-                )
-            )
-            for name in names
-        }
+        columns = {}
+        for name, codes in zip(self.levels, self.codes.T, strict=True):
+            levels = pd.Index(self.levels[name], dtype=object)
+            columns[name] = pd.Series(pd.Categorical.from_codes(codes, levels))
+        return {name: columns[name] for name in names}
 
     def only(self, is_kept: BoolArray) -> Tally:
         """Return the sums of some of the cells; without scores."""
@@ -79,115 +58,70 @@ def tally_rows(
     task: Task,
     sensitive_features: ColumnsLike | None,
     conditional_on: ColumnsLike | None,
-    score_range: tuple[float, float],
+    score_range: tuple[float, float] | None = None,  # None: that of these rows
     *,
     like: object = None,
     missing: str | None = None,
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(values) for values in rows if values is not None)
-    sensitive, levels, codes = _attributes(sensitive_features, n_samples, like, missing=missing)
-    control: list[str] = []
-    if conditional_on is not None:
-        control, own_levels, own_codes = _attributes(conditional_on, n_samples, like, CONTROL)
-        levels, codes = levels + own_levels, codes + own_codes
-    names = [*sensitive, *control]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"The attributes {', '.join(names)} must have different names. Rename one."
+    roles: list[tuple[ColumnsLike | None, Role, str | None]]
+    roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
+    encoded = [
+        encode_groups(
+            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
         )
-    shape = np.array([len(names) for names in levels])
-    cells, combinations = number_tuples(codes, shape)
+        for features, role, own in (roles if conditional_on is not None else roles[:1])
+    ]
+    sensitive, *control = (list(groups.levels.attributes) for groups in encoded)
+    every = [*sensitive, *chain.from_iterable(control)]
+    levels = [list(own) for groups in encoded for own in groups.levels.levels]
+    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
+    if len(set(every)) < len(every):
+        raise ValueError(
+            f"The attributes {', '.join(every)} must have different names. Rename one."
+        )
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
     n_cells = len(combinations)
     kinds = Kinds.of(rows) if task.classes else None
     moments = dict(measured(rows, task, kinds, cells, n_cells))
     scores = None
     if rows.score is not None and rows.true is not None:
-        targets = task.targets(rows.true)
-        scores = _bin_scores(rows.score, targets, rows.weights, cells, n_cells, score_range)
+        targets = rows.true.astype(np.float64)
+        ends = score_range or range_of_scores(rows.score, rows.weights)
+        scores = Scores.of_rows(rows.score, targets, rows.weights, cells, ends)
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
-    by_name = dict(zip(names, levels, strict=True))
-    return Tally(sensitive, control, by_name, combinations, n_rows, moments, scores)
+    by_name, of_control = dict(zip(every, levels, strict=True)), every[len(sensitive) :]
+    return Tally(sensitive, of_control, by_name, combinations, n_rows, moments, scores)
 
 
-def _attributes(
-    features: ColumnsLike | None,
-    n_samples: int,
-    like: object,
-    role: Role = SENSITIVE,
-    missing: str | None = None,
-) -> tuple[list[str], list[list[Any]], list[IntArray]]:
-    """Return the names of attributes, the levels of each, and the level of each row in each."""
-    groups = encode_groups(
-        features,
-        n_samples=n_samples,
-        intersectional=False,
-        like=like,
-        role=role,
-        missing=missing,
-    )
-    codes = list(groups.codes - groups.offsets[:-1, None])
-    return list(groups.levels.attributes), list(groups.levels.levels), codes
-
-
-def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None = None) -> Tally:
+def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]]) -> Tally:
     """Add up the tables of blocks of rows; ``order`` lists levels that are not to be sorted."""
-    first = tallies[0]
-    levels = {name: _union(name, tallies, order or {}) for name in first.levels}
-    recoded = []
-    for tally in tallies:
-        columns = []
-        for j, (name, own) in enumerate(tally.levels.items()):
-            place = {level: i for i, level in enumerate(levels[name])}
-            columns.append(np.array([place[level] for level in own])[tally.codes[:, j]])
-        recoded.append(np.stack(columns, axis=1))
-    every = np.concatenate(recoded)
-    shape = np.array([len(names) for names in levels.values()])
-    cells, combinations = number_tuples(list(every.T), shape)
+    first, levels, codes = tallies[0], {}, []
+    for j, name in enumerate(first.levels):
+        seen = dict.fromkeys(level for tally in tallies for level in tally.levels[name])
+        own = [level for level in order.get(name, in_order(list(seen))) if level in seen]
+        place = {level: i for i, level in enumerate(own)}
+        columns = [np.array([place[x] for x in t.levels[name]])[t.codes[:, j]] for t in tallies]
+        levels[name] = own
+        codes.append(np.concatenate(columns))
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
     n_cells = len(combinations)
     moments = {
         name: added([tally.moments[name] for tally in tallies]).merged(cells, n_cells)
         for name in first.moments
     }
-    scores = None
-    if first.scores is not None:
-        bins = zip(
-            *(tally.scores[1:] for tally in tallies if tally.scores is not None), strict=True
-        )
-        stacked = (sparse.csr_array(sparse.vstack(of_blocks)) for of_blocks in bins)
-        scores = ScoreBins(first.scores.edges, *stacked).merged(cells, n_cells)
+    scores = first.scores
+    if scores is not None:
+        every = [tally.scores for tally in tallies if tally.scores is not None]
+        starts = np.cumsum([0, *(tally.n_rows.size for tally in tallies[:-1])])
+        own_cells, bins = np.divmod(np.concatenate([own.places for own in every]), N_BINS)
+        own_cells += np.repeat(starts, [own.places.size for own in every])
+        sums = np.concatenate([own.sums for own in every], axis=1)
+        scores = Scores(scores.edges, cells[own_cells] * N_BINS + bins, sums)
     of_blocks = np.concatenate([tally.n_rows for tally in tallies])
     n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
     return Tally(first.sensitive, first.control, levels, combinations, n_rows, moments, scores)
-
-
-def _union(name: str, tallies: Sequence[Tally], order: dict[str, list[Any]]) -> list[Any]:
-    """Return the levels of an attribute in all tables."""
-    seen = {level: None for tally in tallies for level in tally.levels[name]}
-    if name in order:
-        return [level for level in order[name] if level in seen]
-    return in_order(list(seen))
-
-
-def _bin_scores(
-    score: FloatArray,
-    targets: FloatArray,
-    weights: FloatArray | None,
-    cells: IntArray,
-    n_cells: int,
-    score_range: tuple[float, float],
-) -> ScoreBins:
-    """Count scores by cell and bin."""
-    low, high = score_range
-    high = high if high > low else low + 1.0
-    inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
-    bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
-    weigh = 1.0 if weights is None else weights
-    columns = [weights, weigh * targets, weigh * score]
-    kept, sums = sums_by(cells * N_BINS + bins, n_cells * N_BINS, columns)
-    place, shape = np.divmod(kept, N_BINS), (n_cells, N_BINS)
-    edges = np.linspace(low, high, N_BINS + 1)
-    return ScoreBins(edges, *(sparse.csr_array((own, place), shape) for own in sums))
 
 
 class Kinds(NamedTuple):
@@ -231,23 +165,10 @@ def measured(
     few, of_few, squares = rows, cells, None
     if kinds is not None:
         few, of_few, squares = kinds.counted(rows.weights, cells, n_cells)
-    for name, values, counted in task.values(few._replace(score=rows.score)):
+    for name, values, counted in values_of(task, few._replace(score=rows.score)):
         if names is not None and name not in names:
             continue
         if values is rows.score:
             yield name, Moments.of_rows(values, counted, cells, n_cells, rows.weights)
         else:
             yield name, Moments.of_rows(values, counted, of_few, n_cells, few.weights, squares)
-
-
-def sums_by(
-    joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
-) -> tuple[IntArray, list[FloatArray]]:
-    """List the values that occur, and add up columns over the rows of each; None counts rows."""
-    levels = None
-    if n_values > 4 * joint.size + 10**6:
-        levels, joint = np.unique(joint, return_inverse=True)
-        n_values = levels.size
-    occurs = np.flatnonzero(np.bincount(joint, minlength=n_values))
-    sums = [np.bincount(joint, own, n_values)[occurs].astype(np.float64) for own in columns]
-    return occurs if levels is None else levels[occurs], sums

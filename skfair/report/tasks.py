@@ -6,7 +6,6 @@ reported. Everything after that is the same for all tasks, see :mod:`skfair.repo
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -15,21 +14,30 @@ import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.report.gaps import Gap, differences, ratios, totals
+from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_labels, check_scores, one_dimensional
 
 # Measures of the model before a change bear this prefix.
 BEFORE = "before:"
-_COMPARISONS = {"difference": differences, "ratio": ratios, "total": totals}
+# The gaps that are reported of decisions if none are asked for; of other tasks all are.
+_DEFAULTS = (
+    *("demographic_parity_difference", "demographic_parity_ratio"),
+    *("equal_opportunity_difference", "false_positive_parity_difference"),
+    *("equalized_odds_difference", "predictive_parity_difference"),
+    *("accuracy_parity_difference", "mean_score_difference"),
+)
+
+
+Labels = IntArray | FloatArray  # codes of classes, or numbers
 
 
 class Rows(NamedTuple):
-    """Checked columns: codes of classes, or numbers; None for what was not given."""
+    """Checked columns; None for what was not given."""
 
-    true: IntArray | FloatArray | None
-    predicted: IntArray | FloatArray | None
-    before: IntArray | FloatArray | None
+    true: Labels | None
+    predicted: Labels | None
+    before: Labels | None
     score: FloatArray | None
     weights: FloatArray | None
 
@@ -38,71 +46,15 @@ Value = tuple[str, FloatArray | BoolArray, BoolArray | None]  # measure, values,
 
 
 @dataclass(frozen=True)
-class Task(ABC):
-    """What kind of predictions is audited."""
-
-    classes: tuple[Any, ...]  # the labels; empty for numbers
-    kind: ClassVar[str]
-    # Names of the gaps that are reported if none are asked for; empty for all.
-    defaults: ClassVar[tuple[str, ...]] = ()
-
-    @abstractmethod
-    def codes(self, labels: ColumnLike, name: str) -> IntArray | FloatArray:
-        """Read labels or numbers."""
-
-    @abstractmethod
-    def targets(self, true: IntArray | FloatArray) -> FloatArray:
-        """Return what a calibrated score would equal on average."""
-
-    @abstractmethod
-    def values(self, rows: Rows) -> Iterator[Value]:
-        """Yield each measure with its values."""
-
-    @abstractmethod
-    def known_gaps(self) -> Iterator[Gap]:
-        """Yield all differences and ratios."""
-
-    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
-        """Return the gaps to report; those that were asked for must exist and be computable."""
-        known = {gap.name: gap for gap in self.known_gaps()}
-        names = list(self.defaults or known) if metrics is None else metrics
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            hint = did_you_mean(unknown[0], known)
-            raise ValueError(
-                f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
-                "function of your own needs single rows: group_report(metrics=...) has them."
-            )
-        lacking = [name for name in names if not set(known[name].measures) <= measures]
-        if lacking and metrics is not None:
-            raise ValueError(
-                f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
-                "Pass the labels or scores that they are computed from."
-            )
-        return [known[name] for name in names if name not in lacking]
-
-    @abstractmethod
-    def searched(self, measures: set[str]) -> list[str]:
-        """Return the measures whose worst subgroups are searched."""
-
-
-@dataclass(frozen=True)
-class Binary(Task):
+class Binary:
     """Decisions: one class counts as positive."""
 
+    classes: tuple[Any, ...]
     positive: Any
     of_true: tuple[tuple[Any, ...], Any] | None = None  # classes of y_true, if it has other ones
     kind: ClassVar[str] = "binary"
-    defaults: ClassVar[tuple[str, ...]] = (
-        "demographic_parity_difference",
-        "demographic_parity_ratio",
-        "equal_opportunity_difference",
-        "false_positive_parity_difference",
-        "equalized_odds_difference",
-        "predictive_parity_difference",
-        "accuracy_parity_difference",
-        "mean_score_difference",
-    )
+    # Measures whose worst subgroups are searched: those of the first tuple of which any is known
+    searched = (("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy"),)
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return 1 for the positive class and 0 for the other one."""
@@ -111,111 +63,99 @@ class Binary(Task):
         is_positive = class_codes(labels, name, classes) == classes.index(positive)
         return np.asarray(is_positive, dtype=np.int64)
 
-    def targets(self, true: IntArray | FloatArray) -> FloatArray:
-        """Return 1 for the positive class: a calibrated score is a probability."""
-        return true.astype(np.float64)
+    def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
+        """Yield the rates of decisions, each with the rows that it is a share of."""
+        selected = predicted == 1
+        yield "selection_rate", selected, None
+        if true is not None:
+            positive = true == 1
+            yield "true_positive_rate", selected, positive
+            yield "false_positive_rate", selected, ~positive
+            yield "false_negative_rate", ~selected, positive
+            yield "positive_predictive_value", positive, selected
+            yield "false_omission_rate", positive, ~selected
+            yield "accuracy", selected == positive, None
 
-    def values(self, rows: Rows) -> Iterator[Value]:
-        """Yield the rates of both models, and who changes sides."""
-        if rows.true is not None:
-            yield "base_rate", rows.true == 1, None
-        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
-            if predicted is not None:
-                for name, values, counted in _rates(rows.true, predicted):
-                    yield prefix + name, values, counted
+    def others(self, rows: Rows) -> Iterator[Value]:
+        """Yield the mean score, and who changes sides."""
         if rows.score is not None:
             yield "mean_score", rows.score, None
         if rows.before is not None and rows.predicted is not None:
             yield "moved_up", (rows.predicted == 1) & (rows.before == 0), None
             yield "moved_down", (rows.predicted == 0) & (rows.before == 1), None
-            yield from _change_of_accuracy(rows)
+        yield from _change_of_accuracy(rows)
 
     def known_gaps(self) -> Iterator[Gap]:
         """Yield metrics of labels whose rates are means over rows, and the mean scores."""
         for name, spec in LABEL_METRICS.items():
             if "error_ratio" not in spec.rates:
-                yield Gap(name, _COMPARISONS[spec.kind], spec.rates)
-        yield Gap("mean_score_difference", differences, ("mean_score",))
-
-    def searched(self, measures: set[str]) -> list[str]:
-        """Return selection and errors."""
-        wanted = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
-        return [name for name in wanted if name in measures]
+                yield Gap(name, spec.kind, spec.rates)
+        yield Gap("mean_score_difference", "difference", ("mean_score",))
 
 
 @dataclass(frozen=True)
-class Classes(Task):
+class Classes:
     """Predictions of one of several classes."""
 
+    classes: tuple[Any, ...]
     kind: ClassVar[str] = "classes"
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return the number of the class of each row."""
         return class_codes(labels, name, self.classes)
 
-    def targets(self, true: IntArray | FloatArray) -> FloatArray:
-        """Raise: a single score says nothing about several classes."""
-        raise ValueError(
-            f"y_score is read for two classes or for numbers, but y_true has the classes "
-            f"{listed(self.classes)}. Leave y_score out, or audit one class: y_true == label."
-        )
-
-    def values(self, rows: Rows) -> Iterator[Value]:
+    def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
         """Yield how often each class is predicted, and how often rightly."""
-        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
-            if predicted is None:
-                continue
-            for code, label in enumerate(self.classes):
-                yield f"{prefix}share_predicted[{label}]", predicted == code, None
-                if rows.true is not None:
-                    yield f"{prefix}recall[{label}]", predicted == code, rows.true == code
-            if rows.true is not None:
-                yield f"{prefix}accuracy", predicted == rows.true, None
+        for code, label in enumerate(self.classes):
+            yield f"share_predicted[{label}]", predicted == code, None
+            if true is not None:
+                yield f"recall[{label}]", predicted == code, true == code
+        if true is not None:
+            yield "accuracy", predicted == true, None
+
+    def others(self, rows: Rows) -> Iterator[Value]:
+        """Yield how often the predicted class has changed."""
         if rows.before is not None and rows.predicted is not None:
             yield "changed", rows.before != rows.predicted, None
-            yield from _change_of_accuracy(rows)
+        yield from _change_of_accuracy(rows)
 
     def known_gaps(self) -> Iterator[Gap]:
         """Compare accuracies, and one class after the other against all the rest."""
-        yield Gap("accuracy_parity_difference", differences, ("accuracy",))
-        yield Gap("accuracy_parity_ratio", ratios, ("accuracy",))
+        yield Gap("accuracy_parity_difference", "difference", ("accuracy",))
+        yield Gap("accuracy_parity_ratio", "ratio", ("accuracy",))
         for label in self.classes:
             share, recall = f"share_predicted[{label}]", f"recall[{label}]"
-            yield Gap(f"demographic_parity_difference[{label}]", differences, (share,))
-            yield Gap(f"equal_opportunity_difference[{label}]", differences, (recall,))
+            yield Gap(f"demographic_parity_difference[{label}]", "difference", (share,))
+            yield Gap(f"equal_opportunity_difference[{label}]", "difference", (recall,))
 
-    def searched(self, measures: set[str]) -> list[str]:
-        """Return the accuracy, or without true labels the shares."""
-        shares = [f"share_predicted[{label}]" for label in self.classes]
-        return ["accuracy"] if "accuracy" in measures else [s for s in shares if s in measures]
+    @property
+    def searched(self) -> tuple[tuple[str, ...], ...]:
+        """The accuracy, or without true labels the shares."""
+        return ("accuracy",), tuple(f"share_predicted[{label}]" for label in self.classes)
 
 
 @dataclass(frozen=True)
-class Numbers(Task):
+class Numbers:
     """Predictions of a number."""
 
-    classes: tuple[Any, ...] = ()
+    classes: ClassVar[tuple[Any, ...]] = ()
     kind: ClassVar[str] = "numbers"
+    searched = (("mean_residual", "mean_absolute_error"), ("mean_prediction",))
 
     def codes(self, labels: ColumnLike, name: str) -> FloatArray:
         """Return the numbers."""
         return check_scores(labels, name)
 
-    def targets(self, true: IntArray | FloatArray) -> FloatArray:
-        """Return the numbers themselves."""
-        return true.astype(np.float64)
+    def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
+        """Yield means of predictions, residuals and errors."""
+        yield "mean_prediction", predicted.astype(np.float64), None
+        if true is not None:
+            residual = true - predicted
+            yield "mean_residual", residual.astype(np.float64), None
+            yield "mean_absolute_error", np.abs(residual), None
 
-    def values(self, rows: Rows) -> Iterator[Value]:
-        """Yield means of targets, predictions, residuals and errors."""
-        if rows.true is not None:
-            yield "mean_target", rows.true.astype(np.float64), None
-        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
-            if predicted is not None:
-                yield f"{prefix}mean_prediction", predicted.astype(np.float64), None
-                if rows.true is not None:
-                    residual = rows.true - predicted
-                    yield f"{prefix}mean_residual", residual.astype(np.float64), None
-                    yield f"{prefix}mean_absolute_error", np.abs(residual), None
+    def others(self, rows: Rows) -> Iterator[Value]:
+        """Yield whose prediction has changed, and by how much the errors have."""
         if rows.before is not None and rows.predicted is not None:
             yield "moved_up", rows.predicted > rows.before, None
             yield "moved_down", rows.predicted < rows.before, None
@@ -226,13 +166,51 @@ class Numbers(Task):
     def known_gaps(self) -> Iterator[Gap]:
         """Compare means of predictions, residuals and errors."""
         for rate in ("mean_prediction", "mean_residual", "mean_absolute_error"):
-            yield Gap(f"{rate}_difference", differences, (rate,))
+            yield Gap(f"{rate}_difference", "difference", (rate,))
 
-    def searched(self, measures: set[str]) -> list[str]:
-        """Return residuals and errors, or without true numbers the predictions."""
-        wanted = ("mean_residual", "mean_absolute_error")
-        errors: list[str] = [name for name in wanted if name in measures]
-        return errors or ["mean_prediction"]
+
+Task = Binary | Classes | Numbers
+
+
+def values_of(task: Task, rows: Rows) -> Iterator[Value]:
+    """Yield each measure with its values."""
+    if rows.true is not None and task.kind == "binary":
+        yield "base_rate", rows.true == 1, None
+    elif rows.true is not None and task.kind == "numbers":
+        yield "mean_target", rows.true.astype(np.float64), None
+    for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
+        if predicted is not None:
+            for name, values, counted in task.rates(rows.true, predicted):
+                yield prefix + name, values, counted
+    yield from task.others(rows)
+
+
+def gaps_of(task: Task, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+    """Return the gaps to report; those that were asked for must exist and be computable."""
+    known = {gap.name: gap for gap in task.known_gaps()}
+    names = metrics
+    if names is None:
+        names = list(_DEFAULTS if task.kind == "binary" else known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        hint = did_you_mean(unknown[0], known)
+        raise ValueError(
+            f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.{hint} A "
+            "function of your own needs single rows: group_report(metrics=...) has them."
+        )
+    lacking = [name for name in names if not set(known[name].measures) <= measures]
+    if lacking and metrics is not None:
+        raise ValueError(
+            f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
+            "Pass the labels or scores that they are computed from."
+        )
+    return [known[name] for name in names if name not in lacking]
+
+
+def searched_of(task: Task, measures: set[str]) -> list[str]:
+    """Return the measures whose worst subgroups are searched, out of those that are known."""
+    known = ([name for name in names if name in measures] for names in task.searched)
+    return next(filter(None, known), [])
 
 
 def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntArray:
@@ -258,23 +236,9 @@ def look_like_scores(values: Any) -> bool:
     return bool((numbers != np.round(numbers)).any())
 
 
-def _rates(true: IntArray | FloatArray | None, predicted: IntArray | FloatArray) -> Iterator[Value]:
-    """Yield the rates of decisions, each with the rows that it is a share of."""
-    selected = predicted == 1
-    yield "selection_rate", selected, None
-    if true is not None:
-        positive = true == 1
-        yield "true_positive_rate", selected, positive
-        yield "false_positive_rate", selected, ~positive
-        yield "false_negative_rate", ~selected, positive
-        yield "positive_predictive_value", positive, selected
-        yield "false_omission_rate", positive, ~selected
-        yield "accuracy", selected == positive, None
-
-
 def _change_of_accuracy(rows: Rows) -> Iterator[Value]:
     """Yield 1 where the new model is right and the old one was not, -1 the other way round."""
-    if rows.true is not None:
+    if rows.true is not None and rows.before is not None and rows.predicted is not None:
         now, then = rows.predicted == rows.true, rows.before == rows.true
         yield "accuracy_change", np.asarray(now, float) - np.asarray(then, float), None
 

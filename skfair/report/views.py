@@ -2,19 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from skfair._typing import FloatArray
-from skfair.groups.compared_groups import ComparedGroups, checked_rows
-from skfair.report.calibration import ScoreTables
-from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps, judge_gap
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.compared_groups import checked_rows
+from skfair.groups.encoding import encode_groups
+from skfair.groups.reference import read_reference
+from skfair.metrics.intervals import difference_interval
+from skfair.report.gaps import Compared, Simulated, compare_gaps
+from skfair.report.moments import Moments
 from skfair.report.options import Options
-from skfair.report.roles import View
+from skfair.report.scores import ScoreTables
 from skfair.report.tally import Tally
-from skfair.report.tasks import BEFORE, Task
+from skfair.report.tasks import BEFORE, Task, gaps_of
+from skfair.report.words import rule_of
+from skfair.utils.rounding import ROUNDING
+
+# A crossing with more groups than this is not listed; the search of subgroups covers it.
+MOST_CROSSED = 100
+# The p-value of a pair, and above which difference it is beyond chance, by view, measure and pair
+Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
+
+
+class View(NamedTuple):
+    """Groups by one attribute, or by several crossed."""
+
+    name: str
+    attributes: list[str]
+    names: list[str]
+    codes: IntArray  # group of each cell of the tally
+    n_rows: FloatArray
+    apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
+    reference: int | None  # the group that has the reference level of each attribute
+
+    def merged(self, cells: Moments) -> Moments:
+        """Add up the cells of each group."""
+        return cells.merged(self.codes, len(self.names))
+
+    def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
+        """Return a table of one measure with its interval."""
+        columns = {"view": self.name, "group": self.names, "n": self.n_rows, "measure": measure}
+        ends = {"value": value, "value_low": low, "value_high": high, "apart": self.apart}
+        return pd.DataFrame({**columns, **ends})
+
+
+def views_of(tally: Tally, options: Options) -> list[View]:
+    """List the attributes, and their crossing unless it has too many groups.
+
+    Groups are compared that are known and large enough.
+    """
+    reference = read_reference(
+        options.reference, {name: tally.levels[name] for name in tally.sensitive}
+    )
+    share = 0.0 if options.preset is None else rule_of(options.preset).least_share
+    views = []
+    crossed = [tally.sensitive] if len(tally.sensitive) > 1 else []
+    for attributes in [*([name] for name in tally.sensitive), *crossed]:
+        groups = encode_groups(tally.columns(attributes), n_samples=tally.n_rows.size)
+        if attributes in crossed and groups.n_groups > MOST_CROSSED:
+            continue
+        codes = groups.codes[0]
+        n_rows = np.asarray(np.bincount(codes, tally.n_rows, groups.n_groups), float)
+        is_unknown = np.zeros(groups.n_groups, bool)
+        for name in attributes:
+            is_unknown[codes[_has_level(tally, name, options.unknown)]] = True
+        is_small = n_rows < max(options.min_group_size, share * n_rows[~is_unknown].sum())
+        apart = np.where(is_unknown, "unknown", np.where(is_small, "small", "")).astype(object)
+        place = None
+        if set(attributes) <= set(reference):
+            own = [_has_level(tally, name, {reference[name]}) for name in attributes]
+            place = next(iter(codes[np.all(own, axis=0)].tolist()), None)
+        name, names = " x ".join(attributes), list(groups.names)
+        views.append(View(name, attributes, names, codes, n_rows, apart, place))
+    return views
+
+
+def _has_level(tally: Tally, name: str, levels: Collection[str]) -> BoolArray:
+    """Return which cells have one of some levels of an attribute."""
+    has_level = np.array([str(level) in levels for level in tally.levels[name]], bool)
+    return has_level[tally.codes[:, list(tally.levels).index(name)]]
 
 
 def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFrame:
@@ -29,91 +99,124 @@ def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
-class Gaps(NamedTuple):
-    """What is said about differences."""
-
-    rarest: FloatArray  # how rare the most extreme comparison of each simulation is, in order
-    table: pd.DataFrame
-    # The p-value, and above which difference it is beyond chance, by view, measure and pair
-    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]]
-
-
 def find_gaps(
     tally: Tally, views: list[View], task: Task, options: Options, others: list[Simulated]
-) -> Gaps:
+) -> tuple[pd.DataFrame, FloatArray, Chances]:
     """Return every gap of every view: of both models, and within strata as well.
 
-    Their p-values cover each other, and other comparisons of the audit.
+    Their p-values cover each other, and other comparisons of the audit. The second result is how
+    rare the most extreme comparison of each simulation is, in order.
     """
-    gaps = task.gaps(options.metrics, set(tally.moments))
-    places: list[dict[str, Any]] = []
-    compared: list[Compared] = []
+    compared = list(_compared(tally, views, task, options))
+    simulated = [of_gap.simulated for _, of_gap in compared]
+    rarest = _rarest([*simulated, *others])
+    # The subgroups of one attribute are its groups once more.
+    own = rarest if len(tally.sensitive) > 1 else _rarest(simulated)
+    records: list[dict[str, Any]] = []
+    chances: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
+    for where, of_gap in compared:
+        gap = of_gap.gap
+        record, of_pairs = of_gap.judge(own, 1 - options.confidence)
+        records.append({**where, "metric": gap.name, "is_ratio": gap.is_ratio, **record})
+        is_plain = where["model"] == "now" and not where["is_conditional"]
+        if is_plain and gap.kind == "difference" and len(gap.measures) == 1:
+            name = gap.measures[0]
+            chances |= {(where["view"], name, pair): own_p for pair, own_p in of_pairs.items()}
+    return pd.DataFrame(records), rarest, chances
+
+
+def _rarest(simulated: list[Simulated]) -> FloatArray:
+    """Return how rare the most extreme comparison of each simulation is, in order."""
+    return (
+        np.sort(np.min([own.rarities for own in simulated], axis=0)) if simulated else np.empty(0)
+    )
+
+
+def _compared(
+    tally: Tally, views: list[View], task: Task, options: Options
+) -> Iterable[tuple[dict[str, Any], Compared]]:
+    """Yield every gap, and where it is: the view, the model, and whether it is within strata."""
+    gaps = gaps_of(task, options.metrics, set(tally.moments))
     for view in views:
         is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:
             continue
         cells = tally.only(is_kept[view.codes])
         for is_conditional in [False, True] if tally.control else [False]:
-            groups = _groups_of(cells, view, is_conditional=is_conditional)
+            groups, _ = checked_rows(
+                cells.columns(view.attributes),
+                cells.columns(tally.control) if is_conditional else None,
+                n_samples=cells.n_rows.size,
+                row_counts=cells.n_rows.astype(np.int64),
+            )
+            codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
             for model, prefix in (("now", ""), ("before", BEFORE)):
-                of_view = _gaps_of(cells, gaps, groups, prefix, options)
-                where: dict[str, Any] = {
-                    "view": view.name,
-                    "model": model,
-                    "is_conditional": is_conditional,
+                moments = {
+                    name.removeprefix(prefix): of_cells.merged(codes, n_groups)
+                    for name, of_cells in cells.moments.items()
+                    if name.startswith(prefix)
                 }
-                places += [where] * len(of_view)
-                compared += of_view
-    records: list[dict[str, Any]] = []
-    chance: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
-    rarest = _rarest([*(of_gap.simulated for of_gap in compared), *others])
-    # The subgroups of one attribute are its groups once more.
-    own = rarest if len(tally.sensitive) > 1 else _rarest([of_gap.simulated for of_gap in compared])
-    for where, of_model in zip(places, compared, strict=True):
-        gap = of_model.gap
-        record, of_pairs = judge_gap(of_model, own, 1 - options.confidence)
-        records.append({**where, "metric": gap.name, "is_ratio": gap.is_ratio, **record})
-        if where["model"] == "now" and not where["is_conditional"] and gap.is_single:
-            name = gap.measures[0]
-            chance |= {(where["view"], name, pair): own_p for pair, own_p in of_pairs.items()}
-    return Gaps(rarest, pd.DataFrame(records), chance)
+                known = [gap for gap in gaps if set(gap.measures) <= set(moments)]
+                where = {"view": view.name, "model": model, "is_conditional": is_conditional}
+                for compared in compare_gaps(known, moments, groups, options):
+                    yield where, compared
 
 
-def _rarest(simulated: list[Simulated]) -> FloatArray:
-    """Return how rare the most extreme comparison of each simulation is, in order."""
-    return (
-        np.sort(np.min([each.rarities for each in simulated], axis=0)) if simulated else np.empty(0)
-    )
+def signed_table(
+    tally: Tally, views: list[View], options: Options, chances: Chances
+) -> pd.DataFrame:
+    """Return every measure of every group minus that of the reference group, with an interval.
+
+    The table is empty without a reference group. P-values cover all pairs, so that no verdict
+    contradicts that of a gap. Intervals agree with them: they hold 0 exactly if chance explains the
+    difference.
+    """
+    tables = []
+    for view in views:
+        place = view.reference
+        if place is None or view.apart[place]:
+            continue
+        is_other = (view.apart == "") & (np.arange(len(view.names)) != place)
+        for measure, cells in tally.moments.items():
+            if measure.startswith(BEFORE):
+                continue
+            moments = view.merged(cells)
+            values, ends = moments.means, moments.interval(options.confidence)
+            low, high = difference_interval(values, *ends, place)
+            columns = {
+                "view": view.name,
+                "group": view.names,
+                "reference": view.names[place],
+                "value": values,
+                "reference_value": values[place],
+                "difference": values - values[place],
+                "difference_low": low,
+                "difference_high": high,
+                "measure": measure,
+            }
+            tables.append(pd.DataFrame(columns)[is_other])
+    if not tables:
+        return pd.DataFrame()
+    table = pd.concat(tables, ignore_index=True)
+    pairs = map(frozenset, zip(table["group"], table["reference"], strict=True))
+    keys = zip(table["view"], table["measure"], pairs, strict=True)
+    by_chance = [chances.get(key, (np.nan, np.nan)) for key in keys]
+    p_values, noise = np.reshape(by_chance, (-1, 2)).T
+    return _agreeing(table.assign(p_value=p_values), noise, 1 - options.confidence)
 
 
-def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:
-    """Return the groups of a view; within strata if asked."""
-    groups, _ = checked_rows(
-        tally.columns(view.attributes),
-        tally.columns(tally.control) if is_conditional else None,
-        n_samples=tally.n_rows.size,
-        row_counts=tally.n_rows.astype(np.int64),
-    )
-    return groups
-
-
-def _gaps_of(
-    tally: Tally, gaps: list[Gap], groups: ComparedGroups, prefix: str, options: Options
-) -> list[Compared]:
-    """Compare some groups by the gaps of one model."""
-    computable = {name for gap in gaps for name in gap.measures if prefix + name in tally.moments}
-    codes, n_cells = groups.cells.codes[0], groups.cells.n_groups
-    moments = {
-        name: tally.moments[prefix + name].merged(codes, n_cells) for name in sorted(computable)
-    }
-    return compare_gaps(
-        [gap for gap in gaps if set(gap.measures) <= computable],
-        moments,
-        groups,
-        list(groups.cells.names),
-        confidence=options.confidence,
-        n_draws=options.n_simulations,
-        rng=options.rng,
+def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFrame:
+    """Move the ends of intervals that disagree with the p-value of the same difference."""
+    p_values, difference = table["p_value"].to_numpy(), table["difference"].to_numpy()
+    low, high = table["difference_low"].to_numpy(), table["difference_high"].to_numpy()
+    is_beyond = p_values <= level + ROUNDING
+    is_tested = np.isfinite(p_values) & np.isfinite(difference)
+    surplus = np.sign(difference) * np.minimum(np.abs(difference) - noise, np.abs(difference))
+    low = np.where(is_tested & ~is_beyond, np.minimum(low, 0.0), low)
+    high = np.where(is_tested & ~is_beyond, np.maximum(high, 0.0), high)
+    return table.assign(
+        difference_low=np.where(is_beyond & (difference > 0) & (low <= 0), surplus, low),
+        difference_high=np.where(is_beyond & (difference < 0) & (high >= 0), surplus, high),
     )
 
 
@@ -124,18 +227,18 @@ def score_report(
     if tally.scores is None:
         return pd.DataFrame(), pd.DataFrame(), []
     calibration, densities, rates = [], [], []
-    is_share = bool(task.classes)
+    is_share, edges = bool(task.classes), tally.scores.edges
     means = tally.moments["mean_score" if "mean_score" in tally.moments else "mean_prediction"]
     for view in views:
         weight, squares = view.merged(means).sums[2:]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
-        bins = tally.scores.merged(view.codes, len(view.names))
-        tables = ScoreTables(bins, is_share, per_weight)
+        sums = tally.scores.by_group(view.codes, len(view.names))
+        tables = ScoreTables(edges, sums, is_share, per_weight)
         calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))
         densities.append(tables.densities(view.names).assign(view=view.name))
         if is_share:
             rates.append(view.rates("auc", *tables.aucs(confidence)))
-        if not is_share or (bins.edges[0], bins.edges[-1]) == (0.0, 1.0):
+        if not is_share or (edges[0], edges[-1]) == (0.0, 1.0):
             errors = tables.calibration_errors()
             rates.append(view.rates("calibration_error", errors, np.nan, np.nan))
     every = [pd.concat(tables, ignore_index=True) for tables in (calibration, densities)]

@@ -16,26 +16,6 @@ from skfair.monitoring import DisparityMonitor
 from skfair.regression import ConstrainedERMRegressor
 
 
-def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
-    rng = np.random.default_rng(0)
-    X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
-    y = X[:, 0] + 0.3 * (sex == "m") > 0
-    model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.9, cv=3, group_aware=True)
-    model.fit(X, y, sensitive_features=sex)
-    display = CertificateDisplay.from_estimator(model)
-    assert np.array_equal(display.lines_[0].get_xdata(), model.path_["disparity"])
-    assert np.array_equal(display.lines_[1].get_xdata(), model.path_["bound"])
-    for line in display.lines_:
-        assert np.array_equal(line.get_ydata(), model.path_["accuracy"])
-    assert display.n_certified == model.path_["is_certified"].sum()
-    used = [model.path_[name][display.n_certified - 1] for name in ("disparity", "bound")]
-    assert np.array_equal(display.used_.get_xdata(), used)
-    assert len(display.figure_.axes) == 1
-    assert display.ax_.get_xlim()[0] == 0
-    with pytest.raises(TypeError, match="fitted with confidence"):
-        CertificateDisplay.from_estimator(FairDecisionClassifier())
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -44,6 +24,7 @@ def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
         PartialParityClassifier((0, 0.9), "group_auc", 0.4, confidence=0.5),
         PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, confidence=0.5),
         ConstrainedERMRegressor(max_disparity=0.5, confidence=0.9),
+        FairDecisionClassifier(None, max_disparity=0.3, confidence=0.9, cv=3, group_aware=True),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -56,7 +37,14 @@ def test_certificates_of_all_estimators_are_drawn(model):
     model.fit(X, target if is_regressor else target > 0, sensitive_features=sex)
     display = CertificateDisplay.from_estimator(model)
     quality = "r2" if is_regressor else "accuracy"
-    assert np.array_equal(display.lines_[0].get_ydata(), model.path_[quality])
+    for line, column in zip(display.lines_, ("disparity", "bound"), strict=True):
+        assert np.array_equal(line.get_xdata(), model.path_[column])
+        assert np.array_equal(line.get_ydata(), model.path_[quality])
+    assert display.n_certified == model.path_["is_certified"].sum()
+    if display.used_ is not None:
+        used = [model.path_[column][display.n_certified - 1] for column in ("disparity", "bound")]
+        assert np.array_equal(display.used_.get_xdata(), used)
+    assert display.ax_.get_xlim()[0] == 0
     assert display.ax_.get_ylabel().lower().startswith(quality)
     assert (display.used_ is None) == (display.n_certified == 0)
 
@@ -146,6 +134,11 @@ def test_an_alarm_is_at_one_of_the_batches():
             MonitorDisplay(**options, alarm_at=alarm_at).plot()
 
 
+def test_an_estimator_without_a_certificate_is_refused():
+    with pytest.raises(TypeError, match="fitted with confidence"):
+        CertificateDisplay.from_estimator(FairDecisionClassifier())
+
+
 def test_one_limit_is_drawn():
     given = {"sex": 0.1}
     certificate = CertificateDisplay(
@@ -155,3 +148,5 @@ def test_one_limit_is_drawn():
     for display in (certificate, stream):
         with pytest.raises(ValueError, match="max_disparity must be a number"):
             display.plot()
+    with pytest.raises(ValueError, match="n_certified must be an integer from 0 to 1"):
+        CertificateDisplay(disparities=[0.1], bounds=[0.2], accuracies=[0.8], n_certified=2)

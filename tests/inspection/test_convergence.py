@@ -26,7 +26,7 @@ def history():
     }
 
 
-def test_objective_and_violation_by_iteration(history, render):
+def test_objective_and_violation_by_iteration(history):
     display = ConvergenceDisplay(history=history).plot()
     assert display.columns_ == ["objective", "max_violation"]
     assert len(display.ax_) == len(display.lines_) == 2
@@ -38,18 +38,16 @@ def test_objective_and_violation_by_iteration(history, render):
     assert [ax.get_xlabel() for ax in display.ax_] == ["", "Iteration"]
     assert display.ax_[0].get_legend() is None
     assert display.ax_[0].get_shared_x_axes().joined(*display.ax_)
-    render(display)
 
 
-def test_one_column_by_seconds(history, render):
+def test_one_column_by_seconds(history):
     display = ConvergenceDisplay(history=history).plot(x="seconds", columns="n_active")
     assert isinstance(display.ax_, plt.Axes)
     assert_array_equal(display.lines_[0].get_xydata().T, [history["seconds"], history["n_active"]])
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("CPU seconds", "N active")
-    render(display)
 
 
-def test_zero_has_a_place_on_the_scale(history, render):
+def test_zero_has_a_place_on_the_scale(history):
     history["max_violation"][30:] = 0.0
     display = ConvergenceDisplay(history=history).plot()
     axis = display.ax_[1].yaxis
@@ -58,7 +56,6 @@ def test_zero_has_a_place_on_the_scale(history, render):
     assert_allclose(axis.get_transform().linthresh, history["max_violation"][29])
     low, high = display.ax_[1].get_ylim()
     assert low < 0 < history["max_violation"][0] < high
-    render(display)
 
 
 def test_rounding_errors_do_not_stretch_the_scale(history):
@@ -68,37 +65,20 @@ def test_rounding_errors_do_not_stretch_the_scale(history):
     assert_allclose(display.ax_[1].yaxis.get_transform().linthresh, 0.3e-8)
 
 
-def test_nothing_violated(history, render):
+def test_nothing_violated(history):
     history["max_violation"][:] = 0
     display = ConvergenceDisplay(history=history).plot()
     assert display.ax_[1].get_yscale() == "linear"
-    render(display)
 
 
-def test_two_histories_on_the_same_axes(history, render, legend_of):
+def test_two_histories_have_one_scale(history):
     first = ConvergenceDisplay(history=history, name="alm").plot()
     feasible = {"objective": [2.0, 1.5, 1.2], "max_violation": [0.2, 0.0, 0.0]}
     second = ConvergenceDisplay(history=feasible).plot(ax=first.ax_, name="repair")
     assert_array_equal(second.ax_, first.ax_)
-    assert legend_of(first.ax_[0]) == ["alm", "repair"]
-    for ax, one, other in zip(first.ax_, first.lines_, second.lines_, strict=True):
-        assert len(ax.lines) == 2
-        assert one.get_color() != other.get_color()
-        assert one.get_linestyle() != other.get_linestyle()
-        assert one.get_marker() != other.get_marker()
     # The scale suits both: the second one reaches 0.
     assert first.ax_[1].get_yscale() == "symlog"
     assert_allclose(first.ax_[1].yaxis.get_transform().linthresh, history["max_violation"][-1])
-    render(second)
-
-
-def test_two_histories_of_one_column(history):
-    first = ConvergenceDisplay(history=history, name="a").plot(columns=["max_violation"])
-    second = ConvergenceDisplay(history=history, name="b").plot(
-        columns=["max_violation"], ax=first.ax_
-    )
-    assert second.ax_ is first.ax_
-    assert len(first.ax_.lines) == 2
 
 
 def test_values_that_were_not_recorded_are_skipped():
@@ -133,7 +113,7 @@ class Solver(BaseEstimator):
         return self
 
 
-def test_fitted_estimators(render):
+def test_fitted_estimators():
     X = np.zeros((3, 1))
     solver = Solver().fit(X)
     display = ConvergenceDisplay.from_estimator(solver, name="solver", lw=3)
@@ -147,7 +127,6 @@ def test_fitted_estimators(render):
         ConvergenceDisplay.from_estimator(Solver())
     with pytest.raises(AttributeError, match="'StandardScaler' has no attribute history_, the rec"):
         ConvergenceDisplay.from_estimator(StandardScaler().fit(X))
-    render(display)
 
 
 def test_iterations_and_passes_are_those_of_the_solver():
@@ -167,30 +146,29 @@ def test_iterations_and_passes_are_those_of_the_solver():
     assert_allclose(passes, 1 + np.arange(1, 6) * (1 + 20 * 2 * 128 / 600))
 
 
-def test_wrong_arguments(history):
+def test_wrong_histories():
     with pytest.raises(TypeError, match="history must be a dict of columns, got list"):
         ConvergenceDisplay(history=[1, 2])
     with pytest.raises(ValueError, match="objective has 2, seconds has 1"):
         ConvergenceDisplay(history={"objective": [1, 2], "seconds": [1]})
     with pytest.raises(ValueError, match=r"'objective' of history must be 1-dim.*shape \(0,\)"):
         ConvergenceDisplay(history={"objective": []})
-    display = ConvergenceDisplay(history=history)
-    with pytest.raises(ValueError, match="There is no column 'loss'; the history has 'objective'"):
-        display.plot(columns=["objective", "loss"])
     with pytest.raises(ValueError, match="There is no column to draw; the history has no columns"):
         ConvergenceDisplay(history={}).plot()
-    with pytest.raises(
-        ValueError, match="x must be 'iteration', 'passes' or 'seconds', got 'time'"
-    ):
-        display.plot(x="time")
-    with pytest.raises(ValueError, match=r"x must be 'iteration', .*, got array"):
-        display.plot(x=np.array([0.5]))
     with pytest.raises(ValueError, match="no column 'seconds', only 'objective'. Use x='iter"):
         ConvergenceDisplay(history={"objective": [1]}).plot(x="seconds")
-    _, ax = plt.subplots()
-    with pytest.raises(
-        ValueError, match="ax has 1 Axes but 2 columns are drawn: 'objective', 'max"
-    ):
-        display.plot(ax=ax)
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got Figure"):
-        display.plot(ax=ax.figure, columns="objective")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": ["objective", "loss"]}, "There is no column 'loss'; the history has 'obj"),
+        ({"x": "time"}, "x must be 'iteration', 'passes' or 'seconds', got 'time'"),
+        ({"x": np.array([0.5])}, r"x must be 'iteration', .*, got array"),
+        ({"ax": plt.Figure().subplots()}, "ax has 1 Axes but 2 columns are drawn: 'objective', "),
+        ({"ax": plt.Figure(), "columns": "objective"}, "ax must be matplotlib Axes or None, got F"),
+    ],
+)
+def test_wrong_options(history, options, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        ConvergenceDisplay(history=history).plot(**options)

@@ -2,7 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -16,13 +16,14 @@ from skfair.inspection import (
     ClusterCompositionDisplay,
     ConvergenceDisplay,
     FairnessFrontDisplay,
+    FairnessPathDisplay,
     GroupRatesDisplay,
     GroupScoreDisplay,
     MonitorDisplay,
     RankingGapDisplay,
 )
 from skfair.inspection import _style as style
-from skfair.inspection._inputs import fitted_attribute, read_groups
+from skfair.inspection._display import fitted_attribute
 
 SEX = ["f", "m", "f", "m"]
 
@@ -49,6 +50,9 @@ MAKERS = {
     ),
     "ranking_estimator": lambda: RankingGapDisplay.from_estimator(None, None, None, query_id=None),
     "convergence_estimator": lambda: ConvergenceDisplay.from_estimator(None),
+    "path": lambda: FairnessPathDisplay.from_path(None),
+    "certificate": lambda: CertificateDisplay.from_estimator(None),
+    "monitor": lambda: MonitorDisplay.from_monitor(None),
 }
 
 
@@ -99,44 +103,44 @@ def test_looks_differ_in_more_than_colour():
     assert len({(one.color, one.hatch) for one in looks}) == 64
 
 
-def test_short_option_names_replace_long_defaults():
-    display = FairnessFrontDisplay.from_clusterings([1, 2], [0, 1], lw=7, c="red", ls=":")
-    line = display.line_
-    assert (line.get_linewidth(), line.get_color(), line.get_linestyle()) == (7, "red", ":")
+class Scorer(BaseEstimator):
+    """Scores rows by their first column; may know which column holds the groups."""
 
+    def __init__(self, sensitive=None):
+        self.sensitive = sensitive
 
-def test_rows_are_labelled_once():
-    _, ax = plt.subplots()
-    style.label_rows(ax, ["a", "b"], ["n = 1", "n = 2"])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["a\nn = 1", "b\nn = 2"]
-    assert ax.get_ylim() == (1.5, -0.5)
+    def decision_function(self, X):
+        return np.asarray(X)[:, 0].astype(float)
 
 
 def test_groups_as_passed_or_from_columns():
-    X = pd.DataFrame({"sex": SEX, "age": [1, 2, 3, 4]})
-    assert read_groups("f", X, SEX, None) is SEX
-    assert_array_equal(read_groups("f", X, None, "sex")["sex"], SEX)
+    X = pd.DataFrame({"score": range(4), "sex": SEX, "age": list("ooyy")})
 
-    class Told:
-        sensitive = ("sex",)
+    def names(told=None, **groups):
+        return GroupScoreDisplay.from_estimator(Scorer(told), X, **groups).group_names
 
-    assert_array_equal(read_groups("f", X, None, None, Told())["sex"], SEX)
+    assert names(sensitive_features=X["age"]) == ["o", "y"]
+    assert names(("sex",)) == ["f", "m"]
     # What is passed goes before what the estimator was told.
-    assert list(read_groups("f", X, None, ["age"], Told()).columns) == ["age"]
-    assert read_groups("f", X, SEX, None, Told()) is SEX
+    for groups in ({"sensitive": ["age"]}, {"sensitive": 2}, {"sensitive_features": X["age"]}):
+        assert names(("sex",), **groups) == ["o", "y"]
 
 
 def test_wrong_groups():
-    X = pd.DataFrame({"sex": SEX})
-    with pytest.raises(ValueError, match="f got both sensitive_features and sensitive='s"):
-        read_groups("f", X, SEX, "sex")
-    with pytest.raises(ValueError, match="f does not know the groups. Pass sensitive_features="):
-        read_groups("f", X, None, None)
-    with pytest.raises(ValueError, match="f got sensitive='sex' but no X"):
-        read_groups("f", None, None, "sex")
-    shuffled = X["sex"].iloc[::-1]
+    X = pd.DataFrame({"score": range(4), "sex": SEX})
+
+    def draw(X=X, **groups):
+        return CCDFCurveDisplay.from_estimator(Scorer(), X, **groups)
+
+    name = r"CCDFCurveDisplay\.from_estimator"
+    with pytest.raises(ValueError, match=f"{name} got both sensitive_features and sensitive='s"):
+        draw(sensitive_features=SEX, sensitive="sex")
+    with pytest.raises(ValueError, match=f"{name} does not know the groups. Pass sensitive_feat"):
+        draw()
+    with pytest.raises(ValueError, match=f"{name} got sensitive='sex' but no X"):
+        draw(None, sensitive="sex")
     with pytest.raises(ValueError, match="in a different order"):
-        read_groups("f", X, shuffled, None)
+        draw(sensitive_features=X["sex"].iloc[::-1])
 
 
 def test_fitted_attributes_of_wrapped_estimators():
@@ -165,12 +169,11 @@ def of_groups(names):
     }
 
 
-def test_names_of_groups_are_shown_letter_by_letter(render, legend_of):
+def test_names_of_groups_are_shown_letter_by_letter(legend_of):
     """What stood between dollars was a formula, or an error; a first underscore hid a name."""
     names = ["$0 - $20k", "$20k_{ - $40k", "_unknown", "two\nlines", "b"]
     shown = [r"\$0 - \$20k", r"\$20k_{ - \$40k", "_unknown", "two lines"]
     for kind, display in of_groups(names).items():
-        render(display)
         if kind in ("rates", "rows"):
             texts = [text.get_text().split("\n")[0] for text in display.ax_.get_yticklabels()]
         else:
@@ -218,3 +221,78 @@ def test_lines_of_one_point_are_seen():
     batch = MonitorDisplay(disparities=[0.1], standard_errors=[0.1], max_disparity=0.05).plot()
     for line in (*one.lines_, batch.line_):
         assert line.get_marker() not in ("", "None")
+
+
+RNG = np.random.default_rng(0)
+SCORES = np.round(RNG.normal(size=80), 1)
+GROUPS = {"sensitive_features": np.tile(SEX, 20)}
+# Displays that can be drawn on the axes of another one, and the lines of each
+CONTINUED = {
+    "scores": (
+        lambda **o: GroupScoreDisplay.from_predictions(None, SCORES, **GROUPS, **o),
+        "curves_",
+    ),
+    "ccdf": (lambda **o: CCDFCurveDisplay.from_predictions(None, SCORES, **GROUPS, **o), "lines_"),
+    "front": (
+        lambda **o: FairnessFrontDisplay.from_classifiers([0.9, 0.8], [0.2, 0.1], **o),
+        "line_",
+    ),
+    "path": (
+        lambda name=None, **o: FairnessPathDisplay(
+            train_disparities=[0.2, 0.1], train_scores=[0.9, 0.8], name=name
+        ).plot(**o),
+        "train_line_",
+    ),
+    "convergence": (
+        lambda name=None, **o: ConvergenceDisplay(history={"loss": [3.0, 1.0]}, name=name).plot(
+            **o
+        ),
+        "lines_",
+    ),
+    "ranking": (
+        lambda name=None, **o: RankingGapDisplay(gaps=[0.1, 0.3], name=name).plot(**o),
+        "line_",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "lines"), CONTINUED.values(), ids=CONTINUED)
+def test_two_models_on_the_same_axes(make, lines, legend_of):
+    first = make(name="one")
+    first.ax_.set_title("mine")
+    label = first.ax_.get_xlabel()
+    second = make(name="two", ax=first.ax_)
+    assert second.ax_ is first.ax_
+    names = [text.split(":")[0] for text in legend_of(first.ax_)]
+    assert names.count("one") == names.count("two") > 0
+    both = [*np.ravel(getattr(first, lines)), *np.ravel(getattr(second, lines))]
+    for carrier in ("get_color", "get_linestyle"):
+        assert len({str(getattr(line, carrier)()) for line in both}) == len(both)
+    assert (first.ax_.get_xlabel(), first.ax_.get_title()) == (label, "mine")
+
+
+@pytest.mark.parametrize(("make", "lines"), CONTINUED.values(), ids=CONTINUED)
+def test_a_display_is_drawn_again_with_options(make, lines, legend_of):
+    display = make(name="first", lw=3)
+    assert np.ravel(getattr(display, lines))[0].get_linewidth() == 3
+    _, ax = plt.subplots()
+    assert display.plot(ax=ax, name="late", lw=7) is display
+    assert (display.ax_, display.figure_) == (ax, ax.figure)
+    assert np.ravel(getattr(display, lines))[0].get_linewidth() == 7
+    assert any(text.startswith("late") for text in legend_of(ax))
+
+
+@pytest.mark.parametrize("display", ["rates", "scores", "ccdf"])
+def test_a_group_aware_estimator_receives_the_groups(display, group_aware):
+    X, sex = np.arange(6.0)[:, None], list("ffmmmm")
+    model = group_aware().fit(X, [0, 1] * 3)
+    given = {"sensitive_features": sex, "name": "aware"}
+    if display == "rates":  # only women are selected
+        shown = GroupRatesDisplay.from_estimator(model, X, [0, 1] * 3, **given).values[0]
+        assert shown.tolist() == [1, 0]
+    elif display == "scores":
+        shown = GroupScoreDisplay.from_estimator(model, X, **given).scores
+        assert [scores.tolist() for scores in shown] == [[10, 11], [2, 3, 4, 5]]
+    else:  # every woman is above every man
+        (line,) = CCDFCurveDisplay.from_estimator(model, X, **given).lines_
+        assert line.get_xydata().tolist() == [[0, 0], [0, 1], [1, 1]]

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,20 +8,20 @@ from skfair.inspection import FairnessPathDisplay
 from skfair.model_selection import FairnessPath
 
 
-def path_of(tested=True, shift=0.0):
+def path_of(tested=True):
     bounds = np.array([0.3, 0.1, 0.05])
-    test = {"test_disparities": bounds + 0.02, "test_scores": np.array([0.84, 0.85, 0.78]) - shift}
+    test = {"test_disparities": bounds + 0.02, "test_scores": np.array([0.84, 0.85, 0.78])}
     return FairnessPath(
         max_disparities=bounds,
         estimators=[None] * 3,
         train_disparities=bounds - 0.01,
-        train_scores=np.array([0.9, 0.86, 0.8]) - shift,
+        train_scores=np.array([0.9, 0.86, 0.8]),
         score_name="balanced_accuracy",
         **(test if tested else {}),
     )
 
 
-def test_train_and_test(render, legend_of):
+def test_train_and_test(legend_of):
     path = path_of()
     display = FairnessPathDisplay.from_path(path)
     # In the order of the path, whatever the disparities.
@@ -38,7 +37,6 @@ def test_train_and_test(render, legend_of):
     assert legend_of(display.ax_) == ["train", "test"]
     assert display.ax_.get_xlabel() == "Disparity (lower is better)"
     assert display.ax_.get_ylabel() == "Balanced accuracy (higher is better)"
-    render(display)
 
 
 def test_multiples_of_limits_are_called_so():
@@ -48,15 +46,7 @@ def test_multiples_of_limits_are_called_so():
     assert_array_equal(display.train_line_.get_xdata(), path.train_disparities)
 
 
-def test_train_alone(render, legend_of):
-    display = FairnessPathDisplay.from_path(path_of(tested=False))
-    assert display.test_line_ is None
-    assert len(display.ax_.lines) == 1
-    assert legend_of(display.ax_) == ["train"]
-    render(display)
-
-
-def test_bounds_are_upright_and_leave_the_scale_alone(render, legend_of):
+def test_bounds_are_upright_and_leave_the_scale_alone(legend_of):
     path = path_of()
     plain = FairnessPathDisplay.from_path(path)
     display = FairnessPathDisplay.from_path(path, show_bounds=True)
@@ -66,43 +56,12 @@ def test_bounds_are_upright_and_leave_the_scale_alone(render, legend_of):
     assert display.bounds_.get_transform() == display.ax_.get_xaxis_transform()
     assert display.ax_.get_ylim() == plain.ax_.get_ylim()
     assert legend_of(display.ax_) == ["train", "test", "bounds"]
-    assert not np.array_equal(render(display), render(plain))
 
 
-def test_two_paths_on_the_same_axes(render, legend_of):
-    first = FairnessPathDisplay.from_path(path_of(), name="linear")
-    first.ax_.set_xlabel("gap")
-    second = FairnessPathDisplay.from_path(path_of(shift=0.1), name="mlp", ax=first.ax_)
-    assert second.ax_ is first.ax_
-    assert legend_of(first.ax_) == ["linear: train", "linear: test", "mlp: train", "mlp: test"]
-    one, other = first.train_line_, second.train_line_
-    assert one.get_color() != other.get_color()
-    assert one.get_linestyle() != other.get_linestyle()
-    assert one.get_marker() != other.get_marker()
-    # Labels that the user has written in between stay.
-    assert first.ax_.get_xlabel() == "gap"
-    render(second)
-
-
-def test_plot_again_with_options():
+def test_options_are_those_of_both_lines():
     display = FairnessPathDisplay.from_path(path_of(), lw=4, c="red")
     for line, width in ((display.train_line_, 4), (display.test_line_, 2)):
         assert (line.get_linewidth(), line.get_color()) == (width, "red")
-    _, ax = plt.subplots()
-    assert display.plot(ax=ax, name="again") is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.train_line_.get_label() == "again: train"
-
-
-def test_missing_matplotlib_says_how_to_install_it(no_matplotlib):
-    display = FairnessPathDisplay(train_disparities=[0.1], train_scores=[0.8])
-    for method, draw in (
-        ("plot", display.plot),
-        ("from_path", lambda: FairnessPathDisplay.from_path(path_of())),
-    ):
-        with pytest.raises(ImportError, match=rf"FairnessPathDisplay\.{method} needs matplotlib"):
-            draw()
 
 
 def test_wrong_arguments():
@@ -118,5 +77,3 @@ def test_wrong_arguments():
     display = FairnessPathDisplay(**train)
     with pytest.raises(ValueError, match="show_bounds=True needs the bounds"):
         display.plot(show_bounds=True)
-    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None"):
-        display.plot(ax=plt.figure())

@@ -5,12 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import (
-    f1_score,
-    mean_absolute_error,
-    recall_score,
-    roc_auc_score,
-)
+from sklearn.metrics import f1_score, mean_absolute_error, recall_score, roc_auc_score
 from sklearn.model_selection import cross_validate
 
 from skfair.metrics import (

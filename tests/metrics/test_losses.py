@@ -154,44 +154,14 @@ def test_losses_are_those_of_scikit_learn():
     assert largest_group_loss(numbers, z, loss="absolute_error", **one) == pytest.approx(expected)
 
 
-@each_case
-@few
-@by_seed
-def test_invariances(task, loss, which, seed):
-    y, z, g, _, rng = random_case(seed, task)
-    order, times = rng.permutation(y.size), rng.integers(1, 4, y.size)
-    renamed = pd.Series(g).map({"a": 3, "b": 1, "c": 2, "d": 0})
-    for metric in METRICS:
-        options = {} if metric is mean_score_difference else {"loss": loss, "task": task}
-        if metric is loss_parity_difference:
-            options["subset"] = which
-        value = metric(y, z, sensitive_features=g, **options)
-        permuted = metric(y[order], z[order], sensitive_features=g[order], **options)
-        assert permuted == pytest.approx(value)
-        assert metric(y, z, sensitive_features=renamed, **options) == pytest.approx(value)
-        repeated = [np.repeat(v, times) for v in (y, z, g)]
-        assert metric(*repeated[:2], sensitive_features=repeated[2], **options) == pytest.approx(
-            metric(y, z, sensitive_features=g, sample_weight=times, **options)
-        )
-        if task == "classification" and options:
-            names = np.array(["no", "yes"])[y]
-            named = metric(names, z, sensitive_features=g, pos_label="yes", **options)
-            assert named == metric(2 * y - 1, z, sensitive_features=g, **options) == value
-            if which != "positive":  # the other class called positive, scores turned round
-                other = metric(names, -z, sensitive_features=g, pos_label="no", **options)
-                assert other == pytest.approx(value)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_overlapping_attributes_pool_their_groups(metric):
-    y, z, g, w, rng = random_case(4)
-    frame = pd.DataFrame({"a": g, "b": rng.permutation(g)})
-    worst = max(metric(y, z, sensitive_features=frame[c], sample_weight=w) for c in frame)
-    apart = metric(y, z, sensitive_features=frame, sample_weight=w, intersectional=False)
-    assert apart == pytest.approx(worst)
-    crossed = metric(y, z, sensitive_features=frame["a"] + frame["b"], sample_weight=w)
-    assert metric(y, z, sensitive_features=frame, sample_weight=w) == pytest.approx(crossed)
-    assert crossed != pytest.approx(worst)
+@pytest.mark.parametrize("which", ["all", "class"])
+def test_either_class_may_be_the_positive_one(which):
+    y, z, g, _, _ = random_case(3)
+    names = np.array(["no", "yes"])[y]
+    for metric in METRICS[:2]:
+        options = {"sensitive_features": g, "subset": which}
+        value = metric(y, z, **options)
+        assert metric(names, -z, pos_label="no", **options) == pytest.approx(value)
 
 
 def test_overall_is_the_mean_of_all_rows_whatever_the_attributes():
@@ -202,14 +172,6 @@ def test_overall_is_the_mean_of_all_rows_whatever_the_attributes():
         worst = max(metric(y, z, sensitive_features=frame[c], **options) for c in frame)
         apart = metric(y, z, sensitive_features=frame, intersectional=False, **options)
         assert apart == pytest.approx(worst)
-
-
-def test_a_single_group_has_nothing_to_compare():
-    y, z, _, w, _ = random_case(0)
-    for reference in ("pairwise", "overall"):
-        one = {"sensitive_features": ["x"] * y.size, "sample_weight": w, "reference": reference}
-        assert mean_score_difference(y, z, **one) == 0
-        assert loss_parity_difference(y, z, subset="class", **one) == 0
 
 
 def cube(y_true, y_score):
@@ -293,11 +255,7 @@ def test_a_class_that_a_group_lacks():
         # A row of weight 0 does not make a cell.
         with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
             metric(
-                [1, 0, 1, 0],
-                z,
-                sensitive_features=g,
-                subset="positive",
-                sample_weight=[0, 1, 1, 1],
+                [1, 0, 1, 0], z, sensitive_features=g, subset="positive", sample_weight=[0, 1, 1, 1]
             )
 
 
@@ -350,13 +308,6 @@ def test_bad_targets_and_options(metric, y, options, message):
 def test_a_loss_that_takes_something_else():
     with pytest.raises(TypeError, match="cannot be called with scores and targets"):
         excess_loss([0, 1], [0.2, 0.7], sensitive_features=["a", "b"], loss=len)
-
-
-def test_bad_comparisons():
-    for metric in (loss_parity_difference, mean_score_difference):
-        for option, message in (({"agg": "max"}, "agg must"), ({"reference": "best"}, "reference")):
-            with pytest.raises(ValueError, match=message):
-                metric([0, 1], [1, 2], sensitive_features=["a", "b"], **option)
 
 
 @pytest.fixture(scope="module")

@@ -200,25 +200,6 @@ def test_the_whole_range_is_the_ordinary_metric(metric, seed):
     assert halves == pytest.approx(value, abs=1e-12)
 
 
-@each_metric
-@few
-@by_seed
-def test_invariances(metric, seed):
-    y, s, g, _, rng = random_case(seed)
-    interval = (0, 0.6)
-    options = options_for(metric)
-    value = metric(y, s, sensitive_features=g, interval=interval, **options)
-    order = rng.permutation(y.size)
-    again = metric(y[order], s[order], sensitive_features=g[order], interval=interval, **options)
-    assert again == pytest.approx(value, abs=1e-12, nan_ok=True)
-    times = rng.integers(1, 4, y.size)
-    repeated = [np.repeat(v, times) for v in (y, s, g)]
-    weighted = metric(y, s, sensitive_features=g, interval=interval, sample_weight=times, **options)
-    assert metric(
-        *repeated[:2], sensitive_features=repeated[2], interval=interval, **options
-    ) == pytest.approx(weighted, abs=1e-12, nan_ok=True)
-
-
 def test_an_interval_that_no_rank_falls_into():
     options = {"sensitive_features": list("aaaaabbbb"), "interval": (0.05, 0.22)}
     with pytest.raises(ValueError, match="gives group 'b', with 4 rows, a rank inside"):
@@ -251,18 +232,6 @@ def test_ties_may_count_as_wins():
     )
     expected = naive_value(partial_group_auc_gap, y, s, g, w, intervals, tie_value=1.0)
     assert value == pytest.approx(expected)
-
-
-def test_zero_weights_are_absent_rows():
-    y, s, g, w, rng = random_case(8)
-    w[rng.random(w.size) < 0.3] = 0
-    kept = w > 0
-    for metric in METRICS:
-        options = {"interval": (0.2, 0.7), **options_for(metric)}
-        assert metric(y, s, sensitive_features=g, sample_weight=w, **options) == pytest.approx(
-            metric(y[kept], s[kept], sensitive_features=g[kept], sample_weight=w[kept], **options),
-            nan_ok=True,
-        )
 
 
 def test_overlapping_attributes_may_have_their_own_intervals():
@@ -351,21 +320,10 @@ def test_noise_floor_matches_the_theory():
 def test_noise_floor_reads_every_container(convert):
     g = ["a", "b"] * 30
     y = pd.Series([0, 1, 1] * 20, index=range(60, 0, -1))
-    floor = noise_floor(
-        equal_opportunity_difference,
-        y,
-        np.tile([0, 1], 30),
-        sensitive_features=convert(g),
-        n_permutations=20,
-        random_state=0,
-    )
-    again = noise_floor(
-        equal_opportunity_difference,
-        y,
-        np.tile([0, 1], 30),
-        sensitive_features=convert(g),
-        n_permutations=20,
-        random_state=0,
+    options = {"sensitive_features": convert(g), "n_permutations": 20, "random_state": 0}
+    floor, again = (
+        noise_floor(equal_opportunity_difference, y, np.tile([0, 1], 30), **options)
+        for _ in range(2)
     )
     assert np.array_equal(floor.values, again.values)
     assert np.unique(floor.values).size > 3
@@ -381,14 +339,8 @@ def test_noise_floor_reads_shuffled_tables(intersectional):
     options = {"n_permutations": 5, "random_state": 0, "intersectional": intersectional}
     plain = frame.reset_index(drop=True)
     expected, found = (
-        noise_floor(
-            statistical_parity_gap,
-            None,
-            one["s"],
-            sensitive_features=one[["sex", "dept"]],
-            **options,
-        )
-        for one in (plain, frame)
+        noise_floor(statistical_parity_gap, None, one["s"], sensitive_features=groups, **options)
+        for one, groups in ((plain, plain[["sex", "dept"]]), (frame, frame[["sex", "dept"]]))
     )
     assert np.array_equal(expected.values, found.values)
     with pytest.raises(ValueError, match="same index labels in a different order"):

@@ -58,6 +58,11 @@ def metric_of(name):
     return getattr(metrics, name.removeprefix("neg_"))
 
 
+def folds(model, X, y=None, *, scoring, **params):
+    """Return the scores of three folds; what else is passed are arguments of rows."""
+    return cross_validate(model, X, y, scoring=scoring, params=params, cv=3, error_score="raise")
+
+
 @pytest.mark.parametrize("name", sorted({*get_scorer_names()} - {"accuracy"}))
 def test_every_scorer_equals_its_metric(name, numbers):
     X, y, groups = numbers
@@ -166,25 +171,15 @@ def test_control_features_are_requested_like_groups(numbers, jobs):
     found = scorer(model, table, y, sensitive_features=groups, control_features=job)
     assert found == -gap != scorer(model, table, y, sensitive_features=groups)
     with config_context(enable_metadata_routing=True):
+        known, scoring = {"sensitive_features": groups}, {"within": get_scorer(GAP)}
         plain, within = (
-            cross_val_score(
-                LogisticRegression(),
-                X,
-                y,
-                scoring=scorer,
-                params={"sensitive_features": groups} | more,
-            )
+            folds(LogisticRegression(), X, y, scoring=scoring, **known, **more)["test_within"]
             for more in ({}, {"control_features": job})
         )
         assert not np.allclose(plain, within)
-        refused = get_scorer(GAP).set_score_request(control_features=False)
-        both = cross_validate(
-            LogisticRegression(),
-            X,
-            y,
-            scoring={"within": get_scorer(GAP), "plain": refused},
-            params={"sensitive_features": groups, "control_features": job},
-        )
+        scoring["plain"] = get_scorer(GAP).set_score_request(control_features=False)
+        known["control_features"] = job
+        both = folds(LogisticRegression(), X, y, scoring=scoring, **known)
     assert np.array_equal(both["test_within"], within)
     assert np.array_equal(both["test_plain"], plain)
 
@@ -259,21 +254,11 @@ def test_sample_weight_can_be_requested(numbers):
     )
     assert scorer(model, X, y, sensitive_features=groups, sample_weight=weights) == expected
     with config_context(enable_metadata_routing=True):
-        weighted = cross_val_score(
-            LogisticRegression().set_fit_request(sample_weight=False),
-            X,
-            y,
-            scoring=scorer,
-            params={"sensitive_features": groups, "sample_weight": weights},
-        )
-        plain = cross_val_score(
-            LogisticRegression(),
-            X,
-            y,
-            scoring=get_scorer(GAP),
-            params={"sensitive_features": groups},
-        )
-    assert not np.allclose(weighted, plain)
+        known = {"sensitive_features": groups, "sample_weight": weights}
+        model.set_fit_request(sample_weight=False)
+        weighted = folds(model, X, y, scoring=scorer, **known)
+        plain = folds(model, X, y, scoring=get_scorer(GAP), sensitive_features=groups)
+    assert not np.allclose(weighted["test_score"], plain["test_score"])
 
 
 def test_group_aware_models_get_the_groups(numbers, frame):
@@ -289,14 +274,8 @@ def test_group_aware_models_get_the_groups(numbers, frame):
     assert scorer(piped, X, y, sensitive_features=groups) < 0
     with config_context(enable_metadata_routing=True):
         for estimator in (GroupAwareClassifier(), piped):
-            scores = cross_validate(
-                estimator,
-                X,
-                y,
-                scoring={"gap": scorer, "odds": get_scorer("equalized_odds_ratio")},
-                params={"sensitive_features": groups},
-                error_score="raise",
-            )
+            scoring = {"gap": scorer, "odds": get_scorer("equalized_odds_ratio")}
+            scores = folds(estimator, X, y, scoring=scoring, sensitive_features=groups)
             assert (scores["test_gap"] < 0).all()
         search = GridSearchCV(GroupAwareClassifier(), {"max_iter": [1, 2]}, scoring=scorer)
         search.fit(X, y, sensitive_features=groups)
@@ -313,21 +292,10 @@ def test_clusterers_without_y(numbers):
     X, _, groups = numbers
     with config_context(enable_metadata_routing=True):
         for model in (KMeans(3, n_init=1, random_state=0), SeedClusterer(3, random_state=0)):
-            scores = cross_val_score(
-                model,
-                X,
-                scoring=get_scorer("balance_score"),
-                params={"sensitive_features": groups},
-                error_score="raise",
-            )
+            known, scoring = {"sensitive_features": groups}, get_scorer("balance_score")
+            scores = folds(model, X, scoring=scoring, **known)["test_score"]
             assert ((scores > 0) & (scores <= 1)).all()
-            both = cross_validate(
-                model,
-                X,
-                scoring={"a": get_scorer("balance_score"), "b": get_scorer("share_ratio")},
-                params={"sensitive_features": groups},
-                error_score="raise",
-            )
+            both = folds(model, X, scoring={"a": scoring, "b": get_scorer("share_ratio")}, **known)
             assert np.array_equal(both["test_a"], scores)
 
 
@@ -362,19 +330,9 @@ def test_predictions_are_shared_between_scorers(numbers):
             return super().predict(X)
 
     with config_context(enable_metadata_routing=True):
-        cross_validate(
-            Counting(),
-            X,
-            y,
-            cv=2,
-            scoring={
-                "a": get_scorer(GAP),
-                "b": "accuracy",
-                "c": get_scorer("equalized_odds_ratio"),
-            },
-            params={"sensitive_features": groups},
-        )
-    assert Counting.calls == 2
+        scoring = {"a": get_scorer(GAP), "b": "accuracy", "c": get_scorer("equalized_odds_ratio")}
+        folds(Counting(), X, y, scoring=scoring, sensitive_features=groups)
+    assert Counting.calls == 3
 
 
 @needs_callbacks
@@ -431,8 +389,7 @@ def test_real_pipeline_with_strings_and_missing_values():
     text = X.select_dtypes(exclude="number").columns
     model = make_pipeline(
         make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), list(text)),
-            remainder="drop",
+            (OneHotEncoder(handle_unknown="ignore"), list(text)), remainder="drop"
         ),
         LogisticRegression(),
     )
@@ -487,10 +444,7 @@ def test_accuracy_of_group_aware_models(frame):
     aware = FairDecisionClassifier(group_aware=True, cv=2)
     with config_context(enable_metadata_routing=True):
         scoring = {"accuracy": get_scorer("accuracy"), "gap": get_scorer(GAP)}
-        params = {"sensitive_features": sex}
-        scores = cross_validate(
-            aware, numbers, y, scoring=scoring, params=params, error_score="raise"
-        )
+        scores = folds(aware, numbers, y, scoring=scoring, sensitive_features=sex)
     assert (scores["test_accuracy"] > 0.6).all()
     aware.fit(numbers, y, sensitive_features=sex)
     found = get_scorer("accuracy")(aware, numbers, y, sensitive_features=sex)

@@ -84,27 +84,6 @@ def test_ties_that_count_as_wins(metric, seed):
     assert value == pytest.approx(naive_value(metric, y, s, g, w, tie_value=1.0), abs=1e-12)
 
 
-@each_metric
-@few
-@by_seed
-def test_invariances(metric, seed):
-    y, s, g, _, rng = random_case(seed)
-    value = metric(y, s, sensitive_features=g)
-    order = rng.permutation(y.size)
-    assert metric(y[order], s[order], sensitive_features=g[order]) == pytest.approx(value)
-    renamed = pd.Series(g).map({"a": 3, "b": 1, "c": 2, "d": 0})
-    assert metric(y, s, sensitive_features=renamed) == pytest.approx(value)
-    times = rng.integers(1, 4, y.size)
-    repeated = [np.repeat(v, times) for v in (y, s, g)]
-    assert metric(*repeated[:2], sensitive_features=repeated[2]) == pytest.approx(
-        metric(y, s, sensitive_features=g, sample_weight=times)
-    )
-    scale = 4.0 if metric is wasserstein_gap else 1.0
-    assert metric(y, 4 * s + 16, sensitive_features=g) == pytest.approx(scale * value)
-    if metric is not wasserstein_gap:  # a matter of ranks only
-        assert metric(y, np.exp(s), sensitive_features=g) == pytest.approx(value)
-
-
 @few
 @by_seed
 def test_equals_scipy_and_scikit_learn(seed):
@@ -151,16 +130,6 @@ def test_mean_over_pairs(metric):
 
 
 @each_metric
-def test_overlapping_attributes(metric):
-    y, s, g, _, rng = random_case(4)
-    frame = pd.DataFrame({"a": g, "b": rng.permutation(g)})
-    while (pd.crosstab(frame["b"], y) == 0).any(axis=None):
-        frame["b"] = rng.permutation(g)
-    worst = max(metric(y, s, sensitive_features=frame[c]) for c in frame)
-    assert metric(y, s, sensitive_features=frame, intersectional=False) == pytest.approx(worst)
-
-
-@each_metric
 def test_constant_scores_and_single_groups(metric):
     y, _, g, _, _ = random_case(1)
     assert metric(y, np.ones(y.size), sensitive_features=g) == pytest.approx(0, abs=1e-12)
@@ -171,9 +140,11 @@ def test_constant_scores_and_single_groups(metric):
 def test_extreme_scales(metric):
     y, s, g, _, _ = random_case(2)
     value = metric(y, s, sensitive_features=g)
-    for scale in (1e-200, 1e200):
+    for scale in (1e-200, 4.0, 1e200):
         expected = value * scale if metric is wasserstein_gap else value
         assert metric(y, s * scale, sensitive_features=g) == pytest.approx(expected, rel=1e-9)
+    if metric is not wasserstein_gap:  # a matter of ranks only
+        assert metric(y, np.exp(s), sensitive_features=g) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("metric", [inter_group_pairwise_gap, intra_group_pairwise_gap])

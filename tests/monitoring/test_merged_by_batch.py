@@ -29,6 +29,7 @@ def watched_by_two(is_read, **options):
 @pytest.mark.parametrize(
     "is_read",
     [
+        lambda worker, number: True,
         lambda worker, number: worker == 0 or number >= 40,  # the second one came later
         lambda worker, number: worker == 0 or number not in (3, 4, 30),  # and had days off
         lambda worker, number: worker == 0 or number < 48,  # and ended sooner
@@ -43,7 +44,7 @@ def test_batches_of_the_same_number_belong_together(is_read, options):
         assert abs(merged.alarm_.since - _CHANGE) <= 2
         assert merged.alarm_.batch == 59
         assert (merged.n_rows_, merged.n_batches_) == (both.n_rows_, both.n_batches_)
-        assert len(merged._windows.starts) <= merged.horizon + 1
+        assert len(merged._seen.windows.starts) <= merged.horizon + 1
         with pytest.raises(ValueError, match="read already"):
             merged.update(None, [0, 1], ["f", "m"], batch=59)
         merged.update(None, [0, 1], ["f", "m"], batch=60)
@@ -57,3 +58,10 @@ def test_numbers_of_two_kinds_are_no_common_time():
     right.update(None, [0, 1], ["f", "m"], batch="2026-01-01")
     with pytest.raises(ValueError, match="cannot be compared"):
         left.merge(right)
+
+
+def test_monitors_of_other_settings_are_not_merged():
+    groups = {"groups": ["f", "m"]}
+    for odd in ({"max_disparity": 0.1}, {"reference_batches": 10}, {"reference": "m"}):
+        with pytest.raises(ValueError, match="same settings"):
+            DisparityMonitor(**groups).merge(DisparityMonitor(**groups, **odd))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skfair.monitoring import DisparityMonitor
-from skfair.monitoring.state import _check_sum
+from skfair.monitoring.state import VERSION, check_sum
 
 # What takes the place of a part of a state.
 ODD = [
@@ -77,8 +77,8 @@ def damage(state, rng):
 
 
 def signed(state):
-    check = _check_sum(json.loads(json.dumps(state), parse_int=float))
-    return json.dumps({"version": 1, "check_sum": check, "state": state})
+    check = check_sum(json.loads(json.dumps(state), parse_int=float))
+    return json.dumps({"version": VERSION, "check_sum": check, "state": state})
 
 
 def read(text):
@@ -96,7 +96,7 @@ def goes_on(monitor, rng):
     groups = people(rng)
     if not isinstance(monitor.max_disparity, dict):
         groups = groups["sex"]
-    last = monitor._last_id
+    last = monitor._seen.last
     for k in range(3):
         y, y_pred = rng.integers(0, 2, (2, 200))
         day = date(2026, 2, 1 + k) if isinstance(last, date) else (last or 0) + 1 + k
@@ -143,7 +143,7 @@ def test_a_text_that_was_changed_is_refused(which):
     "text",
     [
         *("", "null", "3", "[]", "{}", '"a"', "[" * 100_000, '{"a":' * 100_000, None, 3, b"\xff"),
-        '{"version": 1, "check_sum": "", "state": NaN}',
+        '{"version": 2, "check_sum": "", "state": NaN}',
         signed(None),
         signed([]),
         signed({"settings": []}),
@@ -157,9 +157,9 @@ def test_what_is_no_state_is_refused(text):
 
 def test_a_state_says_its_version():
     found = json.loads(states()[0].to_json())
-    assert found["version"] == 1
-    found["version"] = 2
-    with pytest.raises(ValueError, match="stored in version 2, but this release reads version 1"):
+    assert found["version"] == VERSION
+    found["version"] = 1
+    with pytest.raises(ValueError, match="stored in version 1, but this release reads version 2"):
         DisparityMonitor.from_json(json.dumps(found))
     del found["version"]
     with pytest.raises(ValueError, match="text of a monitor"):
@@ -184,20 +184,9 @@ def test_no_nan_is_written():
     assert np.isfinite(again.evidence_)
 
 
-@pytest.mark.parametrize("odd", [[1], np.nan])
-def test_a_positive_class_is_a_label(odd):
-    with pytest.raises((TypeError, ValueError), match="pos_label"):
-        DisparityMonitor(pos_label=odd)
-    for label in (np.True_, np.int64(1), np.str_("a")):
-        DisparityMonitor.from_json(DisparityMonitor(pos_label=label).to_json())
-
-
-@pytest.mark.parametrize("last", [np.inf, -np.inf, np.nan])
-def test_a_batch_has_a_place_among_the_others(last):
-    monitor = DisparityMonitor()
-    with pytest.raises(ValueError, match=f"batch={last!r} has no place"):
-        monitor.update(None, [0, 1], ["f", "m"], batch=last)
-    assert monitor.n_batches_ == 0
+@pytest.mark.parametrize("label", [np.True_, np.int64(1), np.str_("a")])
+def test_a_positive_class_is_stored(label):
+    DisparityMonitor.from_json(DisparityMonitor(pos_label=label).to_json())
 
 
 def test_a_day_with_one_group_does_not_end_the_job():
@@ -255,11 +244,11 @@ def test_groups_are_compared_as_one_by_one(seed):
         for other in names
     ]
     assert monitor.history_[-1][1] == pytest.approx(max(gaps))
-    rate, i, j = monitor._pairs.T
+    rate, i, j = monitor._seen.pairs.T
     rates = list(monitor.rates_)
-    found = monitor._windows.sums[0, 0] / monitor._windows.sums[0, 1]
+    found = monitor._seen.windows.sums[0, 0] / monitor._seen.windows.sums[0, 1]
     for pair, difference in enumerate(found):
-        one, other = monitor._names[i[pair]], monitor._names[j[pair]]
+        one, other = monitor._seen.names[i[pair]], monitor._seen.names[j[pair]]
         own = rates[rate[pair]]
         assert difference == pytest.approx(seen[own, one] - seen[own, other])
     assert len(found) == 2 * 15

@@ -13,7 +13,7 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.model_selection import fairness_path
 from skfair.report import alternatives
-from skfair.report.paired import changes_table, count_people, resampled
+from skfair.report.less_discriminatory import changes_table, paired_resamples
 from tests.report.test_pages import Page
 
 NAME = "demographic_parity_difference"
@@ -100,10 +100,8 @@ def test_the_intervals_are_those_of_pairs():
     codes, y = np.repeat([0, 1], 1000), rng.integers(0, 2, 2000)
     first = rng.random(2000) < 0.3 + 0.2 * codes
     second = first & ~((rng.random(2000) < 0.04) & (codes == 1))
-    people = count_people(y == 1, [first, second], codes)
-    draws = resampled(people, NAME, 4000, np.random.RandomState(0))
-    table = changes_table(["a", "b"], people, NAME, draws, True, 0.95, 0.01)
-    row = table.loc[1]
+    draws = paired_resamples(y == 1, [first, second], codes, NAME, 4000, np.random.RandomState(0))
+    row = changes_table(["a", "b"], draws, 0, 0.95, 0.01).loc[1]
     change = second.astype(float) - first
     error = np.sqrt(sum(change[codes == g].var() / 1000 for g in (0, 1)))
     margin = row["disparity_change_high"] - row["disparity_change"]
@@ -122,9 +120,9 @@ def test_the_intervals_of_all_candidates_hold_together():
         base = rng.random(800) < np.where(codes, 0.6, 0.3)
         others = [base ^ (rng.random(800) < 0.1) for _ in range(6)]
         truth = 0.3 * 0.8 - 0.3  # a tenth is turned over, so rates come closer by a fifth
-        people = count_people(y, [base, *others], codes)
-        draws = resampled(people, NAME, 200, np.random.RandomState(seed))
-        table = changes_table(list("abcdefg"), people, NAME, draws, True, 0.95, 0.01).iloc[1:]
+        rng = np.random.RandomState(seed)
+        draws = paired_resamples(y, [base, *others], codes, NAME, 200, rng)
+        table = changes_table(list("abcdefg"), draws, 0, 0.95, 0.01).iloc[1:]
         missed += (
             (table["disparity_change_low"] > truth) | (table["disparity_change_high"] < truth)
         ).any()

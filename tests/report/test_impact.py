@@ -12,14 +12,7 @@ from skfair.command.main import main
 from skfair.metrics import selection_tests
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
-
-
-def rows_of(counts):
-    """Rows with so many people of each group, of whom so many are selected."""
-    groups = np.repeat(list(counts), [n for _, n in counts.values()])
-    chosen = np.concatenate([np.arange(n) < k for k, n in counts.values()])
-    return groups, chosen.astype(int)
-
+from tests.report.test_verdicts import rows_of
 
 GUIDELINES = {"White": (480, 800), "Native": (9, 20), "Hispanic": (96, 200), "Black": (153, 300)}
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from skfair.report import Audit, audit, pages
+from skfair.report import Audit, audit, pages, pictures
 from skfair.utils.text import visible
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -140,7 +140,7 @@ def test_dots_and_their_intervals_stand_on_the_scale(measure, values, scale):
     low, high, value = values
     columns = {"measure": [measure], "group": ["f"], "value": [value]}
     rates = pd.DataFrame({**columns, "value_low": [low], "value_high": [high]})
-    picture = pages._whiskers(rates, measure, pd.Series({measure: low}), has_before=False)
+    picture = pictures.whiskers(rates, measure, low, has_before=False)
     assert (picture["low"], picture["high"]) == scale
     (row,) = picture["rows"]
     drawn = [row["from"], row["to"], row["at"], picture["overall"]]

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from skfair.command.main import main
-from skfair.metrics.intervals import difference_interval
 from skfair.report import Audit, audit
-from skfair.report.moments import Moments
 from tests.report.schema import breaches
+from tests.report.test_verdicts import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +75,10 @@ def test_a_difference_from_the_reference_has_the_p_value_of_the_pair(people, n_g
 
 def test_the_interval_is_that_of_newcombe():
     """His first example: 56 of 70 against 48 of 80 differ by 0.2, from 0.0524 to 0.3339."""
-    share = Moments(np.array([[48.0, 56], [48, 56], [80, 70], [80, 70]]), is_share=True)
-    low, high = difference_interval(share.means, *share.interval(0.95), 0)
-    assert [low[1], high[1]] == pytest.approx([0.0524, 0.3339], abs=5e-5)
+    groups, chosen = rows_of({"a": (56, 70), "b": (48, 80)})
+    row = audit(None, chosen, sensitive_features=groups, reference="b").signed.iloc[0]
+    ends = [row["difference_low"], row["difference_high"]]
+    assert ends == pytest.approx([0.0524, 0.3339], abs=5e-5)
 
 
 def test_crossed_groups_need_a_reference_for_each_attribute(people):

@@ -1,6 +1,7 @@
-"""The search over subgroups of an audit, and its p-values under no difference."""
+"""Searches of subgroups against brute force, and p-values that cover the whole search."""
 
 from functools import partial
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from skfair.report import audit, find_subgroups
+from skfair.report.subgroups import MOST_LEVELS
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def sample():
 
 
 def test_an_audit_finds_what_find_subgroups_finds(sample):
-    """That search is compared with brute force in ``test_slices``."""
+    """That search is compared with brute force below."""
     A, y, p = sample
     found = audit(y, p, sensitive_features=A, depth=3, n_simulations=100)
     every = find_subgroups(y, p, columns=A, depth=3, n_simulations=5)
@@ -111,3 +113,179 @@ def test_too_many_subgroups_are_refused(sample, monkeypatch):
     for search in (partial(audit, sensitive_features=A), partial(find_subgroups, columns=A)):
         with pytest.raises(ValueError, match="depth=2"):
             search(y, p, depth=3)
+
+
+def brute_force(levels, measures, depth, min_size):
+    """Every subgroup by loops over levels; ``levels`` is a table of their names."""
+    found = {}
+    for size in range(1, depth + 1):
+        for columns in combinations(levels.columns, size):
+            for row in product(*(levels[column].unique() for column in columns)):
+                is_in = np.ones(len(levels), bool)
+                for column, level in zip(columns, row, strict=True):
+                    is_in &= (levels[column] == level).to_numpy()
+                if min(is_in.sum(), (~is_in).sum()) < min_size:
+                    continue
+                name = ", ".join(f"{c}={v}" for c, v in zip(columns, row, strict=True))
+                name = name if size > 1 else f"{columns[0]}={row[0]}"
+                for measure, (values, counted, weights) in measures.items():
+                    inside, outside = counted & is_in, counted & ~is_in
+                    if min(inside.sum(), outside.sum()) < min_size:
+                        continue
+                    means = [
+                        np.average(values[one], weights=weights[one]) for one in (inside, outside)
+                    ]
+                    spread = values[counted].std(ddof=int(values.dtype.kind == "f"))
+                    error = spread * np.sqrt(1 / inside.sum() + 1 / outside.sum())
+                    found[measure, name] = (is_in.sum(), *means, abs(np.diff(means)[0]) / error)
+    return found
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame(
+        {
+            "age": rng.normal(40, 12, 2500).round(1),
+            "children": rng.integers(0, 3, 2500),
+            "region": rng.choice(["n", "s", "w"], 2500),
+            "is_new": rng.random(2500) < 0.3,
+        }
+    )
+    columns.loc[::50, "age"] = np.nan
+    score = rng.random(2500)
+    y = (rng.random(2500) < score).astype(int)
+    is_hard = ((columns["region"] == "s") & columns["is_new"]).to_numpy()
+    score = np.where(is_hard, score**3, score)
+    p = (score > 0.5).astype(int)
+    edges = np.quantile(columns["age"].dropna(), [0.25, 0.5, 0.75])
+    texts = [f"{edge:.3g}" for edge in edges]
+    names = [f"under {texts[0]}", f"{texts[0]} to under {texts[1]}"]
+    names += [f"{texts[1]} to under {texts[2]}", f"{texts[2]} and over"]
+    bins = pd.cut(columns["age"], [-np.inf, *edges, np.inf], right=False, labels=names)
+    levels = columns.assign(age=bins.astype(object).fillna("missing")).astype(str)
+    return columns, levels, y, p, score
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_search_is_brute_force(rows, weighted):
+    columns, levels, y, p, score = rows
+    w = np.random.default_rng(1).uniform(0.8, 1.2, y.size) if weighted else np.ones(y.size)
+    found = find_subgroups(
+        y, p, score, columns=columns, depth=2, n_simulations=20,
+        sample_weight=w if weighted else None,
+    )  # fmt: skip
+    every = np.ones(y.size, bool)
+    measures = {
+        "selection_rate": (p == 1, every, w),
+        "true_positive_rate": (p == 1, y == 1, w),
+        "false_positive_rate": (p == 1, y == 0, w),
+        "accuracy": (p == y, every, w),
+        "mean_residual": (y - score, every, w),
+    }
+    expected = brute_force(levels, measures, 2, 30)
+    own = {(row.measure, row.subgroup): row for row in found.itertuples()}
+    if not weighted:  # weights make the effective number of rows of a few smaller
+        assert set(own) == set(expected)
+    assert len(own) > 0.95 * len(expected)
+    for key, row in own.items():
+        n, value, rest, z = expected[key]
+        assert row.n == n
+        assert (row.value, row.rest) == pytest.approx((value, rest))
+        assert row.difference == pytest.approx(value - rest)
+        assert weighted or row.standard_errors == pytest.approx(z)
+
+
+def test_what_a_model_does_wrong_is_on_top(rows):
+    columns, _, y, p, score = rows
+    found = find_subgroups(y, p, score, columns=columns, n_simulations=200)
+    top = found[found["measure"] == "mean_residual"].iloc[0]
+    assert top["subgroup"] == "region=s, is_new=True"
+    assert top["is_beyond_chance"]
+    assert top["difference"] > 0.1  # scores are too low for them
+
+
+def test_residuals_of_numbers():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=3000), rng.normal(size=3000)
+    found = find_subgroups(y, y - 0.5 * (x > 1), columns={"x": x}, task="numbers", n_bins=10)
+    top = found.groupby("measure").first()
+    assert (top["subgroup"].str.endswith("and over")).all()
+    assert top["is_beyond_chance"].all()
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.03])
+@pytest.mark.parametrize("most", [10**6, 1000])
+def test_noise_is_rarely_called_a_discovery_in_any_columns(rate, most, monkeypatch):
+    """By dealing out all values, and by a sample of the rows; also where outcomes are rare."""
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", most)
+    n_found = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        columns = {f"c{j}": rng.integers(0, 4, 2000) for j in range(3)}
+        columns["x"] = rng.normal(size=2000)
+        p = (rng.random(2000) < rate).astype(int)
+        found = find_subgroups(None, p, columns=columns, n_simulations=99, random_state=seed)
+        assert len(found) > 80
+        n_found += found["is_beyond_chance"].any()
+    assert n_found <= 9  # 3 expected; above 9 has a probability of 0.001
+
+
+def test_p_values_of_an_audit_cover_the_differences_between_groups_as_well():
+    rng = np.random.default_rng(0)
+    columns = pd.DataFrame({f"c{j}": rng.integers(0, 3, 3000) for j in range(3)})
+    p = (rng.random(3000) < 0.3 + 0.06 * (columns["c0"] == 1)).astype(int)
+    options = {"depth": 2, "n_simulations": 2000}
+    found = find_subgroups(None, p, columns=columns, **options)
+    other = audit(None, p, sensitive_features=columns, **options).subgroups
+    both = other.merge(found, on="subgroup")
+    assert len(both) > 10
+    assert (both["p_value_x"] > both["p_value_y"] - 0.04).all()
+
+
+def test_a_sample_says_the_same_as_all_rows(rows, monkeypatch):
+    columns, _, y, p, score = rows
+    options = {"columns": columns, "n_simulations": 1000}
+    every = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", 1200)
+    sampled = find_subgroups(y, p, score, **options).set_index(["measure", "subgroup"])
+    both = every.join(sampled.add_suffix("_sampled"))
+    assert len(both) == len(every) == len(sampled)
+    clear = both["p_value"] < 0.2
+    assert clear.any()
+    np.testing.assert_allclose(both["p_value"][clear], both["p_value_sampled"][clear], atol=0.12)
+
+
+def test_rare_levels_are_put_together():
+    rng = np.random.default_rng(0)
+    names = np.array([f"town {j}" for j in range(40)])
+    town = names[np.minimum(rng.geometric(0.08, 5000), 39)]
+    found = find_subgroups(None, rng.integers(0, 2, 5000), columns={"town": town}, n_simulations=9)
+    levels = found["subgroup"].str.removeprefix("town=")
+    assert "others" in set(levels)
+    assert len(levels) == MOST_LEVELS
+    few = pd.Series(town).value_counts().index[: MOST_LEVELS - 1]
+    assert set(levels) == {*few, "others"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": {}}, "columns"),
+        ({"columns": {"a": np.zeros(59)}}, "59 rows"),
+        ({"depth": 0}, "depth"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"y_pred": None}, "neither"),
+    ],
+)
+def test_errors(change, message):
+    given = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 2}
+    given |= {"columns": {"a": np.arange(60) % 3}, **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        find_subgroups(given.pop("y_true"), **given)
+
+
+def test_the_same_search_twice(rows):
+    columns, _, y, p, _ = rows
+    pair = [find_subgroups(y, p, columns=columns, n_simulations=50) for _ in range(2)]
+    pd.testing.assert_frame_equal(*pair)

@@ -9,13 +9,14 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from skfair.report import audit
-from skfair.report.verdicts import MOST_LINES, _numbers, verdicts_of
+from skfair.report.sentences import MOST_LINES, _numbers, verdicts_of
 
 SENTENCE = re.compile(
     r"(?:Largest difference beyond chance: )?(?P<view>[\w ]+): (?P<group>.+?) are selected in "
     r"(?P<rate>[\d.]+)% of cases, (?P<other>.+?) in (?P<other_rate>[\d.]+)%"
     r"(?: \(of \d+ groups\))?: (?:(?P<apart>[\d.]+) percentage points? (?P<way>less|more)|"
-    r"no difference), (?P<verdict>(?:not )?more than chance explains) \(p <?= (?P<p>[\d.e-]+)\)"
+    r"no difference), (?P<verdict>(?P<not>not )?more than chance explains) "
+    r"\(p <?= (?P<p>[\d.e-]+)\)"
     r"(?:; (?:lowest )?impact ratio (?P<ratio>[\d.]+)(?: \((?P<low>.+?) against (?P<high>.+?)\))?"
     r"(?:, (?P<side>above|below|not below) four fifths)?)?\."
 )

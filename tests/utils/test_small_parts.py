@@ -17,8 +17,7 @@ from skfair.estimators.partial.options import solver_of_name
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.inspection.rates import _check_rates
 from skfair.losses import LOSSES
-from skfair.metrics.disparity_tests import requested_metric
-from skfair.metrics.losses import _find_loss
+from skfair.metrics import disparity_test, largest_group_loss
 from skfair.problems.cut.choice import make_affinity
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.clustering.base import clustering_solver
@@ -97,11 +96,15 @@ def test_other_wrong_names_get_a_proposal():
         (
             "equal_oportunity",
             "equal_opportunity",
-            lambda name: requested_metric(name, "difference"),
+            lambda name: disparity_test(name, [0, 1], [0, 1], sensitive_features=[0, 1]),
         ),
         ("al_newtn", "al_newton", solver_of_name),
         ("selection_rates", "selection_rate", lambda name: _check_rates(name, [0, 1])),
-        ("hing", "hinge", lambda name: _find_loss(name, "classification")),
+        (
+            "hing",
+            "hinge",
+            lambda name: largest_group_loss([0, 1], [0, 1], sensitive_features=[0, 1], loss=name),
+        ),
     ):
         with pytest.raises(ValueError, match=f"Did you mean {right!r}\\?"):
             call(wrong)

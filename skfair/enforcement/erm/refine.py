@@ -56,12 +56,19 @@ def _fit_errors(
 def fitted_scale(path: Path, result: StrictResult) -> float:
     """Return the multiple of the scores of a solution that has the least loss."""
     free, theta = path.judge.free, shifted(path.judge.problem, result)
-    low, high = np.array(SIZES) / _spread(theta)
 
     def slope(scale: float) -> float:  # rises: the loss is convex
         return float(theta @ free.evaluate(scale * theta).gradient())
 
-    return _flattest(slope, low, high, xtol=1e-12 * low, rtol=1e-13)
+    if isinstance(free, ConstrainedERM):  # rows in memory need their scores once
+        scores, weights = free.scores(theta), free.everything.loss_weights
+        penalty = float(theta @ free.evaluate(theta).penalty_gradient)
+
+        def slope(scale: float) -> float:
+            of_rows = free.loss.parts(scale * scores, free.targets).slope
+            return float(weights @ (of_rows * scores)) + scale * penalty
+
+    return _flattest(slope, *(np.array(SIZES) / _spread(theta)))
 
 
 def scaled_if_steep(path: Path, result: StrictResult) -> StrictResult:
@@ -101,17 +108,21 @@ def scaled_scores(judge: Judge, result: StrictResult) -> StrictResult:
         return parts(scale)[1]
 
     low, high = np.array(SIZES) / size
-    scale = _flattest(slope, low, high, rtol=1e-9)
+    scale = _flattest(slope, low, high)
     return result._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else result
 
 
-def _flattest(
-    slope: Callable[[float], float], low: float, high: float, rtol: float, xtol: float = 2e-12
-) -> float:
-    """Return where a rising slope is 0, or the end that is nearest to that."""
-    if slope(low) >= 0:
-        return float(low)
-    return float(high if slope(high) <= 0 else brentq(slope, low, high, xtol=xtol, rtol=rtol))
+def _flattest(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a rising slope is 0, most often near 1, or the end that is nearest to that."""
+    start = float(np.clip(1.0, low, high))
+    end, factor = (high, 4.0) if slope(start) < 0 else (low, 0.25)
+    other = start
+    while other != end and (slope(other) < 0) == (factor > 1):
+        start, other = other, float(np.clip(other * factor, low, high))
+    if (slope(other) < 0) == (factor > 1):
+        return other
+    near, far = sorted((start, other))
+    return float(brentq(slope, near, far, xtol=1e-12 * low, rtol=1e-12))
 
 
 def shifted(problem: RuledProblem, result: StrictResult) -> FloatArray:

@@ -87,7 +87,7 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
         return None
     rough: SolveOptions = {**path.params, "callback": None}
     sample = Path(Judge(few, judge.min_gap, True, slack=0.0), path.solver, rough, path.step_tol)
-    end = _walk(sample, theta0, refine=refine)
+    end = _walk(sample, theta0, refine=refine, scales=False)
     if end.n_solves == 1 or not end.is_feasible or end.is_constant:
         return None
     last = sample.candidates[-1].solution
@@ -101,10 +101,10 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
         path.candidates.clear()
         return None
-    return path.counted(_scaled(path, best.solution))
+    return path.counted(_scaled(sample, best.solution))
 
 
-def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
+def _walk(path: Path, theta0: FloatArray, *, refine: bool, scales: bool = True) -> StrictResult:
     """Walk a path from its start."""
     judge, problem = path.judge, path.judge.problem
     # Without the constraints first: this is the result if they do not bind.
@@ -129,7 +129,8 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):
         result = refined(path, result)
     # Errors that were fitted in place of the loss are scaled already.
-    if judge.scan is None or path.is_stopped or result.problem.loss is not problem.loss:
+    is_scaled = result.problem.loss is not problem.loss
+    if judge.scan is None or path.is_stopped or is_scaled or not scales:
         return path.counted(result)
     return path.counted(_scaled(path, result))
 

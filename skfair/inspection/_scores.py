@@ -1,4 +1,4 @@
-"""Densities and histograms of scores: the points of an outline, and how it is drawn.
+"""Parts of the pictures of scores: densities, histograms, and percentile intervals of groups.
 
 Large samples are counted on a fine grid before smoothing, which changes nothing visible and keeps
 the cost independent of the number of rows.
@@ -6,18 +6,19 @@ the cost independent of the number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import gaussian_kde
 
-from skfair._typing import FloatArray
-from skfair.inspection._style import look, with_options
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
+from skfair._typing import FloatArray, IntervalLike
+from skfair.groups.encoding import GroupLevels
+from skfair.groups.intervals import Intervals
+from skfair.inspection._style import Look, as_series, percent, with_options
+from skfair.utils.rounding import ROUNDING
 
 Bandwidth = Literal["scott", "silverman"] | float
 Outline = tuple[FloatArray, FloatArray]  # positions and heights
@@ -26,22 +27,19 @@ Outline = tuple[FloatArray, FloatArray]  # positions and heights
 _N_BINS = 4096
 
 
-def histogram(scores: FloatArray, weights: FloatArray | None, edges: FloatArray) -> Outline:
+def histogram(scores: FloatArray, weights: FloatArray, edges: FloatArray) -> Outline:
     """Return the edges and the share of the scores per unit of score in each bin."""
     counts, _ = np.histogram(scores, bins=edges, weights=weights)
-    total = scores.size if weights is None else weights.sum()
-    return edges, counts / (total * np.diff(edges))
+    return edges, counts / (weights.sum() * np.diff(edges))
 
 
 def density(
     scores: FloatArray,
-    weights: FloatArray | None,
+    weights: FloatArray,
     bw_method: Bandwidth,
     bounds: tuple[float, float] | None,
 ) -> Outline:
     """Evaluate the density of scores on a grid; no heights if all scores are equal."""
-    if weights is None:
-        weights = np.ones(scores.size)
     scores, weights = scores[weights > 0], weights[weights > 0] / weights.max()
     n_effective = weights.sum() ** 2 / (weights**2).sum()
     low, high = scores.min(), scores.max()
@@ -87,63 +85,83 @@ def _bandwidth(bw_method: Bandwidth, n: float) -> float:
     return float(bw_method)
 
 
-class Place(NamedTuple):
-    """Where a group is drawn: its base line, its scale, the largest height, and its look."""
-
-    base: float
-    scale: float
-    highest: float
-    number: int
-
-
 def draw_outline(
-    ax: Axes,
-    outline: Outline,
-    kind: Literal["density", "hist"],
-    place: Place,
-    label: str,
+    ax: Any,
+    x: FloatArray,
+    y: FloatArray,
+    base: float,
+    options: dict[str, Any],
     overrides: dict[str, Any],
 ) -> Any:
-    """Draw the outline of a group; scores that are all equal are a vertical line."""
+    """Draw the outline of a group as a series: a line, or steps if x are the edges of bins."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import StepPatch
 
-    x, heights = outline
-    style, is_steps = look(place.number), kind == "hist" and heights.size > 0
-    options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
-    options |= {"label": label, "linewidth": 1.5 if heights.size else 3}
-    options = with_options(StepPatch if is_steps else Line2D, options, overrides)
-    if is_steps:
-        return ax.stairs(place.base + place.scale * heights, x, baseline=place.base, **options)
-    if not heights.size:
-        x, heights = np.repeat(x, 2), np.array([0.0, place.highest])
-    return ax.plot(x, place.base + place.scale * heights, **options)[0]
+    if x.size > y.size:
+        curve: Any = ax.stairs(y, x, baseline=base, **with_options(StepPatch, options, overrides))
+    else:
+        (curve,) = ax.plot(x, y, **with_options(Line2D, options, overrides))
+    as_series(curve)
+    return curve
 
 
-def shade_ranges(ax: Axes, outline: Outline, place: Place, ranges: FloatArray) -> list[Artist]:
-    """Fill the parts of a density, or of a histogram, that lie in the interval."""
+def shade_ranges(
+    ax: Any, x: FloatArray, y: FloatArray, base: float, style: Look, ranges: FloatArray
+) -> list[Any]:
+    """Fill the parts of a density, or of a histogram, that lie in the intervals."""
     from matplotlib.colors import to_rgba
 
-    x, heights = outline
-    base, scale, _, number = place
-    style = look(number)
     options: dict[str, Any] = {
         "facecolor": to_rgba(style.color, 0.3),
         "edgecolor": to_rgba(style.color, 0.6),
-        "hatch": style.hatch,
-        "linewidth": 0,
     }
-    shades: list[Artist] = []
+    options |= {"hatch": style.hatch, "linewidth": 0}
+    shades = []
     for low, high in ranges:
         cut = np.unique(np.clip(x, low, high))
         if cut.size < 2:  # the interval lies within a tie and has no width
             continue
-        if heights.size == x.size:
-            level = np.interp(cut, x, heights)
-            shades.append(ax.fill_between(cut, base, base + scale * level, **options))
+        if y.size == x.size:
+            shades.append(ax.fill_between(cut, base, np.interp(cut, x, y), **options))
         else:
             middle = (cut[1:] + cut[:-1]) / 2
-            level = heights[np.searchsorted(x, middle, side="right") - 1]
-            top = base + scale * level
+            top = y[np.searchsorted(x, middle, side="right") - 1]
             shades.append(ax.stairs(top, cut, baseline=base, fill=True, **options))
     return shades
+
+
+def bounds_of_groups(interval: IntervalLike | None, levels: GroupLevels) -> list[FloatArray] | None:
+    """Return the (low, high) pairs of each group; None if there is no interval."""
+    return None if interval is None else Intervals(interval, levels).bounds
+
+
+def pairs_of_groups(interval: Sequence[ArrayLike] | None) -> list[FloatArray] | None:
+    """Return the intervals of each group, or curve, as tables of (low, high) pairs."""
+    if interval is None:
+        return None
+    return [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in interval]
+
+
+def interval_text(bounds: Sequence[FloatArray]) -> str:
+    """Write the interval that all groups share, ``5% to 30%``, or say that they differ."""
+    if any(not np.array_equal(pairs, bounds[0]) for pairs in bounds):
+        return "in the group's own interval"
+    return " and ".join(f"{percent(low)} to {percent(high)}" for low, high in bounds[0])
+
+
+def score_ranges(scores: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
+    """Return the lowest and the highest score inside each percentile interval of one group.
+
+    The row at descending position i owns the ranks between the share of the group above it and the
+    share at or above it. An interval that reaches the top or the bottom has no end there.
+    """
+    order = np.argsort(-scores, kind="stable")
+    descending = scores[order]
+    mass = weights[order]
+    rank = np.cumsum(mass) / mass.sum()
+    # The first row whose ranks reach above the low end, and the one that owns the high end.
+    best = np.searchsorted(rank[:-1], bounds[:, 0] + ROUNDING, side="right")
+    worst = np.searchsorted(rank[:-1], bounds[:, 1] - ROUNDING)
+    highest = np.where(bounds[:, 0] <= 0, np.inf, descending[best])
+    lowest = np.where(bounds[:, 1] >= 1, -np.inf, descending[worst])
+    return np.stack([lowest, highest], axis=1)

@@ -1,0 +1,295 @@
+"""The groups that a monitor compares: what was counted of them, and the evidence against limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.limits import Limit
+from skfair.groups.table import RATES
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
+from skfair.monitoring.windows import Windows, aligned, checked_numbers
+from skfair.utils.text import check_text, listed
+from skfair.utils.validation import check_number
+
+# What a float counts exactly.
+MOST_ROWS = 2**53
+
+
+class Alarm(NamedTuple):
+    """An alarm: the pair of groups whose disparity exceeds its limit.
+
+    Attributes
+    ----------
+    batch : int, str, date or datetime
+        The batch after which the evidence was enough.
+    since : int, str, date or datetime
+        The batch with which the change probably began.
+    rate : str
+        The rate that differs.
+    higher, lower : str
+        The groups with the higher and the lower rate.
+    disparity, standard_error : float
+        The difference since then; with ``reference_batches`` how much larger it is than before,
+        with ``min_ratio`` the ratio of the lower to the higher rate.
+    """
+
+    batch: Any
+    since: Any
+    rate: str
+    higher: str
+    lower: str
+    disparity: float
+    standard_error: float
+
+
+class Comparison:
+    """Counts of groups and the evidence against limits, since the first batch of a monitor.
+
+    ``+`` adds the rows of two monitors with the same settings, which watched side by side.
+
+    Parameters
+    ----------
+    settings : dict
+        Those of the monitor.
+    keys : iterable of (attribute, name)
+        The groups. The attribute is empty if there is one limit.
+
+    Attributes
+    ----------
+    limit : float or dict
+        ``min_ratio`` or ``max_disparity``, as users gave it.
+    limits : dict of str to float
+        The limit of each attribute that has one; the key "" is the common limit.
+    references : dict of str to str
+        The name of the reference group of each attribute that has one.
+    counts : ndarray of shape (n_groups, 2, 2)
+        Rows by true and predicted class, as in a :class:`~skfair.groups.table.GroupTable`.
+    pairs : ndarray of shape (n_pairs, 3)
+        The number of the rate, and of both groups.
+    limits_of_pairs : ndarray of shape (n_pairs,)
+        The limit of each pair.
+    windows : Windows
+        The sums since each start.
+    first : dict of int to batch
+        The number or time of the batch of each start.
+    """
+
+    def __init__(self, settings: dict[str, Any], keys: Iterable[tuple[str, str]] = ()) -> None:
+        self.settings, self.keys = settings, list(keys)
+        check_keys(self.keys)
+        self.rates = LABEL_METRICS[f"{settings['constraint']}_difference"].rates
+        self.is_ratio = settings["min_ratio"] is not None
+        self.limit: Limit = settings["min_ratio" if self.is_ratio else "max_disparity"]
+        limits = self.limit if isinstance(self.limit, Mapping) else {"": self.limit}
+        self.limits = {a: value for a, value in limits.items() if value is not None}
+        self.references = reference_keys(settings["reference"], self.limit)
+        self.counts: FloatArray = np.zeros((len(self.keys), 2, 2))
+        self.pairs = self._pairs()
+        of_groups = np.array([self.limits.get(a, np.nan) for a, _ in self.keys])
+        self.limits_of_pairs = of_groups[self.pairs[:, 1]]
+        lengths = settings["horizon"], settings["reference_batches"]
+        self.windows = Windows(len(self.pairs), *lengths, self.is_ratio)
+        self.first: dict[int, Any] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the groups."""
+        return [name for _, name in self.keys]
+
+    @property
+    def n_batches(self) -> int:
+        """How many batches were read."""
+        return max(self.first, default=-1) + 1
+
+    @property
+    def last(self) -> Any:
+        """The number or time of the last batch; None before the first one."""
+        return self.first[self.n_batches - 1] if self.first else None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were read; those of each attribute are the same."""
+        n_attributes = len({a for a, _ in self.keys})
+        return int(self.counts.sum() / max(1, n_attributes))
+
+    def _pairs(self) -> IntArray:
+        """Return the pairs of groups of each rate: of an attribute with a limit, all or with one.
+
+        They are in the order of the names, so that those of two monitors are alike; a reference
+        group is the second one of its pairs.
+        """
+        is_reference = np.array([name == self.references.get(a) for a, name in self.keys], bool)
+        attributes = np.array([a for a, _ in self.keys], str)
+        if self.keys and not set(self.references) <= set(attributes[is_reference]):
+            raise ValueError(
+                f"reference={self.settings['reference']!r} is not among the groups "
+                f"{listed(self.names)}. If it comes later, name all groups: "
+                "DisparityMonitor(groups=...)."
+            )
+        order = np.array(sorted(range(len(self.keys)), key=self.keys.__getitem__), np.int64)
+        order = np.concatenate([order[~is_reference[order]], order[is_reference[order]]])
+        i, j = (order[places] for places in np.triu_indices(order.size, 1))
+        has_limit, has_reference = (
+            np.array([a in known for a, _ in self.keys], bool)
+            for known in (self.limits, self.references)
+        )
+        is_compared = (attributes[i] == attributes[j]) & has_limit[i]
+        is_compared &= is_reference[j] | ~has_reference[i]
+        i, j = i[is_compared], j[is_compared]
+        if self.is_ratio:  # each rate must be so many times the other
+            i, j = np.concatenate([i, j]), np.concatenate([j, i])
+        n_rates = len(self.rates)
+        rate = np.repeat(np.arange(n_rates), i.size)
+        return np.stack([rate, np.tile(i, n_rates), np.tile(j, n_rates)], axis=1)
+
+    def placed(self, keys: Iterable[tuple[str, str]], counts: FloatArray) -> FloatArray:
+        """Return counts of some groups in the order of all."""
+        place, placed = {key: k for k, key in enumerate(self.keys)}, np.zeros_like(self.counts)
+        placed[[place[key] for key in keys]] = counts
+        return placed
+
+    def with_groups(self, keys: Iterable[tuple[str, str]]) -> Comparison:
+        """Return what is known about other groups; there is no evidence against new ones."""
+        made = Comparison(self.settings, keys)
+        made.first, made.counts = dict(self.first), made.placed(self.keys, self.counts)
+        place = {key: k for k, key in enumerate(made.keys)}
+        at = np.array([place[key] for key in self.keys], np.int64)
+        rate, i, j = self.pairs.T
+        numbers = np.full((len(self.rates), len(place), len(place)), -1)
+        numbers[rate, at[i], at[j]] = np.arange(rate.size)
+        made.windows = self.windows.with_pairs(numbers[tuple(made.pairs.T)])
+        if not self.keys:  # nothing was missed before the first group
+            made.windows.watched[:] = True
+        return made
+
+    def __add__(self, other: Comparison) -> Comparison:
+        keys = dict.fromkeys([*self.keys, *other.keys])
+        left, right = self.with_groups(keys), other.with_groups(keys)
+        first, windows = aligned((left.windows, left.first), (right.windows, right.first))
+        made = Comparison(self.settings, keys)
+        made.first, made.windows = first, windows[0].merged(windows[1])
+        made.counts = left.counts + right.counts
+        return made
+
+    def add(self, counts: FloatArray, batch: Any) -> None:
+        """Add the counts of a batch, and a start before it."""
+        number = self.n_batches
+        self.windows.start(number)
+        starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
+        self.first = {start: first[start] for start in starts}
+        self.counts += counts
+        sums = np.array([_hits_and_rows(counts, rate) for rate in self.rates])
+        rate, i, j = self.pairs.T
+        of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
+        self.windows.add(of_pairs, self.settings["min_rows"], self.limits_of_pairs)
+
+    def evidence(self) -> tuple[float, int, int, float]:
+        """Return the evidence, and where most of it is: start, pair and direction."""
+        if not self.windows.watched.any():
+            return 0.0, 0, 0, 1.0
+        return self.windows.log_total(self.limits_of_pairs)
+
+    def alarm(self, batch: Any, start: int, pair: int, sign: float) -> Alarm:
+        """Return what was found after a batch: the pair that differs since a start."""
+        rate, i, j = self.pairs[pair].tolist()
+        size, error = self.windows.estimate(start, pair)
+        size = self.limits_of_pairs[pair] - size if self.is_ratio else size
+        since = self.first[int(self.windows.starts[start])]
+        higher, lower = (self.names[k] for k in ((i, j) if sign > 0 else (j, i)))
+        size, error = float(sign * size), float(error)
+        return Alarm(batch, since, self.rates[rate], higher, lower, size, error)
+
+    def recent(self, attribute: str) -> tuple[float, float]:
+        """Return the disparity of about the last ten blocks, and its standard error."""
+        wanted = self.references.get(attribute)
+        own = np.array([a == attribute for a, _ in self.keys], bool)
+        if self.is_ratio and wanted is not None:  # of others to the reference group
+            own &= np.array([name == wanted for name in self.names], bool)
+        known = self.windows.known[own[self.pairs[:, 1]]]
+        rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
+        rates = known[:, :, 0] / rows
+        (first, second), (of_first, of_second) = rates.T, (rates * (1 - rates) / rows).T
+        if not self.is_ratio:
+            sizes, errors = first - second, np.sqrt(of_first + of_second)
+            distances, sizes = np.abs(sizes), np.abs(sizes) if wanted is None else sizes
+        else:
+            base = np.where(first > 0, first, np.nan)
+            sizes = second / base
+            errors = np.sqrt(of_second + sizes**2 * of_first) / base
+            distances = -sizes if wanted is None else -np.minimum(sizes, 1 / np.maximum(sizes, 1.0))
+        if np.isnan(distances).all():
+            return np.nan, np.nan
+        worst = int(np.nanargmax(distances))
+        return float(sizes[worst]), float(errors[worst])
+
+    def rates_by_name(self) -> dict[str, dict[str, float]]:
+        """Return each rate of each group, over all rows."""
+        by_rate = {}
+        for rate in self.rates:
+            hits, rows = _hits_and_rows(self.counts, rate)
+            values = np.where(rows > 0, hits / np.where(rows > 0, rows, 1), np.nan).tolist()
+            by_rate[rate] = dict(zip(self.names, values, strict=True))
+        return by_rate
+
+    def impact_ratios(self) -> dict[str, dict[str, float]]:
+        """Return each rate of each group over that of its reference group, or the highest one."""
+        ratios: dict[str, dict[str, float]] = {}
+        for rate, values in self.rates_by_name().items():
+            ratios[rate] = {}
+            for attribute in dict.fromkeys(a for a, _ in self.keys):
+                own = {name: values[name] for a, name in self.keys if a == attribute}
+                highest = np.nanmax([*own.values(), -np.inf])
+                base = own.get(self.references.get(attribute, ""), highest)
+                ratios[rate] |= {n: v / base if base > 0 else np.nan for n, v in own.items()}
+        return ratios
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists and numbers."""
+        return {
+            "groups": self.keys,
+            "counts": self.counts.tolist(),
+            "first": list(self.first.items()),
+            "windows": self.windows.to_dict(),
+        }
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], state: dict[str, Any]) -> Comparison:
+        """Return what was stored; raise for what no monitor can have seen."""
+        made = cls(settings, [texts(key, 2) for key in state["groups"]])
+        counts = made.counts = checked_numbers(state["counts"], "counts", made.counts.shape, 0)
+        for attribute in {a for a, _ in made.keys}:
+            total = counts[[a == attribute for a, _ in made.keys]].sum()
+            if total != made.n_rows or total > MOST_ROWS:
+                raise ValueError(f"The counts are not those of {made.n_rows} rows.")
+        last = None
+        for number, batch in state["first"]:
+            what = "The number of a batch"
+            check_number(number, what, made.n_batches, MOST_ROWS, kind=int)
+            made.first[number] = last = checked_batch(batch, last)
+        made.windows = made.windows.restored(state["windows"], made.n_rows, made.n_batches)
+        if list(made.first) != made.windows.starts.tolist():
+            raise ValueError("The batches of the state are not those of its sums.")
+        with np.errstate(all="ignore"):
+            evidence = made.evidence()[0]
+        if not np.isfinite(evidence):
+            raise ValueError(f"The evidence of the state is {evidence}.")
+        return made
+
+
+def texts(values: list[Any], n: int) -> tuple[Any, ...]:
+    """Return so many texts; raise for anything else."""
+    if len(values) != n or not all(isinstance(text, str) for text in values):
+        raise ValueError(f"Expected {n} texts, got {values!r:.100}.")
+    check_text(values, "The name")
+    return tuple(values)
+
+
+def _hits_and_rows(counts: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return what a rate of each group divides by what."""
+    above, below = RATES[rate][:2]
+    return (counts * above).sum(axis=(1, 2)), (counts * below).sum(axis=(1, 2))

@@ -1,0 +1,146 @@
+"""Scores by group: how they are spread, how well they rank, and whether they mean what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from skfair._typing import FloatArray, IntArray
+from skfair.metrics.intervals import wilson
+from skfair.report.moments import sums_by
+from skfair.utils.rounding import TINY
+
+# Scores are counted in this many bins of equal width.
+N_BINS = 200
+# Calibration is shown in this many bins that hold about as many rows each.
+N_CALIBRATION_BINS = 10
+# Densities are shown in this many bins of equal width, and calibration errors are measured in so
+# many.
+N_DENSITY_BINS, N_ERROR_BINS = 40, 20
+
+
+class Scores(NamedTuple):
+    """Sums over the rows of the same cell whose scores are in the same bin."""
+
+    edges: FloatArray  # (N_BINS + 1,)
+    places: IntArray  # (n,): N_BINS times the cell, plus the bin
+    sums: FloatArray  # (3, n): of weights, of weight times target, and of weight times score
+
+    @classmethod
+    def of_rows(
+        cls,
+        score: FloatArray,
+        targets: FloatArray,
+        weights: FloatArray | None,
+        cells: IntArray,
+        score_range: tuple[float, float],
+    ) -> Scores:
+        """Count scores by cell and bin."""
+        low, high = score_range
+        high = high if high > low else low + 1.0
+        inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
+        bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
+        weigh = 1.0 if weights is None else weights
+        columns = [weights, weigh * targets, weigh * score]
+        n_places = (int(cells.max(initial=-1)) + 1) * N_BINS
+        places, sums = sums_by(cells * N_BINS + bins, n_places, columns)
+        return cls(np.linspace(low, high, N_BINS + 1), places, np.stack(sums))
+
+    def by_group(self, codes: IntArray, n_groups: int) -> FloatArray:
+        """Return the sums of groups: (3, n_groups, N_BINS). Cell ``i`` is in ``codes[i]``."""
+        cells, bins = np.divmod(self.places, N_BINS)
+        joint, shape = codes[cells] * N_BINS + bins, (n_groups, N_BINS)
+        sums = [np.bincount(joint, own, n_groups * N_BINS) for own in self.sums]
+        return np.stack([own.reshape(shape) for own in sums])
+
+
+def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
+    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
+
+    Rows of weight 0 do not count.
+    """
+    score = score if weights is None else score[weights > 0]
+    if not len(score):
+        return 0.0, 1.0
+    low, high = float(np.min(score)), float(np.max(score))
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTables:
+    """Tables of the scores of some groups."""
+
+    edges: FloatArray
+    sums: FloatArray  # of each group, as by Scores.by_group
+    is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
+    per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
+
+    def calibration(self, names: list[str], confidence: float) -> pd.DataFrame:
+        """Return the mean score and the mean target of each group in each bin."""
+        own = self.sums[0].sum(axis=0)
+        total = np.cumsum(own)
+        share = (total - own / 2) / total[-1]
+        bin_of = np.minimum((share * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1)
+        weight, target, score = _wider(self.sums, np.unique(bin_of, return_inverse=True)[1])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean_target, mean_score = target / weight, score / weight
+        low, high = np.full((2, *weight.shape), np.nan)
+        if self.is_share:
+            n_rows = np.where(weight > 0, weight * self.per_weight[:, None], np.nan)
+            low, high = wilson(mean_target, n_rows, confidence)
+        group, bins = np.nonzero(weight > 0)
+        columns = {
+            "n": weight,
+            "mean_score": mean_score,
+            "mean_target": mean_target,
+            "mean_target_low": low,
+            "mean_target_high": high,
+        }
+        table = {"group": [names[g] for g in group], "bin": bins}
+        return pd.DataFrame(table | {name: own[group, bins] for name, own in columns.items()})
+
+    def densities(self, names: list[str]) -> pd.DataFrame:
+        """Return the share of each group's rows in bins of equal width."""
+        weight = _wider(self.sums[0], np.arange(N_BINS) * N_DENSITY_BINS // N_BINS)
+        edges = self.edges[:: N_BINS // N_DENSITY_BINS].tolist()
+        shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY)
+        columns = {"group": names, "edges": [edges] * len(names), "shares": shares.tolist()}
+        return pd.DataFrame(columns)
+
+    def aucs(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the area under the ROC curve of each group with the interval of Hanley & McNeil.
+
+        Scores of the same bin count as tied, which shifts the area by less than a hundredth where
+        they are spread over the bins.
+        """
+        positive = self.sums[1] * self.per_weight[:, None]
+        negative = self.sums[0] * self.per_weight[:, None] - positive
+        n_positive, n_negative = positive.sum(axis=1), negative.sum(axis=1)
+        below = np.cumsum(negative, axis=1) - negative / 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            auc = (positive * below).sum(axis=1) / (n_positive * n_negative)
+            q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+            variance = auc * (1 - auc) + (n_positive - 1) * (q1 - auc**2)
+            variance += (n_negative - 1) * (q2 - auc**2)
+            half = np.sqrt(np.maximum(variance, 0.0) / (n_positive * n_negative))
+        half = half * stats.norm.ppf(0.5 + confidence / 2)
+        return auc, np.maximum(auc - half, 0.0), np.minimum(auc + half, 1.0)
+
+    def calibration_errors(self) -> FloatArray:
+        """Return the mean distance of score and outcome of each group, over bins of equal width.
+
+        The weight of a bin is that of the group's rows in it.
+        """
+        bin_of = np.arange(N_BINS) * N_ERROR_BINS // N_BINS
+        apart = _wider(self.sums[1] - self.sums[2], bin_of)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.abs(apart).sum(axis=1) / self.sums[0].sum(axis=1))
+
+
+def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:
+    """Add up bins, the last axis, into wider ones."""
+    return np.asarray(sums @ np.eye(int(bin_of.max()) + 1)[bin_of])

@@ -1,0 +1,115 @@
+"""What holds for every metric of labels, scores, losses and clusters, by its public interface."""
+
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
+from skfair.metrics.scorers import SCORERS
+
+OF_CLUSTERS = ["balance_score", "share_deviation", "share_ratio", "kl_fairness_error"]
+OF_QUERIES = ["pair_error_gap", "exposure_gap", "rank_gap", "ndcg"]
+METRICS = {
+    name.removeprefix("neg_"): (metric, greater_is_better)
+    for name, (metric, greater_is_better) in SCORERS.items()
+    if metric.__name__ not in ("accuracy_score", *OF_QUERIES)
+}
+each_metric = pytest.mark.parametrize("name", sorted(METRICS))
+each_comparison = pytest.mark.parametrize("name", sorted(set(METRICS) - set(OF_CLUSTERS)))
+few = settings(deadline=None, max_examples=8)
+by_seed = given(seed=st.integers(0, 2**31))
+
+
+def random_rows(seed):
+    """Rows of which every group has each class and prediction, and scores of few values."""
+    rng = np.random.default_rng(seed)
+    n_groups = int(rng.integers(2, 5))
+    cells = np.repeat(np.arange(4 * n_groups), rng.integers(2, 7, 4 * n_groups))
+    rng.shuffle(cells)
+    columns = {"y": cells // 2 % 2, "p": cells % 2, "w": rng.integers(1, 4, cells.size)}
+    columns["s"] = rng.normal(size=cells.size).round(1) + 0.3 * (cells // 4)
+    columns["g"] = np.array(list("wxyz"))[cells // 4]
+    return pd.DataFrame(columns), rng
+
+
+def measured(name, rows, **options):
+    """Call a metric with the columns that it reads."""
+    metric, _ = METRICS[name]
+    known = {"interval": (0, 0.6), "zero_division": np.nan, "sensitive_features": rows["g"]}
+    options = {
+        key: own for key, own in known.items() if key in signature(metric).parameters
+    } | options
+    if name in OF_CLUSTERS:
+        return metric(2 * rows["p"] + rows["y"], **options)
+    return metric(rows["y"], rows["p" if name in LABEL_METRICS | LARGEST_RATES else "s"], **options)
+
+
+def same(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+@each_metric
+@few
+@by_seed
+def test_order_names_and_copies(name, seed):
+    """Rows come in any order, groups have any names, and a weight of 2 is two rows, of 0 none."""
+    rows, rng = random_rows(seed)
+    value = measured(name, rows)
+    shuffled = rows.iloc[rng.permutation(len(rows))].reset_index(drop=True)
+    assert measured(name, shuffled) == same(value)
+    renamed = rows["g"].map({"w": 3, "x": 1, "y": 2, "z": 0})
+    assert measured(name, rows, sensitive_features=renamed) == same(value)
+    weighted = measured(name, rows, sample_weight=rows["w"])
+    copies = rows.loc[rows.index.repeat(rows["w"])].reset_index(drop=True)
+    assert measured(name, copies) == same(weighted)
+    more = pd.concat([rows, rows.assign(w=0, s=9.0, y=1 - rows["y"])], ignore_index=True)
+    assert measured(name, more, sample_weight=more["w"]) == same(weighted)
+
+
+@each_comparison
+def test_labels_may_be_names_signs_or_truth_values(name):
+    if "pos_label" not in signature(METRICS[name][0]).parameters:
+        return
+    rows, _ = random_rows(3)
+    value = measured(name, rows)
+    names = rows.assign(**{c: np.array(["no", "yes"])[rows[c]] for c in "yp"})
+    assert measured(name, names, pos_label="yes") == same(value)
+    for change in (lambda labels: 2 * labels - 1, lambda labels: labels == 1):
+        assert measured(name, rows.assign(y=change(rows["y"]), p=change(rows["p"]))) == same(value)
+
+
+@each_metric
+def test_attributes_are_pooled_or_crossed(name):
+    rows, rng = random_rows(3)
+    both = pd.DataFrame({"a": rows["g"], "b": rng.choice(["u", "v"], len(rows))})
+    values = [measured(name, rows, sensitive_features=both[c]) for c in both]
+    pooled = measured(name, rows, sensitive_features=both, intersectional=False)
+    reduce = min if METRICS[name][1] else sum if name == "kl_fairness_error" else max
+    assert pooled == same(reduce(values))
+    crossed = measured(name, rows, sensitive_features=both["a"] + both["b"])
+    assert measured(name, rows, sensitive_features=both) == same(crossed)
+
+
+@each_metric
+def test_a_single_group_has_nothing_to_compare(name):
+    rows, _ = random_rows(0)
+    value = measured(name, rows.assign(g="x"))
+    assert "largest" in name or value == same(float(METRICS[name][1]))
+
+
+@each_metric
+def test_rows_in_another_order_are_noticed(name):
+    rows, _ = random_rows(0)
+    turned = rows["g"].iloc[::-1]
+    with pytest.raises(ValueError, match="different order"):
+        measured(name, rows, sensitive_features=turned)
+    with pytest.raises(ValueError, match=r"sensitive_features has 3 rows"):
+        measured(name, rows, sensitive_features=["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"sample_weight has 2 rows"):
+        measured(name, rows, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match="zero for every row"):
+        measured(name, rows, sample_weight=np.zeros(len(rows)))

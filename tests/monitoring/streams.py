@@ -1,0 +1,47 @@
+"""Streams of batches that monitors watch, one by one and many side by side."""
+
+import numpy as np
+
+from skfair.monitoring import DisparityMonitor
+from skfair.monitoring.windows import Windows
+
+
+def batch(rng, gap, n=1000, base=0.3):
+    sex = rng.choice(["f", "m"], n)
+    return (rng.random(n) < base + gap * (sex == "m")).astype(int), sex
+
+
+def stream(rates, n_batches=40, seed=0, n=1000, **options):
+    """Watch groups with the rates, which may depend on the batch."""
+    rng, monitor = np.random.default_rng(seed), DisparityMonitor(**options)
+    for number in range(n_batches):
+        now = rates(number) if callable(rates) else rates
+        group = rng.choice(list(now), n)
+        chance = np.array([now[one] for one in group])
+        monitor.update(None, (rng.random(n) < chance).astype(int), group)
+    return monitor
+
+
+def watched(gaps, **options):
+    return stream(lambda k: {"f": 0.3, "m": 0.3 + gaps[k]}, len(gaps), **options)
+
+
+def side_by_side(rates, sizes, limit, n_batches, min_rows=50, n_streams=200, lag=None, ratio=False):
+    """Streams of two groups, as the pairs of one object.
+
+    Returned are the shares of streams with an alarm, and of those that are ever shown to keep the
+    limit, and the windows.
+    """
+    rng, windows = np.random.default_rng(0), Windows(n_streams, 50, lag, ratio)
+    pairs, is_alarm, is_kept = np.arange(n_streams), False, False
+    for number in range(n_batches):
+        windows.start(number)
+        of_first = rng.binomial(sum(sizes), sizes[0] / sum(sizes), n_streams)
+        n = np.stack([of_first, sum(sizes) - of_first], axis=1)
+        hits = rng.binomial(n, rates(number) if callable(rates) else rates)
+        windows.add(np.stack([hits, n], axis=2).astype(float), min_rows, limit)
+        if number % 10 == 9:
+            bets = windows.log_bets(limit, pairs)
+            is_alarm |= np.logaddexp.reduce(bets, axis=(0, 1)) >= np.log(20)
+            is_kept |= windows.log_kept(limit) >= np.log(20)
+    return np.mean(is_alarm), np.mean(is_kept), windows
