@@ -42,47 +42,39 @@ class MeasuredRule(Protocol):
     metric: str | None
 
 
-class MetricRequest:
-    """A metric as it was requested: its name, how it compares, and the limit of a constraint."""
+def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | None, float | None]:
+    """Return the name of a metric, its rates if it is one of labels, and a constraint's limit.
 
-    def __init__(self, name: str, comparison: str, limit: float | None) -> None:
-        self.name, self.comparison, self.limit = name, comparison, limit
-        self.spec: LabelSpec | None = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-
-
-def requested_metric(metric: Any, comparison: str) -> MetricRequest:
-    """Return what is meant; raise for what has no test."""
+    Raises for what has no test.
+    """
     if comparison not in ("difference", "ratio"):
         raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
     limit = None
     if isinstance(metric, str):
-        name: object = metric
+        name = metric
     elif isinstance(metric, MeasuredRule):
-        name, limit = metric.metric, getattr(metric, "own_limit", metric.max_disparity)
+        name, limit = str(metric.metric), getattr(metric, "own_limit", metric.max_disparity)
     else:
-        name = getattr(metric, "__name__", None)  # a functools.partial has none
+        name = getattr(metric, "__name__", "")  # a functools.partial has none
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
-    request = MetricRequest(str(name), comparison, limit)
-    spec = request.spec
-    if spec is None:
-        has_test = request.name in SCORE_METRICS
-    else:
-        request.comparison = "ratio" if spec.greater_is_better else "difference"
+    spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
+    has_test = name in SCORE_METRICS
+    if spec is not None:
         has_test = spec.rates != ("error_ratio",) and (spec.kind != "total" or len(spec.rates) == 1)
     if not has_test:
-        pairs = [name.removesuffix("_difference") for name in LABEL_METRICS if "_diff" in name]
+        pairs = [key.removesuffix("_difference") for key in LABEL_METRICS if "_diff" in key]
         pairs.remove("treatment_equality")
         known = [*pairs, *SCORE_METRICS, *LARGEST_RATES]
         hint = did_you_mean(metric, known)
         names = ", ".join(map(repr, known))
         raise ValueError(f"There is no test of metric={metric!r}.{hint} Choose from {names}.")
-    if comparison == "ratio" and (spec is None or request.comparison != "ratio"):
+    if comparison == "ratio" and (spec is None or spec.kind != "ratio"):
         raise ValueError(
             f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a "
             "constraint on rates such as 'demographic_parity', or a metric of ratios."
         )
-    return request
+    return name, spec, limit
 
 
 class DisparityTest(NamedTuple):
@@ -132,46 +124,7 @@ class DisparityTest(NamedTuple):
         )
 
 
-def _parameters() -> None:
-    """Parameters of tests of disparities.
-
-    Parameters
-    ----------
-    metric : str, metric or Constraint
-        What is compared: the name of a constraint such as "demographic_parity", a metric of
-        differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or
-        one of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
-        ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
-        ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.
-    y_true : array-like of shape (n_samples,) or None
-        True labels; None for metrics that do not use them.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels, or scores if the metric is one of scores. The rows must not have been used
-        to fit or choose the model.
-    confidence : float, default=0.95
-        How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.
-    comparison : {"difference", "ratio"}, default="difference"
-        What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
-        smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and rules say it
-        themselves; "ratio" with one of differences is an error.
-    method : {"auto", "melded", "exact", "score"}, default="auto"
-        "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-        and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
-        samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
-        Metrics of scores have a test of their own.
-    shift : float, default=0.0
-        Share of the people who count in each rate that may be replaced by any other people: the
-        answer then holds for every such population. It costs about as much of the limit.
-        Differences only.
-    interval : (float, float), default=None
-        Ranks that count in partial metrics.
-    """
-
-
-_documented = documenter(PARAGRAPHS | described(_parameters))
-
-
-@_documented
+@documenter(PARAGRAPHS)
 def disparity_test(
     metric: str | MeasuredRule | Callable[..., float],
     y_true: ColumnLike | None,
@@ -198,12 +151,40 @@ def disparity_test(
 
     Parameters
     ----------
+    metric : str, metric or Constraint
+        What is compared: the name of a constraint such as "demographic_parity", a metric of
+        differences, ratios or largest rates of labels, an object of :mod:`skfair.constraints`, or
+        one of ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
+        ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
+        ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.
+    y_true : array-like of shape (n_samples,) or None
+        True labels; None for metrics that do not use them.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels, or scores if the metric is one of scores. The rows must not have been used
+        to fit or choose the model.
     max_disparity : float, default=None
         The limit; None for the one that a constraint has. Of ratios it is 1 minus the smallest
         ratio that is allowed.
     min_ratio : float, default=None
         The smallest ratio that is allowed, in place of ``comparison`` and ``max_disparity``: 0.8 is
         the four-fifths rule.
+    confidence : float, default=0.95
+        How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.
+    comparison : {"difference", "ratio"}, default="difference"
+        What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
+        smaller rate over the larger, so that 0.2 is the 80% rule. Metrics and constraints say it
+        themselves; "ratio" with one of differences is an error.
+    method : {"auto", "melded", "exact", "score"}, default="auto"
+        "exact" counts every possible table, for small groups; "melded" holds for groups of any size
+        and is a little careful; "score" is the fastest, and may err in up to 10% instead of 5% of
+        samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
+        Metrics of scores have a test of their own.
+    interval : (float, float), default=None
+        Ranks that count in partial metrics.
+    shift : float, default=0.0
+        Share of the people who count in each rate that may be replaced by any other people: the
+        answer then holds for every such population. It costs about as much of the limit.
+        Differences only.
 
     Returns
     -------
@@ -243,25 +224,25 @@ def disparity_test(
 
     check_probability(confidence, "confidence")
     max_disparity, comparison = _read_limit(max_disparity, min_ratio, comparison)
-    request = requested_metric(metric, comparison)
-    limit = request.limit if max_disparity is None else max_disparity
+    name, spec, own_limit = requested_metric(metric, comparison)
+    limit = own_limit if max_disparity is None else max_disparity
     if limit is None:
         raise ValueError(
             "There is no limit: pass max_disparity=, min_ratio=, or a constraint that has its own."
         )
     check_number(limit, "max_disparity", 0)
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    sample = Sample(y_true, y_pred, *groups, pos_label)
-    evidence = _evidence(request, sample, method, reference, interval)
-    p_values = evidence.p_values(_before_shift(request, float(limit), shift))
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    sample = y_true, y_pred, groups, pos_label
+    evidence = _evidence(name, spec, sample, method, reference, interval)
+    p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
+    table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
     result = evidence.largest, p_value, p_value <= 1 - confidence
     question = float(limit), float(confidence), evidence.method
-    table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
     return DisparityTest(*result, *question, pd.DataFrame(table))
 
 
-@_documented
+@documenter(described(disparity_test))
 def disparity_upper_bound(
     metric: str | MeasuredRule | Callable[..., float],
     y_true: ColumnLike | None,
@@ -300,14 +281,13 @@ def disparity_upper_bound(
     0.05
     """
     check_probability(confidence, "confidence")
-    groups = (sensitive_features, control_features, sample_weight, intersectional)
-    sample = Sample(y_true, y_pred, *groups, pos_label)
-    request = requested_metric(metric, comparison)
-    evidence = _evidence(request, sample, method, reference, interval)
-    _before_shift(request, 1.0, shift)
-
+    name, spec, _ = requested_metric(metric, comparison)
+    groups = sensitive_features, control_features, sample_weight, intersectional
+    sample = y_true, y_pred, groups, pos_label
+    evidence = _evidence(name, spec, sample, method, reference, interval)
+    _before_shift(name, spec, 1.0, shift)
     spread = None
-    if request.name == "mean_score_difference":  # in units of the score, and of any size
+    if name == "mean_score_difference":  # in units of the score, and of any size
         spread = float(np.ptp(np.asarray(y_pred, np.float64)))
     bound = evidence.smallest_shown(confidence, spread)
     return shift + (1 - shift) * bound if shift else bound
@@ -328,24 +308,23 @@ def _read_limit(
     return 1.0 - float(min_ratio), "ratio"
 
 
-def _before_shift(request: MetricRequest, limit: float, shift: float) -> float:
+def _before_shift(name: str, spec: LabelSpec | None, limit: float, shift: float) -> float:
     """Return the limit that must hold now, for one to hold after a shift.
 
     A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
     factor 1 - shift, plus shift at most.
     """
     check_number(shift, "shift", 0, 0.999)
-    is_of_labels = request.spec is not None and request.spec.kind != "largest"
-    if shift and not (is_of_labels and request.comparison == "difference"):
+    if shift and (spec is None or spec.kind in ("largest", "ratio")):
         raise ValueError(
-            f"shift={shift!r} is for differences of rates of labels; set it to 0 for "
-            f"{request.name}."
+            f"shift={shift!r} is for differences of rates of labels; set it to 0 for {name}."
         )
-    return (limit - shift) / (1 - shift) if shift else limit
+    return (limit - shift) / (1 - shift)
 
 
 def _evidence(
-    request: MetricRequest,
+    name: str,
+    spec: LabelSpec | None,
     sample: Sample,
     method: str,
     reference: Reference,
@@ -353,19 +332,17 @@ def _evidence(
 ) -> Evidence:
     if method not in ("auto", "melded", "exact", "score"):
         raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
-    if request.spec is None:
-        if request.name.startswith("partial_") and interval is None:
-            raise ValueError(f"{request.name} needs interval=, the ranks that count.")
-        if is_group(reference) or reference != "pairwise":
-            raise ValueError(
-                f"{request.name} compares every pair of groups, so reference={reference!r} has no "
-                "test here. Leave it out, or test a metric of labels."
-            )
-        evidence = evidence_of_scores(sample, request.name, interval)
-    else:
-        evidence = evidence_of_labels(
-            sample, request.name, request.spec, request.comparison, method, reference
+    if spec is not None:
+        evidence = evidence_of_labels(name, spec, sample, method, reference)
+    elif name.startswith("partial_") and interval is None:
+        raise ValueError(f"{name} needs interval=, the ranks that count.")
+    elif is_group(reference) or reference != "pairwise":
+        raise ValueError(
+            f"{name} compares every pair of groups, so reference={reference!r} has no test here. "
+            "Leave it out, or test a metric of labels."
         )
+    else:
+        evidence = evidence_of_scores(name, sample, interval)
     if not evidence.measured.size:
         raise ValueError(
             "There is nothing to compare: sensitive_features has no two groups with rows, or with "

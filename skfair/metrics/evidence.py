@@ -30,15 +30,16 @@ from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.spread_rows import GroupArguments
 from skfair.groups.table import RATES, GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (
+    beta_density,
     both_ways,
     largest_rate,
     legendre,
     melded,
-    pair_test,
     rest_of_block,
     score_statistic,
     smallest_limit,
@@ -48,27 +49,24 @@ from skfair.utils.validation import check_positive
 
 # "auto" counts every table if both groups have at most about this many rows.
 _FEW_ROWS = 61
+# Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
+_N_THRESHOLDS = 200
+# Of the level, what each end of an interval gets that is not an end of all ranks.
+_OF_END = 0.1
+# Within intervals that differ by group: where shares may differ most, if rates are so many
+# standard errors off.
+_ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
+_N_NODES = 96  # of integrals
+
+_SINGLE = {"group_auc_gap"}  # one area, compared with a half
+_OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
+_DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
+_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
+SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
 
 
-# Names of both sides of each comparison, and (5, n_comparisons): successes and rows of both sides,
-# and by what their difference is multiplied.
-_Sides: TypeAlias = tuple[list[tuple[str, str]], FloatArray]
-
-
-class Sample(NamedTuple):
-    """Rows as the user passed them."""
-
-    y_true: Any
-    y_pred: Any
-    sensitive_features: Any
-    control_features: Any
-    sample_weight: Any
-    intersectional: bool
-    pos_label: Any
-
-    def groups(self, weights: FloatArray | None) -> tuple[Any, Any, Any, bool]:
-        """Return groups and strata with other weights, in the order that metrics take them."""
-        return self.sensitive_features, self.control_features, weights, self.intersectional
+# True labels or None, predictions, groups with strata and weights, and the positive class.
+Sample: TypeAlias = tuple[Any, Any, GroupArguments, Any]
 
 
 class Evidence(NamedTuple):
@@ -77,7 +75,7 @@ class Evidence(NamedTuple):
     columns: dict[str, Any]  # of the table of comparisons, one entry for each
     measured: FloatArray  # (n_comparisons,): the disparity of each
     p_values: Callable[[float], FloatArray]  # of a limit: one for each comparison
-    method: str
+    method: str = "melded"
 
     def p_value(self, limit: float) -> float:
         """Return the largest p-value of a limit."""
@@ -99,46 +97,46 @@ class Evidence(NamedTuple):
 
 
 def evidence_of_labels(
-    sample: Sample, name: str, spec: LabelSpec, comparison: str, method: str, reference: Reference
+    name: str, spec: LabelSpec, sample: Sample, method: str, reference: Reference
 ) -> Evidence:
     """Return the comparisons of a metric of labels."""
-    table = _table(sample, spec, name)
-    groups = table.groups
+    y_true, y_pred, groups, pos_label = sample
+    if spec.uses_y_true and y_true is None:
+        raise ValueError(f"{name} needs y_true, got None.")
+    if isinstance(groups[0], GroupProbabilities):
+        encode_groups(groups[0])  # raises: such rows are not independent
+    if spec.rates == ("accuracy",):
+        table = GroupTable.of_correct(y_true, y_pred, groups)
+    else:
+        no_true = not spec.uses_y_true
+        table = GroupTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
     # In an attribute with strata the cells of a stratum without weight are left out.
-    of_cells = groups.present if spec.kind == "largest" else groups.compared
+    of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
         table.checked_rate(rate, of_cells)  # raises where it is undefined
     if spec.kind == "largest":
         return _caps(table, *spec.rates)
-    is_overall = not is_group(reference) and reference == "overall"
-    if is_overall and comparison == "ratio":
+    is_ratio, is_whole = spec.kind == "ratio", groups[2] is None
+    if is_ratio and not is_group(reference) and reference == "overall":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    sides = [
-        _against_rest(table, rate) if is_overall else _between_groups(table, rate, reference)
-        for rate in spec.rates
-    ]
-    names = [
-        (rate, *both) for rate, (pairs, _) in zip(spec.rates, sides, strict=True) for both in pairs
-    ]
-    k1, n1, k0, n0, share = np.concatenate([numbers for _, numbers in sides], axis=1)
+    sides = [_sides(table, rate, reference) for rate in spec.rates]
+    k1, n1, k0, n0, share = np.concatenate([numbers for *_, numbers in sides], axis=1)
     if method == "auto":
-        is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
         few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
-        method = "exact" if is_whole and few else "melded"
-    if method == "exact" and sample.sample_weight is not None:
+        method = "exact" if is_whole and few and not is_lazy(y_pred) else "melded"
+    if method == "exact" and not is_whole:
         raise ValueError("method='exact' counts rows, not weights. Use method='melded'.")
-    test = pair_test(method, comparison)
     r1, r0 = k1 / np.maximum(n1, TINY), k0 / np.maximum(n0, TINY)
     measured = share * np.abs(r1 - r0)
-    if comparison == "ratio":
+    if is_ratio:
         measured = np.nan_to_num(1 - ratios(r1, r0, "pairwise"))
     columns = {
-        "rate": [rate for rate, _, _ in names],
-        "first": [first for _, first, _ in names],
-        "second": [second for _, _, second in names],
+        "rate": np.repeat(spec.rates, [len(first) for first, *_ in sides]),
+        "first": np.concatenate([first for first, *_ in sides]),
+        "second": np.concatenate([second for _, second, _ in sides]),
         "n_first": n1,
         "n_second": n0,
         "rate_first": r1,
@@ -148,10 +146,8 @@ def evidence_of_labels(
     def p_values(limit: float) -> FloatArray:
         if limit <= 0:  # every difference is as large as that
             return np.ones(k1.size)
-        p = np.zeros(k1.size)
-        for factor in np.unique(share[share > limit]):  # others cannot be so far apart
-            at = share == factor
-            p[at] = both_ways(test, k1[at], n1[at], k0[at], n0[at], limit / factor)
+        p, at = np.zeros(k1.size), share > limit  # others cannot be so far apart
+        p[at] = both_ways(method, k1[at], n1[at], k0[at], n0[at], limit / share[at], is_ratio)
         return p
 
     return Evidence(columns, measured, p_values, method)
@@ -161,142 +157,93 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
     """Return the evidence on the largest rate of a group."""
     cells = table.groups.present
     k, n = (numbers[cells] for numbers in table.effective_counts(rate))
-    columns = {
-        "rate": [rate] * cells.size,
-        "first": [table.groups.cells.names[i] for i in cells.tolist()],
-        "second": ["limit"] * cells.size,
-        "n_first": n,
-        "rate_first": k / n,
-    }
+    names = np.array(table.groups.cells.names, dtype=object)[cells]
+    columns = {"rate": rate, "first": names, "second": "limit", "n_first": n, "rate_first": k / n}
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
-def _between_groups(table: GroupTable, rate: str, reference: Reference) -> _Sides:
-    """Compare pairs of groups."""
-    first, second = table.groups.pairs_with(reference)
-    hits, sizes = table.effective_counts(rate)
-    numbers = [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
-    names = table.groups.cells.names
-    pairs = [(names[i], names[j]) for i, j in zip(first.tolist(), second.tolist(), strict=True)]
-    return pairs, np.stack(numbers)
+def _sides(
+    table: GroupTable, rate: str, reference: Reference
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the names of both sides of every comparison, and numbers of shape (5, n_comparisons).
 
-
-def _against_rest(table: GroupTable, rate: str) -> _Sides:
-    """Compare each group with the others of its stratum.
-
-    Its distance to the overall rate is a share of that to the others: the share of the sample.
+    These are successes and rows of both sides, and by what their difference is multiplied: the
+    distance of a group to the overall rate of its stratum is a share of that to the other groups,
+    which is their share of the sample.
     """
     groups = table.groups
+    names = np.array(groups.cells.names, dtype=object)
     hits, sizes = table.effective_counts(rate)
+    if is_group(reference) or reference != "overall":
+        first, second = groups.pairs_with(reference)
+        sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
+        return names[first], names[second], np.stack(sides)
     rates, weights = np.nan_to_num(table.rate(rate)), table.summed(RATES[rate].denominator)
-    rest = rest_of_block(rates, sizes, weights, groups.block_sums)
-    cells = groups.compared[rest.size[groups.compared] > 0]
-    numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
-    return [(groups.cells.names[cell], "rest") for cell in cells.tolist()], numbers
+    rest_rate, rest_size, share = rest_of_block(rates, sizes, weights, groups.block_sums)
+    cells = groups.compared[rest_size[groups.compared] > 0]
+    numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])
+    return names[cells], np.full(cells.size, "rest", dtype=object), numbers[:, cells]
 
 
-def _table(sample: Sample, spec: LabelSpec, name: str) -> GroupTable:
-    """Count the rows that a metric reads."""
-    if spec.uses_y_true and sample.y_true is None:
-        raise ValueError(f"{name} needs y_true, got None.")
-    if isinstance(sample.sensitive_features, GroupProbabilities):
-        encode_groups(sample.sensitive_features)  # raises: such rows are not independent
-    rows, groups = (sample.y_true, sample.y_pred), sample.groups(sample.sample_weight)
-    if spec.rates == ("accuracy",):
-        return GroupTable.of_correct(*rows, groups)
-    return GroupTable.of_labels(*rows, groups, sample.pos_label, ignores_true=not spec.uses_y_true)
-
-
-# Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
-_N_THRESHOLDS = 200
-# Of the level, what each end of an interval gets that is not an end of all ranks.
-_OF_END = 0.1
-# Within intervals that differ by group: where shares may differ most, if rates are so many
-# standard errors off.
-_ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
-_N_NODES = 96  # of integrals
-
-_SINGLE = ("group_auc_gap",)  # one area, compared with a half
-_OF_CLASSES = ("inter_group_pairwise_gap", "intra_group_pairwise_gap")
-_DECISIONS = ("partial_demographic_parity_gap",)  # at the threshold 0 alone
-_DISTRIBUTIONS = ("statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS)
-SCORE_METRICS = (*_DISTRIBUTIONS, *_SINGLE, *_OF_CLASSES, "mean_score_difference")
-
-
-class _Sums(NamedTuple):
-    """Sums over the distances of scores from their mean: numbers, or arrays of several groups."""
-
-    n: Any
-    mean: Any
-    unit: Any  # their range, of which squares and cubes are multiples
-    smallest: Any  # the smallest and the largest distance
-    largest: Any
-    squares: Any
-    cubes: Any
-
-
-def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
+def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evidence:
     """Return the comparisons of a metric of scores."""
-    arguments = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.control_features)
-    if is_lazy(*arguments):
+    y_true, y_pred, groups, pos_label = sample
+    if is_lazy(y_true, y_pred, *groups[:2]):
         raise TypeError(
             f"The test of {name} reads single scores, and these are in Dask collections. compute() "
             "them, or test rates of labels, of which sums are enough."
         )
-    if sample.sample_weight is not None:
+    if groups[2] is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
     read = scored_rows if interval is None else ranked_rows
-    rows = read(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")
-    pairs = list(zip(*(side.tolist() for side in rows.groups.pairs), strict=True))
-    names = rows.groups.cells.names
-    columns = {
-        "rate": [name] * len(pairs),
-        "first": [names[i] for i, _ in pairs],
-        "second": [names[j] for _, j in pairs],
-    }
+    rows = read(y_pred, *groups, like=y_true, name="y_pred")
+    first, second = rows.groups.pairs
+    names = np.array(rows.groups.cells.names, dtype=object)
+    columns = {"rate": name, "first": names[first], "second": names[second]}
+    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
     positive = None
     if name in _OF_CLASSES:
-        positive = check_positive(sample.y_true, "y_true", sample.pos_label, rows.scores.size)
+        positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     members = _members(rows, positive, name)
-    if name in _DISTRIBUTIONS:
-        intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
-        curves = [
-            _Curves.of(members, pair, intervals, is_at_0=name in _DECISIONS) for pair in pairs
-        ]
-        measured = np.array([curve.largest for curve in curves])
-        return Evidence(
-            columns,
-            measured,
-            lambda limit: np.array([curve.p_value(limit) for curve in curves]),
-            "melded",
-        )
-    if name in _SINGLE + _OF_CLASSES:
+    if name == "mean_score_difference":
+        return _of_means(columns, [(members[i][0], members[j][0]) for i, j in pairs])
+    if name not in _DISTRIBUTIONS:
         areas = [_areas(name, members[i], members[j]) for i, j in pairs]
         return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
-    sums = {cell: _sums(*members[cell]) for cell in {cell for pair in pairs for cell in pair}}
-    both = np.array([(sums[i], sums[j]) for i, j in pairs]).reshape(-1, 2, len(_Sums._fields))
-    return _of_means(columns, _Sums(*both[:, 0].T), _Sums(*both[:, 1].T))
+    intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
+    at = np.zeros(1) if name in _DECISIONS else None
+    # Either group may be the higher one.
+    curves = [
+        [
+            _Curves(members[i][0], members[j][0], intervals, (i, j), at)
+            for i, j in (pair, pair[::-1])
+        ]
+        for pair in pairs
+    ]
+    return Evidence(
+        columns,
+        np.array([curve.largest for curve, _ in curves]),
+        lambda limit: np.array([max(side.p_value(limit) for side in both) for both in curves]),
+    )
 
 
-def _of_means(columns: dict[str, Any], first: _Sums, second: _Sums) -> Evidence:
-    """Return the evidence on differences of means, from the sums of both sides of each."""
-    # The variances of both means, and the degrees of freedom of their sum.
-    parts = np.stack([s.unit**2 * s.squares / (s.n - 1) / s.n for s in (first, second)])
-    variance = parts.sum(axis=0)
-    error = np.sqrt(np.maximum(variance, TINY))
-    is_constant = variance <= 0
-    shares = parts / np.where(is_constant, 1.0, variance)
-    inverse = shares[0] ** 2 / (first.n - 1) + shares[1] ** 2 / (second.n - 1)
-    freedom = 1 / np.where(inverse > 0, inverse, 1.0)
-    value = first.mean - second.mean
-    drawn = np.stack([_drawn(value, first, second), _drawn(-value, second, first)], axis=1)
-
-    def p_values(limit: float) -> FloatArray:
-        z = (np.abs(value) - limit) / error
-        welch = np.where(is_constant, special.ndtr(z), special.stdtr(freedom, z))
-        return np.asarray(np.maximum(welch, _above(limit, *drawn).max(axis=0)))
-
-    return Evidence(columns, np.abs(value), p_values, "melded")
+def _members(
+    rows: ScoredRows, positive: IntArray | None, name: str
+) -> list[tuple[FloatArray, ...]]:
+    """Return the scores of each cell: all of them, or of its negatives and of its positives."""
+    members = []
+    for cell, own in enumerate(rows.groups.rows_of_cells()):
+        parts: tuple[FloatArray, ...] = (rows.scores[own],)
+        if positive is not None:
+            parts = tuple(rows.scores[own][positive[own] == label] for label in (0, 1))
+        if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
+            raise ValueError(
+                f"{name} needs two rows or more of each group"
+                f"{' and class' if positive is not None else ''}; group "
+                f"{rows.groups.cells.names[cell]!r} has fewer."
+            )
+        members.append(parts)
+    return members
 
 
 def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) -> Evidence:
@@ -310,29 +257,19 @@ def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) ->
         if is_single:
             edge = 0.5 + limit
             return np.maximum(largest_rate(k1, n1, edge), largest_rate(n1 - k1, n1, edge))
-        return both_ways(pair_test("melded", "difference"), k1, n1, k0, n0, limit)
+        return both_ways("melded", k1, n1, k0, n0, limit, False)
 
-    measured = np.abs(a1 - (0.5 if is_single else a0))
-    return Evidence(columns, measured, p_values, "melded")
+    return Evidence(columns, np.abs(a1 - (0.5 if is_single else a0)), p_values)
 
 
-def _members(
-    rows: ScoredRows, positive: IntArray | None, name: str
-) -> list[tuple[FloatArray, ...]]:
-    """Return the scores of each cell: all of them, or of its negatives and of its positives."""
-    members = []
-    for cell, own in enumerate(rows.groups.rows_of_cells()):
-        parts: tuple[FloatArray, ...] = (rows.scores[own],)
-        if positive is not None:
-            parts = tuple(rows.scores[own[positive[own] == label]] for label in (0, 1))
-        if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
-            raise ValueError(
-                f"{name} needs two rows or more of each group"
-                f"{' and class' if positive is not None else ''}; group "
-                f"{rows.groups.cells.names[cell]!r} has fewer."
-            )
-        members.append(parts)
-    return members
+def _areas(
+    name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the two areas that a metric compares."""
+    if name in _SINGLE:
+        return (_area(a[0], b[0]),) * 2
+    losers = (a[0], b[0]) if name.startswith("intra") else (b[0], a[0])
+    return _area(a[1], losers[0]), _area(b[1], losers[1])
 
 
 def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
@@ -351,124 +288,117 @@ def _area(winners: FloatArray, losers: FloatArray) -> tuple[float, float]:
     return value, min(value * (1 - value) / variance, most) if variance > 0 else most
 
 
-def _areas(
-    name: str, a: tuple[FloatArray, ...], b: tuple[FloatArray, ...]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the two areas that a metric compares."""
-    if name in _SINGLE:
-        return (_area(a[0], b[0]),) * 2
-    losers = (a[0], b[0]) if name.startswith("intra") else (b[0], a[0])
-    return _area(a[1], losers[0]), _area(b[1], losers[1])
+def _of_means(columns: dict[str, Any], pairs: list[tuple[FloatArray, FloatArray]]) -> Evidence:
+    """Return the evidence on differences of means."""
+    sums = np.array([[_sums(scores) for scores in pair] for pair in pairs]).reshape(-1, 2, 6)
+    first, second = sums[:, 0].T, sums[:, 1].T
+    value = first[1] - second[1]
+    # The variance of each mean; that of their difference has Welch's degrees of freedom.
+    parts = sums[:, :, 4] / (sums[:, :, 0] - 1) / sums[:, :, 0]
+    variance = np.maximum(parts.sum(axis=1), TINY)
+    squares = ((parts / variance[:, None]) ** 2 / (sums[:, :, 0] - 1)).sum(axis=1)
+    freedom = np.divide(1, squares, out=np.full(squares.size, np.inf), where=squares > 0)
+
+    def p_values(limit: float) -> FloatArray:
+        z = (np.abs(value) - limit) / np.sqrt(variance)
+        welch = np.where(np.isfinite(freedom), special.stdtr(freedom, z), special.ndtr(z))
+        gaffke = [_gaffke(first, second, limit), _gaffke(second, first, limit)]
+        return np.asarray(np.maximum(welch, np.maximum(*gaffke)))
+
+    return Evidence(columns, np.abs(value), p_values)
 
 
-def _sums(scores: FloatArray) -> _Sums:
-    """Return the sums of scores, each score read once."""
-    mean = scores.mean()
+def _sums(scores: FloatArray) -> tuple[float, ...]:
+    """Return the number and mean of scores, and of their distances to it the ends and moments.
+
+    These are the smallest and the largest one, and the sums of their squares and cubes.
+    """
+    mean = float(scores.mean())
     centred = scores - mean
-    smallest, largest = centred.min(), centred.max()
-    unit = (largest - smallest) or 1.0
-    centred /= unit
     squares = centred * centred
-    return _Sums(scores.size, mean, unit, smallest, largest, squares.sum(), squares @ centred)
+    ends = float(centred.min()), float(centred.max())
+    return scores.size, mean, *ends, float(squares.sum()), float(squares @ centred)
 
 
-def _drawn(value: FloatArray, high: _Sums, low: _Sums) -> tuple[FloatArray, ...]:
-    """Return the differences of means that are drawn too high and of those drawn too low.
-
-    Their means, their standard errors and their skewness.
+def _gaffke(high: FloatArray, low: FloatArray, limit: float) -> FloatArray:
+    """Return the chances that a mean drawn too high exceeds one drawn too low by the limit.
 
     A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
     row more is the largest (or smallest) of both sides, each around its own mean: few rows of a
     skewed distribution do not show how far its tail reaches. With 0 and 1 it is the bound of
-    Clopper and Pearson.
+    Clopper and Pearson. The difference has about a gamma distribution of the same three moments.
     """
-    largest, smallest = (
-        np.maximum(high.largest, low.largest),
-        np.minimum(high.smallest, low.smallest),
-    )
-    unit = np.where(largest > smallest, largest - smallest, 1.0)
-    mean = variance = third = np.zeros(value.size)
-    for side, end, sign in ((high, largest, 1.0), (low, smallest, -1.0)):
-        n, more, size = side.n, end / unit, side.unit / unit
-        # Sums of n rows around 0, then those of n + 1 around the new mean.
-        squares, cubes = side.squares * size**2, side.cubes * size**3
-        cubes = cubes + more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
-        squares = squares + more**2 * n / (n + 1)
+    largest, smallest = np.maximum(high[3], low[3]), np.minimum(high[2], low[2])
+    unit = np.where(largest > smallest, largest - smallest, 1.0)  # cubes would be out of range
+    mean, variance, third = (high[1] - low[1] - limit) / unit, 0.0, 0.0
+    for (n, _, _, _, squares, cubes), end, sign in ((high, largest, 1), (low, smallest, -1)):
+        more, squares, cubes = end / unit, squares / unit**2, cubes / unit**3
+        # Sums of n rows around 0 become those of n + 1 around the new mean.
+        cubes += more**3 * n * (n - 1) / (n + 1) ** 2 - 3 * more * squares / (n + 1)
+        squares += more**2 * n / (n + 1)
         mean = mean + sign * more / (n + 1)
         variance = variance + squares / ((n + 1) * (n + 2))
         third = third + 2 * sign * cubes / ((n + 1) * (n + 2) * (n + 3))
-    skewness = np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)
-    return value + unit * mean, unit * np.sqrt(variance), skewness
-
-
-def _above(limit: float, mean: FloatArray, error: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Return the chances that differences are above a limit: gamma distributions, moved."""
-    z = (limit - mean) / np.where(error > 0, error, 1.0)
+    error = np.where(variance > 0, np.sqrt(variance), 1.0)
+    skewness = third / error**3
     shape = 4 / np.maximum(skewness**2, 1e-12)  # nearly normal ones have a very large shape
-    towards = np.where(skewness < 0, -1.0, 1.0)
-    x = np.maximum(shape + towards * z * np.sqrt(shape), 0.0)
-    chance = np.where(towards > 0, special.gammaincc(shape, x), special.gammainc(shape, x))
-    return np.where(error > 0, chance, 0.0)
+    x = np.maximum(shape - np.where(skewness < 0, -1, 1) * mean / error * np.sqrt(shape), 0.0)
+    chance = np.where(skewness < 0, special.gammainc(shape, x), special.gammaincc(shape, x))
+    return np.where(variance > 0, chance, 0.0)
 
 
-class _Curves(NamedTuple):
-    """Rows of two groups above each threshold, and the intervals of ranks that count."""
+class _Curves:
+    """Rows of two groups above each threshold, of which the first is to have the larger share."""
 
-    above: tuple[FloatArray, FloatArray]  # each (n_thresholds,)
-    sizes: tuple[int, int]
-    intervals: Intervals
-    cells: tuple[int, int]
-
-    @classmethod
-    def of(
-        cls,
-        members: list[tuple[FloatArray, ...]],
-        cells: tuple[int, int],
+    def __init__(
+        self,
+        first: FloatArray,
+        second: FloatArray,
         intervals: Intervals,
-        *,
-        is_at_0: bool,  # count at the threshold 0 alone
-    ) -> _Curves:
-        """Count the rows of two cells above thresholds, by default above every score."""
-        sides = [np.sort(members[cell][0]) for cell in cells]
-        thresholds = np.zeros(1) if is_at_0 else np.unique(np.concatenate(sides))
-        first, second = (
-            np.asarray(side.size - np.searchsorted(side, thresholds, side="right"), np.float64)
-            for side in sides
+        cells: tuple[int, int],
+        thresholds: FloatArray | None,  # None for every one
+    ) -> None:
+        if thresholds is None:
+            thresholds = np.unique(np.concatenate([first, second]))
+        self.k1, self.k0 = (
+            side.size - np.searchsorted(np.sort(side), thresholds, side="right").astype(np.float64)
+            for side in (first, second)
         )
-        return cls((first, second), (sides[0].size, sides[1].size), intervals, cells)
+        self.n1, self.n0 = first.size, second.size
+        self.intervals, (self.own, self.other) = intervals, cells
 
     @property
     def largest(self) -> float:
         """The largest difference that was measured."""
-        first, other = (
-            self.intervals.share(above / size, cell)
-            for above, size, cell in zip(self.above, self.sizes, self.cells, strict=True)
-        )
-        return float(np.abs(first - other).max())
+        share = self.intervals.share
+        gaps = share(self.k1 / self.n1, self.own) - share(self.k0 / self.n0, self.other)
+        return float(np.abs(gaps).max())
 
     def p_value(self, limit: float) -> float:
-        """Return the largest p-value of a threshold, either group being the higher one."""
+        """Return the largest p-value of a threshold."""
         if limit >= 1:
             return 0.0
-        first, second = (self.intervals.bounds[cell] for cell in self.cells)
-        of_side = _Curves._of_rates if np.array_equal(first, second) else _Curves._of_shares
-        turned = _Curves(self.above[::-1], self.sizes[::-1], self.intervals, self.cells[::-1])
-        return max(of_side(self, limit), of_side(turned, limit))
+        if np.array_equal(self.intervals.bounds[self.own], self.intervals.bounds[self.other]):
+            return self._of_rates(limit)
+        # What is melded is at least the product of the p-values of both true rates, and that of two
+        # uniform numbers is at most p with probability p (1 - log p).
+        p = float(self._melded(limit, self._worst()).max())
+        return p * (1 - np.log(p)) if p > 0 else 0.0
 
     def _of_rates(self, limit: float) -> float:
         """Return the largest p-value of a threshold, of the same interval for both groups."""
-        (k1, k0), (n1, n0), cell = self.above, self.sizes, self.cells[0]
-        bounds = self.intervals.bounds[cell]
-        gap, ends = limit * float(self.intervals.lengths[cell]), []
+        k1, n1, k0, n0 = self.k1, self.n1, self.k0, self.n0
+        bounds = self.intervals.bounds[self.own]
+        gap, ends = limit * float(self.intervals.lengths[self.own]), []
         if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
-            ends.append((k1, n1, float(self.intervals.lowest_rank(limit, cell))))
+            ends.append((k1, n1, float(self.intervals.lowest_rank(limit, self.own))))
         if bounds[-1, 1] < 1:
-            ends.append((n0 - k0, n0, 1 - float(self.intervals.highest_rank(1 - limit, cell))))
+            ends.append((n0 - k0, n0, 1 - float(self.intervals.highest_rank(1 - limit, self.own))))
         if not ends:
             kept = _likeliest(k1, n1, k0, n0, gap)
             return float(melded(k1[kept], n1, k0[kept], n0, gap, False).max())
         level = 1 - _OF_END * len(ends)
-        rough = stats.norm.logcdf(_statistic(k1, n1, k0, n0, gap)) - np.log(level)
+        rough = stats.norm.logcdf(score_statistic(k1, n1, k0, n0, gap, False)) - np.log(level)
         for k, n, rank in ends:
             z = (k - n * rank) / np.sqrt(n * max(rank * (1 - rank), 1e-12))
             rough = np.minimum(rough, stats.norm.logcdf(z) - np.log(_OF_END))
@@ -478,24 +408,14 @@ class _Curves(NamedTuple):
             p = np.minimum(p, largest_rate(k[kept], n, rank) / _OF_END)
         return min(1.0, float(p.max()))
 
-    def _of_shares(self, limit: float) -> float:
-        """Return the largest p-value of a threshold, of intervals that differ.
-
-        What is melded is at least the product of the p-values of both true rates, and that of two
-        uniform numbers is at most p with probability p (1 - log p).
-        """
-        p = float(self._melded(limit, self._worst()).max())
-        return p * (1 - np.log(p)) if p > 0 else 0.0
-
     def _worst(self) -> IntArray:
         """Return the thresholds where shares may differ most, if rates are some errors off."""
+        sides = (self.k1, self.n1, self.own, 1.0), (self.k0, self.n0, self.other, -1.0)
         kept = []
         for n_errors in _ERRORS:
             ends = []
-            for above, n, cell, sign in zip(
-                self.above, self.sizes, self.cells, (1.0, -1.0), strict=True
-            ):
-                rate = above / n
+            for k, n, cell, sign in sides:
+                rate = k / n
                 error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
                 moved = np.clip(rate + sign * n_errors * error, 0.0, 1.0)
                 ends.append(self.intervals.share(moved, cell))
@@ -504,28 +424,24 @@ class _Curves(NamedTuple):
 
     def _melded(self, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
-        k, n = self.above[0][kept], self.sizes[0]
+        k, n = self.k1[kept, None], self.n1
         a, b = k + 1, np.maximum(n - k, 1)
         nodes, factors = legendre(_N_NODES)
         low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
-        p = np.where(k < n, 0.0, self._below(np.ones(1), limit, kept)[:, 0])
+        p = np.zeros(kept.size)
         for start, stop in pairwise(self._kinks(limit)):
             first, last = np.clip(start, low, high), np.clip(stop, low, high)
-            x = first[:, None] + (last - first)[:, None] * nodes
-            density = np.exp(
-                special.xlogy((a - 1)[:, None], x)
-                + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
-                - special.betaln(a, b)[:, None]
-            )
-            below = self._below(x, limit, kept)
-            p += np.where(k < n, (density * below) @ factors * (last - first), 0.0)
-        return np.clip(p, 0.0, 1.0)
+            x = first + (last - first) * nodes
+            values = beta_density(a, b, x) * self._below(x, limit, kept)
+            p += values @ factors * (last - first)[:, 0]
+        sure = self._below(np.ones(1), limit, kept)[:, 0]
+        return np.clip(np.where(k[:, 0] < n, p, sure), 0.0, 1.0)
 
     def _below(self, rank: FloatArray, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of L <= share of a rank - limit)."""
-        wanted = self.intervals.share(rank, self.cells[0]) - limit
-        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[1])
-        k0, n0 = self.above[1][kept, None], self.sizes[1]
+        wanted = self.intervals.share(rank, self.own) - limit
+        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.other)
+        k0, n0 = self.k0[kept, None], self.n0
         below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, most), 1.0)
         return np.where(wanted >= 0, below, 0.0)
 
@@ -535,10 +451,10 @@ class _Curves(NamedTuple):
         A sum over nodes on both sides of a jump has an error as large as the jump times a node's
         weight.
         """
-        intervals, (cell, other) = self.intervals, self.cells
-        shares = limit + intervals.share(intervals.bounds[other].ravel(), other)
+        intervals, cell = self.intervals, self.own
+        shares = limit + intervals.share(intervals.bounds[self.other].ravel(), self.other)
         shares = shares[shares <= 1]
-        at = [intervals.lowest_rank(shares, cell), intervals.highest_rank(shares, cell)]
+        at = intervals.lowest_rank(shares, cell), intervals.highest_rank(shares, cell)
         ranks = np.unique(np.concatenate([*at, intervals.bounds[cell].ravel(), np.ones(1)]))
         return ranks[ranks >= intervals.lowest_rank(limit, cell)]
 
@@ -555,17 +471,12 @@ def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -
         length = int(np.sqrt(k1.size))
         starts = near[::length]
         ends = np.minimum(starts + length, k1.size) - 1
-        inside = _statistic(k1[starts], n1, k0[starts], n0, limit)
-        most = _statistic(k1[starts], n1, k0[ends], n0, limit)
+        inside = score_statistic(k1[starts], n1, k0[starts], n0, limit, False)
+        most = score_statistic(k1[starts], n1, k0[ends], n0, limit, False)
         # The runs of the best starts have thresholds enough, so their worst is a lower bound.
         best = np.argsort(-inside, kind="stable")[: _N_THRESHOLDS // length + 2]
         some = near[np.isin(near // length, best)]
-        reached = np.sort(_statistic(k1[some], n1, k0[some], n0, limit))[-_N_THRESHOLDS]
+        reached = np.sort(score_statistic(k1[some], n1, k0[some], n0, limit, False))[-_N_THRESHOLDS]
         near = near[np.repeat(most >= reached - 1e-9, ends - starts + 1)]
-    z = _statistic(k1[near], n1, k0[near], n0, limit)
+    z = score_statistic(k1[near], n1, k0[near], n0, limit, False)
     return near[np.argsort(-z, kind="stable")[:_N_THRESHOLDS]]
-
-
-def _statistic(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> FloatArray:
-    limits, rows = np.full(k1.size, limit), np.ones(k1.size)
-    return score_statistic(k1, n1 * rows, k0, n0 * rows, limits, False)

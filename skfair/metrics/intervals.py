@@ -7,12 +7,12 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -57,6 +57,12 @@ _LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given 
 # Rates whose denominators are numbers of rows of a true class, or of a predicted one.
 _OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
 _OF_PREDICTED = {"positive_predictive_value", "false_omission_rate"}
+
+
+# Options of a metric with a value for each row.
+_OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
+# Labels and scores, and the options of a metric: its groups.
+_Deal: TypeAlias = tuple[tuple[Any, Any], dict[str, Any]]
 
 
 class NoiseFloor(NamedTuple):
@@ -141,32 +147,23 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
-    controls = {} if control_features is None else {"control_features": control_features}
+    params["sensitive_features"] = sensitive_features
+    if control_features is not None:
+        params["control_features"] = control_features
     kept = _kept(metric, params)
-    if is_lazy(y_true, y_score, sensitive_features, control_features, params.get("sample_weight")):
-        rows = _few_rows(y_true, y_score, sensitive_features, control_features, params)
-        labels = None if kept is None else rows.columns.get(kept)
-        strata = _strata(rows.control_features, labels, rows.weights.size)
-        generator = np.random.default_rng(rng.randint(2**31))
-        dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
-        return _floor(metric(*rows, **{**params, **groups}) for rows, groups in dealt)
-    like = y_true if hasattr(y_true, "index") else y_score
-    if isinstance(sensitive_features, GroupProbabilities):
-        n_rows = len(sensitive_features)
+    if is_lazy(y_true, y_score, *map(params.get, _OF_ROWS)):
+        deals = _lazy_deals(y_true, y_score, params, kept, rng)
     else:
-        n_rows = encode_groups(sensitive_features, like=like).n_samples
-    labels = {"y_true": y_true, "y_score": y_score}.get(kept or "")
-    strata = _strata(control_features, labels, n_rows)
-    return _floor(
-        metric(
-            y_true,
-            y_score,
-            sensitive_features=_permuted(sensitive_features, _shuffled_within(strata, rng)),
-            **controls,
-            **params,
-        )
-        for _ in range(n_permutations)
-    )
+        labels = {"y_true": y_true, "y_score": y_score}.get(kept or "")
+        deals = _deals(y_true, y_score, params, labels, rng)
+    numbers: list[float] = []
+    for rows, options in islice(deals, n_permutations):
+        number = metric(*rows, **{**params, **options})
+        if not isinstance(number, Real):
+            raise TypeError(f"metric must return a number, got {type(number).__name__}.")
+        numbers.append(float(number))
+    values = np.array(numbers)
+    return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
 
 
 def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
@@ -184,6 +181,22 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     if spec is not None and _OF_TRUE.issuperset(spec.rates):
         return "y_true"
     return "y_score" if spec is not None and _OF_PREDICTED.issuperset(spec.rates) else None
+
+
+def _deals(
+    y_true: Any, y_score: Any, params: dict[str, Any], labels: Any, rng: np.random.RandomState
+) -> Iterator[_Deal]:
+    """Permute the groups within strata and classes."""
+    groups = params["sensitive_features"]
+    if isinstance(groups, GroupProbabilities):
+        n_rows = len(groups)
+    else:
+        like = y_true if hasattr(y_true, "index") else y_score
+        n_rows = encode_groups(groups, like=like).n_samples
+    strata = _strata(params.get("control_features"), labels, n_rows)
+    while True:
+        order = _shuffled_within(strata, rng)
+        yield (y_true, y_score), {"sensitive_features": _permuted(groups, order)}
 
 
 def _strata(
@@ -216,34 +229,23 @@ def _permuted(groups: Any, order: IntArray) -> Any:
     return taken.set_axis(groups.index) if hasattr(groups, "set_axis") else taken
 
 
-def _floor(repeats: Iterable[Any]) -> NoiseFloor:
-    """Describe what a metric found, one number each time."""
-    numbers = list(repeats)
-    for number in numbers:
-        if not isinstance(number, Real):
-            raise TypeError(f"metric must return a number, got {type(number).__name__}.")
-    values = np.array(numbers, dtype=np.float64)
-    return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
-
-
-def _few_rows(
-    y_true: ColumnLike | None,
-    y_score: ColumnLike,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None,
-    params: dict[str, Any],
-) -> WeightedRows:
-    """Return the weighted rows that stand for those of Dask collections."""
-    weights, intersectional = params.get("sample_weight"), params.get("intersectional", True)
-    groups = (sensitive_features, control_features, weights, intersectional)
+def _lazy_deals(
+    y_true: Any, y_score: Any, params: dict[str, Any], kept: str | None, rng: np.random.RandomState
+) -> Iterator[_Deal]:
+    """Deal out the weighted rows that stand for those of Dask collections."""
+    groups = (*map(params.get, _OF_ROWS), params.get("intersectional", True))
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
-        return LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
-    return LazyRows({"y_true": y_true}, {"y_score": y_score}, groups).binned("y_score")
+        rows = LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
+    else:
+        rows = LazyRows({"y_true": y_true}, {"y_score": y_score}, groups).binned("y_score")
+    labels = None if kept is None else rows.columns.get(kept)
+    strata = _strata(rows.control_features, labels, rows.weights.size)
+    generator = np.random.default_rng(rng.randint(2**31))
+    while True:
+        yield _dealt(rows, strata, generator)
 
 
-def _dealt(
-    rows: WeightedRows, strata: IntArray, rng: np.random.Generator
-) -> tuple[list[Any], dict[str, Any]]:
+def _dealt(rows: WeightedRows, strata: IntArray, rng: np.random.Generator) -> _Deal:
     """Deal the groups out at random: how many rows of each group get which labels and score."""
     parts = [_dealt_within(rows, np.flatnonzero(strata == s), rng) for s in range(strata.max() + 1)]
     values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -255,7 +257,7 @@ def _dealt(
     control_features = rows._replace(columns=columns).control_features
     if control_features is not None:
         groups["control_features"] = control_features
-    return [columns.get(name) for name in ("y_true", "y_score")], groups
+    return (columns.get("y_true"), columns["y_score"]), groups
 
 
 def _dealt_within(
@@ -402,9 +404,6 @@ def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[Floa
 
 def quantiles(draws: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:
     """Percentiles along the first axis, ignoring undefined resamples."""
-    if not np.isfinite(draws).any():
-        missing = np.full(draws.shape[1:], np.nan)
-        return missing, missing
     undefined = ~np.isfinite(draws).any(axis=0)
     filled = np.where(undefined, 0.0, draws)
     low, high = np.nanquantile(filled, [tail, 1 - tail], axis=0)
@@ -427,30 +426,6 @@ SCORE_METRICS: dict[Callable[..., float], bool] = {
 }
 
 
-class _Attribute(NamedTuple):
-    """The groups of sorted rows by one attribute, and who is compared with whom."""
-
-    codes: IntArray
-    n_groups: int
-    first: IntArray
-    second: IntArray
-    # Partners of each group from ``starts``, number of the pair, whether the group is its second
-    starts: IntArray
-    partner: IntArray
-    pair: IntArray
-    is_second: BoolArray
-
-    @classmethod
-    def of(cls, codes: IntArray, n_groups: int, first: IntArray, second: IntArray) -> _Attribute:
-        """List the pairs by group."""
-        groups, n_pairs = np.concatenate([first, second]), first.size
-        order = np.argsort(groups, kind="stable")
-        starts = np.searchsorted(groups[order], np.arange(n_groups + 1))
-        partner = np.concatenate([second, first])[order]
-        pair, is_second = order % max(n_pairs, 1), order >= n_pairs
-        return cls(codes, n_groups, first, second, starts, partner, pair, is_second)
-
-
 class SortedRows:
     """Rows in the order of their scores, and their metrics under one set of weights or another."""
 
@@ -462,7 +437,13 @@ class SortedRows:
         self._positive = labels[self._order]
         self._compared = rows.groups.compared
         self._attributes = [
-            _Attribute.of(codes[self._order], stop - start, first, second)
+            (
+                codes[self._order],
+                stop - start,
+                first,
+                second,
+                *_partners(stop - start, first, second),
+            )
             for codes, start, stop, first, second in rows.groups.attributes()
         ]
 
@@ -470,7 +451,7 @@ class SortedRows:
         """Return all metrics, O(n G) for G groups; NaN where a group has no rows with a weight."""
         own = weights[self._order]
         of_attributes, totals = zip(
-            *(self._of(attribute, own) for attribute in self._attributes), strict=True
+            *(self._of(own, *attribute) for attribute in self._attributes), strict=True
         )
         n_metrics = of_attributes[0].shape[0]
         # Groups of a further attribute may be in none of the rows of a resample.
@@ -478,26 +459,47 @@ class SortedRows:
             return [np.nan] * n_metrics
         return [aggregate(values, agg) for values in np.concatenate(of_attributes, axis=1)]
 
-    def _of(self, attribute: _Attribute, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _of(
+        self,
+        weights: FloatArray,
+        codes: IntArray,
+        n: int,  # the number of groups
+        first: IntArray,
+        second: IntArray,
+        *partners: IntArray | BoolArray,
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the metrics of each pair, (n_metrics, n_pairs), and the weight of each group."""
         from skfair._kernels.score_gaps import score_gaps
 
-        n, n_pairs = attribute.n_groups, attribute.first.size
-        by_class = np.bincount(2 * attribute.codes + self._positive, weights, 2 * n).reshape(n, 2)
+        n_pairs = first.size
+        by_class = np.bincount(2 * codes + self._positive, weights, 2 * n).reshape(n, 2)
         totals = np.column_stack([by_class.sum(axis=1), by_class[:, 1], by_class[:, 0]])
         mass = 1 / np.where(totals > 0, totals, np.inf)
         above, tied, last = np.zeros((n, 3)), np.zeros((n, 3)), np.full(n_pairs, self._scores[0])
         gaps, wins = np.zeros((n_pairs, 2)), np.zeros((n_pairs + n, 3))
-        rows = self._scores, attribute.codes, self._positive, weights, mass
-        partners = attribute.starts, attribute.partner, attribute.pair, attribute.is_second
+        rows = self._scores, codes, self._positive, weights, mass
         score_gaps(*rows, *partners, above, tied, last, gaps, wins)
         wins[n_pairs:][(totals == 0).any(axis=1)] = np.nan
         within, wins = wins[n_pairs:, 1], wins[:n_pairs]
         metrics = [*gaps.T, np.abs(wins[:, 0] - 0.5)]
         if self._has_classes:
-            intra = np.abs(within[attribute.first] - within[attribute.second])
+            intra = np.abs(within[first] - within[second])
             metrics += [np.where(np.isnan(intra), np.nan, np.abs(wins[:, 1] - wins[:, 2])), intra]
         return np.array(metrics), totals[:, 0]
+
+
+def _partners(
+    n_groups: int, first: IntArray, second: IntArray
+) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    """Return where each group starts in lists of pairs by group, and these three lists.
+
+    They say with whom a group is compared, in which pair, and whether it is second there.
+    """
+    groups = np.concatenate([first, second])
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(n_groups + 1))
+    partner = np.concatenate([second, first])[order]
+    return starts, partner, order % max(first.size, 1), order >= first.size
 
 
 def resampled_gaps(

@@ -25,7 +25,6 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import (
     Agg,
-    ComparedGroups,
     Reference,
     ZeroDivision,
     aggregate,
@@ -125,7 +124,8 @@ class GroupMetric:
         )
         rows = OwnRows(true, predicted, None, weights)
         metric = with_positive(self.metric, pos_label, y_true)
-        values, overall = _values(metric, rows, groups, reference)
+        of_cells = groups.rows_of_cells()
+        values = _values(metric, rows, of_cells)
         is_alone = self.compare in ("smallest", "largest")
         cells = groups.present if is_alone else groups.compared_by(reference)
         name = groups.undefined(values, cells, zero_division)
@@ -137,6 +137,11 @@ class GroupMetric:
         if is_alone:
             reduce = np.min if self.compare == "smallest" else np.max
             return float(reduce(values[cells]))
+        overall = values
+        if not is_group(reference) and reference == "overall":
+            blocks = pairwise(groups.blocks.tolist())
+            every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in blocks]
+            overall = np.repeat(_values(metric, rows, every), np.diff(groups.blocks))
         first, second = groups.sides(values, overall, reference)
         if self.compare == "difference":
             return aggregate(differences(first, second, reference), agg)
@@ -144,24 +149,15 @@ class GroupMetric:
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 
 
-def _values(
-    metric: Callable[..., float], rows: OwnRows, groups: ComparedGroups, reference: Reference
-) -> tuple[FloatArray, FloatArray]:
-    """Return the metric of each cell, and of all rows that it is compared with."""
-    of_cells = groups.rows_of_cells()
-    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in of_cells]
+def _values(metric: Callable[..., float], rows: OwnRows, cells: list[IntArray]) -> FloatArray:
+    """Return the metric of each cell of rows."""
+    numbers = [value_of(metric, rows, rows.y_pred, cell) for cell in cells]
     if not all(isinstance(number, float) for number in numbers):
         raise TypeError(
             f"Groups are compared by one number of each; {getattr(metric, '__name__', metric)} "
             "returns more. List it by group with group_report(metrics=), or return a number."
         )
-    values = np.array(numbers)
-    overall = np.full(values.size, np.nan)
-    if not is_group(reference) and reference == "overall":
-        for start, stop in pairwise(groups.blocks.tolist()):
-            every = np.unique(np.concatenate(of_cells[start:stop]))
-            overall[start:stop] = value_of(metric, rows, rows.y_pred, every)
-    return values, overall
+    return np.array(numbers)
 
 
 def make_group_metric(
@@ -313,13 +309,11 @@ def measure_own(
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
         if n_resamples and is_number:
-            draws = [
-                [
-                    value_of(metric, rows, predicted, _resampled(cell, rng))
-                    for _ in range(n_resamples)
-                ]
-                for cell in cells
-            ]
+            draws = np.full((len(cells), n_resamples), np.nan)
+            for (i, draw), _ in np.ndenumerate(draws):
+                if size := cells[i].size:
+                    own = cells[i][rng.randint(size, size=min(size, _MOST_ROWS))]
+                    draws[i, draw] = value_of(metric, rows, predicted, own)
             tail = 50 * (1 - confidence)
             with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
@@ -360,12 +354,6 @@ def with_positive(
         check_positive(y_true, "y_true", None)
         return metric
     return partial(metric, pos_label=pos_label)
-
-
-def _resampled(cell: IntArray, rng: np.random.RandomState) -> IntArray:
-    """Draw rows from a cell with replacement."""
-    n_drawn = min(cell.size, _MOST_ROWS)
-    return cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
 
 
 def value_of(

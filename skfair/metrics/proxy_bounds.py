@@ -12,12 +12,10 @@ false ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from skfair._typing import (
@@ -35,6 +33,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.table import RATES, rates_of
 from skfair.metrics.disparity_tests import MeasuredRule, requested_metric
+from skfair.metrics.intervals import quantiles
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
@@ -157,88 +156,91 @@ def disparity_bounds(
     check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
     if is_lazy(y_true, y_pred, sensitive_features, known_groups, proxies, sample_weight):
         raise TypeError("disparity_bounds resamples rows in memory. compute() the collections.")
-    rates = _rates_of(metric)
-    outcomes = _outcomes(y_true, y_pred, pos_label, rates)
+    spec = requested_metric(metric, "difference")[1]
+    if spec is None or spec.kind != "difference":
+        raise ValueError(
+            f"disparity_bounds is for differences of rates of labels, not for metric={metric!r}. "
+            "Pass a name such as 'demographic_parity' or 'equalized_odds'."
+        )
+    if y_true is None and spec.uses_y_true:
+        raise ValueError(f"Bounds on the {listed(spec.rates)} need y_true, got None.")
+    of_rows = _outcomes(y_true, y_pred, pos_label)
+    n = of_rows.size
     for column in (y_pred, y_true, known_groups, proxies, sample_weight):
         check_alignment(sensitive_features, column)
     table = _probabilities(sensitive_features, accuracy, known_groups)
-    check_length(table, outcomes.size)
-    weights = check_weights(sample_weight, outcomes.size)
+    check_length(table, n)
+    weights = check_weights(sample_weight, n)
+    weights = np.ones(n) if weights is None else weights
     known = None if known_groups is None else _known(known_groups, table)
-    rows = _Rows(
-        outcomes,
-        table.values,
-        np.ones(outcomes.size) if weights is None else weights,
-        _cells(table, proxies, known),
-        known,
-    )
+    rows = spec.rates, of_rows, table.values, _cells(table, proxies, known), known
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    n, pairs = outcomes.size, list(combinations(range(len(table.names)), 2))
-    sample = rows.differences(rows.weights, rates, pairs)
-    draws = np.stack(
-        [
-            rows.differences(
-                rows.weights * np.bincount(rng.integers(n, size=n), minlength=n), rates, pairs
-            )
-            for _ in range(n_bootstrap)
-        ],
-        axis=1,
-    )
-    names = [(rate, table.names[i], table.names[j]) for rate in rates for i, j in pairs]
-    of_pairs = pd.DataFrame(names, columns=["rate", "first", "second"])
-    return of_pairs.join(_described(sample, draws, 0.5 * (1 - confidence), known is not None))
+    sample = _differences(weights, *rows)
+    draws = [
+        _differences(weights * np.bincount(rng.integers(n, size=n), minlength=n), *rows)
+        for _ in range(n_bootstrap)
+    ]
+    first, second = (np.array(table.names)[side] for side in np.triu_indices(len(table.names), 1))
+    columns = {
+        "rate": np.repeat(spec.rates, first.size),
+        "first": np.tile(first, len(spec.rates)),
+        "second": np.tile(second, len(spec.rates)),
+    }
+    columns |= _described(sample, np.stack(draws, axis=1), 0.5 * (1 - confidence))
+    if known is None:
+        columns = {name: column for name, column in columns.items() if "corrected" not in name}
+    return pd.DataFrame(columns)
 
 
-class _Rows(NamedTuple):
-    """Rows of a sample."""
+def _outcomes(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
+    """Return 2 * true class + predicted class of each row."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        return positive_codes(predicted, "y_pred", pos_label)
+    true = check_labels(y_true, "y_true", predicted.codes.size)
+    joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+    return joint + positive_codes(predicted, "y_pred", pos_label, true.levels)
 
-    outcomes: IntArray  # 2 * true class + predicted class
-    chances: FloatArray  # (n_samples, n_groups)
-    weights: FloatArray
-    cells: IntArray
-    known: IntArray | None  # number of the group, -1 where it is not known
 
-    def differences(
-        self, weights: FloatArray, rates: tuple[str, ...], pairs: list[tuple[int, int]]
-    ) -> FloatArray:
-        """Return differences of each rate and pair if the rows have these weights, (4, n).
+def _differences(
+    weights: FloatArray,
+    rates: tuple[str, ...],
+    outcomes: IntArray,  # 2 * true class + predicted class
+    chances: FloatArray,  # (n_samples, n_groups)
+    cells: IntArray,
+    known: IntArray | None,  # number of the group, -1 where it is not known
+) -> FloatArray:
+    """Return differences of each rate and pair if the rows have these weights, (4, n).
 
-        That of weighted rates, the smallest and the largest true one, and the corrected one.
-        """
-        n_groups, n_cells = self.chances.shape[1], int(self.cells.max()) + 1
-        of_rows = 4 * self.cells + self.outcomes
-        joint = np.bincount(of_rows, weights, 4 * n_cells).astype(np.float64)
-        cells, own, members = self.cells, weights, self.chances
-        weighted = corrected = _sums(self.outcomes, weights, self.chances, 4)
-        if self.known is not None:
-            part = np.flatnonzero(self.known >= 0)
-            cells, own, members = cells[part], weights[part], np.eye(n_groups)[self.known[part]]
-            scale = weights.sum() / max(float(own.sum()), TINY)
-            lacking = members - self.chances[part]
-            corrected = weighted + _sums(self.outcomes[part], own * scale, lacking, 4)
-            corrected = np.maximum(corrected, 0.0)
-        of_groups = _sums(cells, own, members, n_cells)
-        totals = of_groups.sum(axis=1, keepdims=True)
-        shares = np.divide(
-            of_groups, totals, out=np.full_like(of_groups, 1 / n_groups), where=totals > 0
-        )
-        first, second = np.array(pairs).T
-        parts = []
-        for rate in rates:
-            low, high = _rate_bounds(joint.reshape(-1, 2, 2), shares, rate)
-            seen, right = (
-                rates_of(table.T.reshape(-1, 2, 2), rate) for table in (weighted, corrected)
-            )
-            sides = ((seen, seen), (low, high), (high, low), (right, right))
-            parts.append([a[first] - b[second] for a, b in sides])
-        return np.concatenate(parts, axis=1)
+    That of weighted rates, the smallest and the largest true one, and the corrected one.
+    """
+    n_groups, n_cells = chances.shape[1], int(cells.max()) + 1
+    joint = _sums(4 * cells + outcomes, weights, np.ones((weights.size, 1)), 4 * n_cells)
+    own, members = weights, chances
+    weighted = corrected = _sums(outcomes, weights, chances, 4)
+    if known is not None:
+        part = np.flatnonzero(known >= 0)
+        cells, own, members = cells[part], weights[part], np.eye(n_groups)[known[part]]
+        scale = weights.sum() / max(float(own.sum()), TINY)
+        corrected = weighted + _sums(outcomes[part], own * scale, members - chances[part], 4)
+        corrected = np.maximum(corrected, 0.0)
+    of_groups = _sums(cells, own, members, n_cells)
+    totals = of_groups.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, of_groups / np.where(totals > 0, totals, 1.0), 1 / n_groups)
+    first, second = np.triu_indices(n_groups, 1)
+    parts = []
+    for rate in rates:
+        low, high = _rate_bounds(joint.reshape(-1, 2, 2), shares, rate)
+        seen, right = (rates_of(table.T.reshape(-1, 2, 2), rate) for table in (weighted, corrected))
+        sides = ((seen, seen), (low, high), (high, low), (right, right))
+        parts.append([a[first] - b[second] for a, b in sides])
+    return np.concatenate(parts, axis=1)
 
 
 def _sums(codes: IntArray, weights: FloatArray, values: FloatArray, n_codes: int) -> FloatArray:
     """Add up the weighted values, (n_rows, n_groups), of the rows of each code."""
-    shape = n_codes, codes.size
-    members = sparse.csc_array((weights, codes, np.arange(codes.size + 1)), shape=shape)
-    return np.asarray(members @ values)
+    sums = [np.bincount(codes, weights * own, n_codes) for own in values.T]
+    return np.stack(sums, axis=1)
 
 
 def _rate_bounds(
@@ -265,50 +267,24 @@ def _rate_bounds(
     return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
-def _described(sample: FloatArray, draws: FloatArray, tail: float, has_known: bool) -> pd.DataFrame:
+def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, Any]:
     """Return the columns of the table; ends of resampled bounds are turned around."""
-    import pandas as pd
-
     weighted, lower, upper, corrected = sample
-    _, drawn_lower, drawn_upper, drawn_corrected = draws
-    low = 2 * lower - np.quantile(drawn_lower, 1 - tail, axis=0)
-    high = 2 * upper - np.quantile(drawn_upper, tail, axis=0)
-    low, high = np.clip(np.minimum(low, lower), -1, 1), np.clip(np.maximum(high, upper), -1, 1)
-    columns = {
+    low = np.minimum(2 * lower - np.quantile(draws[1], 1 - tail, axis=0), lower)
+    high = np.maximum(2 * upper - np.quantile(draws[2], tail, axis=0), upper)
+    low, high = np.clip(low, -1, 1), np.clip(high, -1, 1)
+    ends = quantiles(draws[3], tail)
+    return {
         "weighted": weighted,
         "lower": lower,
         "upper": upper,
         "lower_low": low,
         "upper_high": high,
         "width": high - low,
+        "corrected": corrected,
+        "corrected_low": ends[0],
+        "corrected_high": ends[1],
     }
-    if has_known:
-        ends = np.nanquantile(drawn_corrected, [tail, 1 - tail], axis=0)
-        columns |= {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
-    return pd.DataFrame(columns)
-
-
-def _rates_of(metric: Any) -> tuple[str, ...]:
-    """Return the rates whose differences are bounded."""
-    spec = requested_metric(metric, "difference").spec
-    if spec is None or spec.kind != "difference":
-        raise ValueError(
-            f"disparity_bounds is for differences of rates of labels, not for metric={metric!r}. "
-            "Pass a name such as 'demographic_parity' or 'equalized_odds'."
-        )
-    return spec.rates
-
-
-def _outcomes(y_true: Any, y_pred: Any, pos_label: Any, rates: tuple[str, ...]) -> IntArray:
-    """Return 2 * true class + predicted class of each row."""
-    predicted = check_labels(y_pred, "y_pred")
-    if y_true is None:
-        if rates != ("selection_rate",):
-            raise ValueError(f"Bounds on the {listed(rates)} need y_true, got None.")
-        return positive_codes(predicted, "y_pred", pos_label)
-    true = check_labels(y_true, "y_true", predicted.codes.size)
-    joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
-    return joint + positive_codes(predicted, "y_pred", pos_label, true.levels)
 
 
 def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbabilities:

@@ -19,7 +19,6 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.metrics.docs import PARAGRAPHS
 from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
@@ -27,31 +26,6 @@ from skfair.utils.validation import check_labels, check_number, check_scores, is
 Aggregate = Literal["mean", "median", "max"] | float
 ZeroDivision = Literal["raise"] | float
 
-
-def _parameters() -> None:
-    """Parameters of metrics of rankings.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,) or None
-        Not used; accepted so that all metrics are called alike.
-    y_score : array-like of shape (n_samples,)
-        Scores; a larger one puts a document further up.
-    query_id : array-like of shape (n_samples,)
-        The query of each row; its rows need not be together.
-    sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
-        The group of each document; several columns are several attributes.
-    k : int, default=None
-        Only the first k places count; None for all of them.
-    aggregate : {"mean", "median", "max"} or float, default="mean"
-        How the values of queries become one number; a float from 0 to 1 is a quantile.
-    zero_division : {"raise"} or numpy.nan, default="raise"
-        What to do when no query has the documents that are compared: raise a ``ValueError``, or
-        return NaN. Single queries without them are left out.
-    """
-
-
-_documented = documenter(PARAGRAPHS | described(_parameters))
 _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
     "median": np.median,
@@ -109,7 +83,6 @@ def ranked_rows(
     return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)
 
 
-@_documented
 def pair_error_gap(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
@@ -134,6 +107,20 @@ def pair_error_gap(
     ----------
     y_true : array-like of shape (n_samples,)
         Grades of relevance: numbers, larger for better documents.
+    y_score : array-like of shape (n_samples,)
+        Scores; a larger one puts a document further up.
+    query_id : array-like of shape (n_samples,)
+        The query of each row; its rows need not be together.
+    sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
+        The group of each document; several columns are several attributes.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or each is compared for itself and all comparisons
+        are pooled.
+    aggregate : {"mean", "median", "max"} or float, default="mean"
+        How the values of queries become one number; a float from 0 to 1 is a quantile.
+    zero_division : {"raise"} or numpy.nan, default="raise"
+        What to do when no query has the documents that are compared: raise a ``ValueError``, or
+        return NaN. Single queries without them are left out.
 
     Returns
     -------
@@ -156,7 +143,7 @@ def pair_error_gap(
     return _aggregated(rows, pair_error_gaps(rows), aggregate, zero_division)
 
 
-@_documented
+@documenter(described(pair_error_gap))
 def exposure_gap(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
@@ -173,6 +160,13 @@ def exposure_gap(
     For each query :math:`\frac{1}{n_a} \sum_{i \in a} v_i - \frac{1}{n_b} \sum_{i \in b} v_i` of
     the worst pair of groups, where the document in place r gets the attention
     :math:`v = 1 / \log_2(1 + r)`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        Not used; accepted so that all metrics are called alike.
+    k : int, default=None
+        Only the first k places count; None for all of them.
 
     Returns
     -------
@@ -191,7 +185,7 @@ def exposure_gap(
     return _aggregated(rows, exposure_gaps(rows, k), aggregate, zero_division)
 
 
-@_documented
+@documenter(described(exposure_gap))
 def rank_gap(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
@@ -223,7 +217,7 @@ def rank_gap(
     return _aggregated(rows, rank_gaps(rows, k), aggregate, zero_division)
 
 
-@_documented
+@documenter(described(exposure_gap))
 def ndcg(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
@@ -274,9 +268,7 @@ def pair_error_gaps(rows: RankedRows) -> FloatArray:
     """Return the gap of the pair errors of each query; NaN where it is undefined."""
     rates = pair_error_rates(rows)
     first, second = _pairs_of_groups(rows.groups)
-    gaps = np.abs(rates[:, first, second] - rates[:, second, first])
-    worst = np.nan_to_num(gaps, nan=-1.0).max(axis=1, initial=-1.0)
-    return np.where(worst < 0, np.nan, worst)
+    return _worst(rates[:, first, second] - rates[:, second, first])
 
 
 def pair_error_rates(rows: RankedRows) -> FloatArray:
@@ -308,11 +300,14 @@ def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
     """Return the gap of mean attention of each query; NaN where it has one group only."""
     first, second = _pairs_of_groups(rows.groups)
     total, counted = _attention_by_group(rows, k)
-    means = total / np.maximum(counted, 1)
-    both = (counted[:, first] > 0) & (counted[:, second] > 0)
-    gaps = np.abs(means[:, first] - means[:, second])
-    worst = np.where(both, gaps, -1.0).max(axis=1, initial=-1.0)
-    return np.where(worst < 0, np.nan, worst)
+    means = total / np.where(counted > 0, counted, np.nan)
+    return _worst(means[:, first] - means[:, second])
+
+
+def _worst(differences: FloatArray) -> FloatArray:
+    """Return the largest difference of each query; NaN if all are undefined."""
+    worst: FloatArray = np.fmax.reduce(np.abs(differences), axis=1, initial=np.nan)
+    return worst
 
 
 def rank_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:

@@ -133,7 +133,10 @@ def _sections(doc: str) -> dict[str, str]:
 
 
 def described(thing: Any, section: str = "Parameters") -> dict[str, str]:
-    """Return the paragraph of each parameter, or attribute, that a docstring describes."""
+    """Return the paragraph of each parameter, or attribute, that a docstring describes.
+
+    ``documenter(described(function))`` completes others by the paragraphs of a function.
+    """
     return _by_name(_sections(thing.__doc__ or "").get(section, ""))
 
 

@@ -14,17 +14,18 @@ MOST = 0.05 + 2 * np.sqrt(0.05 * 0.95 / N_SAMPLES)
 
 def share_above_the_floor(metric):
     n_above = 0
+    group = np.repeat(["a", "b"], [400, 100])
     for seed in range(N_SAMPLES):
-        rng = np.random.default_rng(seed)
-        group = np.repeat(["a", "b"], [400, 100])
-        y, s = decided(rng, (rng.random(500) < np.where(group == "a", 0.5, 0.1)).astype(int))
-        asked = {"sensitive_features": group}
-        floor = noise_floor(metric, y, s, n_permutations=40, random_state=seed, **asked)
-        n_above += metric(y, s, **asked) > floor.upper
+        y, s = decided(np.random.default_rng(seed), np.where(group == "a", 0.5, 0.1))
+        floor = noise_floor(
+            metric, y, s, n_permutations=40, random_state=seed, sensitive_features=group
+        )
+        n_above += metric(y, s, sensitive_features=group) > floor.upper
     return n_above / N_SAMPLES
 
 
-def decided(rng, y):
+def decided(rng, rate):
+    y = (rng.random(rate.size) < rate).astype(int)
     return y, (rng.random(y.size) < 0.2 + 0.5 * y).astype(int)
 
 
@@ -75,19 +76,13 @@ def test_classes_are_dealt_out_within_strata_and_in_dask_collections():
     da = pytest.importorskip("dask.array")
     rng = np.random.default_rng(0)
     group, job = rng.choice(["a", "b"], 600, p=[0.8, 0.2]), rng.choice(["x", "y"], 600)
-    y, s = decided(rng, (rng.random(600) < np.where(group == "a", 0.6, 0.2)).astype(int))
+    y, s = decided(rng, np.where(group == "a", 0.6, 0.2))
     floors = []
-    for held in (np.asarray, lambda one: da.from_array(one, chunks=200)):
-        columns = [held(one) for one in (y, s, group, job)]
+    for held in (np.asarray, partial(da.from_array, chunks=200)):
+        given = {"sensitive_features": held(group), "control_features": held(job)}
+        metric = metrics.equal_opportunity_difference
         floors.append(
-            noise_floor(
-                metrics.equal_opportunity_difference,
-                *columns[:2],
-                sensitive_features=columns[2],
-                control_features=columns[3],
-                n_permutations=200,
-                random_state=0,
-            )
+            noise_floor(metric, held(y), held(s), n_permutations=200, random_state=0, **given)
         )
     here, there = floors
     assert there.mean == pytest.approx(here.mean, rel=0.1)

@@ -20,14 +20,7 @@ def people(seed, n=90):
 
 
 def own_way(y, scores, weights, groups, agg="worst", **options):
-    rows = scored_rows(
-        scores,
-        groups,
-        options.get("control_features"),
-        None,
-        **{"intersectional": options.get("intersectional", True)},
-    )
-    return SortedRows(rows, y).gaps(weights, agg)
+    return SortedRows(scored_rows(scores, groups, **options), y).gaps(weights, agg)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -37,24 +30,16 @@ def own_way(y, scores, weights, groups, agg="worst", **options):
 def test_one_walk_says_what_all_metrics_say(seed, agg, kind, kernel, monkeypatch):
     monkeypatch.setattr("skfair._kernels.score_gaps.score_gaps", kernel)
     y, scores, groups, weights, _ = people(seed)
-    options = {"crossed": {}, "apart": {"intersectional": False}}.get(kind)
-    if options is None:
+    options = {"intersectional": kind != "apart"}
+    if kind == "strata":
         groups, options = groups[:, 0], {"control_features": groups[:, 1]}
+    given = {"sensitive_features": groups, "sample_weight": weights, "agg": agg, **options}
     expected = [
-        metric(
-            y,
-            scores,
-            sensitive_features=groups,
-            sample_weight=weights,
-            agg=agg,
-            **options,
-            **({"zero_division": np.nan} if needs else {}),
-        )
+        metric(y, scores, **given, **({"zero_division": np.nan} if needs else {}))
         for metric, needs in SCORE_METRICS.items()
     ]
-    assert own_way(y, scores, weights, groups, agg, **options) == pytest.approx(
-        expected, abs=1e-12, nan_ok=True
-    )
+    found = own_way(y, scores, weights, groups, agg, **options)
+    assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def test_groups_that_a_resample_lacks_make_it_undefined():
@@ -68,18 +53,10 @@ def test_groups_that_a_resample_lacks_make_it_undefined():
 
 def test_reports_of_many_rows_do_not_depend_on_the_number_of_threads():
     y, scores, groups, _, _ = people(3, n=BLOCK)
+    given = {"sensitive_features": groups, "n_bootstrap": 4, "random_state": 0}
     reports = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
-            reports.append(
-                fairness_report(
-                    y,
-                    None,
-                    y_score=scores,
-                    sensitive_features=groups,
-                    n_bootstrap=4,
-                    random_state=0,
-                )
-            )
+            reports.append(fairness_report(y, None, y_score=scores, **given))
     assert reports[0].equals(reports[1])
     assert (reports[0]["standard_error"] > 0).all()

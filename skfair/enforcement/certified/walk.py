@@ -350,8 +350,8 @@ def _sides(
     hits, rows = (share * size)[block.rates], size[block.rates]
     if block.against_overall:
         weights = np.broadcast_to(block.weights[:, None], rows.shape)
-        rest = rest_of_block(share[block.rates], rows, weights, _in_block)
-        return hits, rows, rest.rate * rest.size, rest.size, rest.share
+        rest, n_rest, factor = rest_of_block(share[block.rates], rows, weights, _in_block)
+        return hits, rows, rest * n_rest, n_rest, factor
     i, j = np.triu_indices(block.rates.size, k=1)
     return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
 

@@ -35,7 +35,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
-from skfair.metrics.evidence import SCORE_METRICS, Sample, evidence_of_scores
+from skfair.metrics.evidence import SCORE_METRICS, evidence_of_scores
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights
@@ -172,8 +172,8 @@ class MeanJudge:
         spread, shift = float(np.ptp(predicted)), self.shift
         verdicts = []
         for limit, groups in zip(self.limits, self.groups, strict=True):
-            sample = Sample(None, predicted, groups, None, None, True, None)
-            evidence = evidence_of_scores(sample, "mean_score_difference", None)
+            sample = None, predicted, (groups, None, None, True), None
+            evidence = evidence_of_scores("mean_score_difference", sample)
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit.value - shift * spread) / (1 - shift)
             p_value = evidence.p_value(now) if now >= 0 else 1.0
