@@ -27,7 +27,7 @@ from skfair.enforcement.decisions.lines import (
 )
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows, moved_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
-from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first prices.
@@ -181,7 +181,9 @@ class PriceSearch:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
                 rows = self._rows_near(candidate, data)
-            multipliers = self._resolved(data, _shifted(rows, shift, margin), multipliers)
+            lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
+            tighter = rows._replace(lower=lower, upper=upper)
+            multipliers = self._resolved(data, tighter, multipliers)
         return self.polished(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
@@ -213,13 +215,3 @@ class PriceSearch:
             for b, m in zip(self.judge.bounds, candidate.decisions.means, strict=True)
         ]
         return np.asarray(np.concatenate(strict) - rows.fixed - expected)
-
-
-def _shifted(rows: LinearRows, shift: FloatArray, margin: float) -> LinearRows:
-    """Return rows whose bounds are moved by what was missed, and made tighter by a margin."""
-    upper, lower = rows.upper - shift - margin, rows.lower - shift + margin
-    crossed = upper < lower
-    middle = 0.5 * (upper + lower)
-    return rows._replace(
-        upper=np.where(crossed, middle, upper), lower=np.where(crossed, middle, lower)
-    )

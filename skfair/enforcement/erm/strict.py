@@ -35,11 +35,11 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.judge import Judge, StrictResult
-from skfair.enforcement.erm.path import Path, Shifting
+from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled_if_steep, scaled_scores
-from skfair.enforcement.rounds import PATIENCE, Place, SolveOptions
+from skfair.enforcement.rounds import PATIENCE, SolveOptions
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
@@ -93,9 +93,8 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     last = sample.candidates[-1].solution
     problem = judge.problem.with_loss(last.problem.loss)
     problem = problem.bounded(temperature=last.problem.temperature)
-    place = Place(problem.centered(last.result.theta), last.result.multipliers)
-    rounds = Shifting(path, problem, judge.compare(problem, *place).differences)
-    rounds.run(path.solver, place, PATIENCE, path.params)
+    start = last.result._replace(theta=problem.centered(last.result.theta))
+    path.rounds(problem, start, PATIENCE)
     best = path.best()
     is_sound = best.solution.is_feasible and not best.solution.is_constant
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
@@ -111,7 +110,8 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}
     free = path.solver.solve(judge.free, problem.model_part(theta0), **params)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
-    unlimited = path.keep(problem, free._replace(theta=theta, multipliers=lam))
+    free = free._replace(theta=theta, multipliers=lam)
+    unlimited = path.keep(problem, free)
     if path.is_stopped:
         return unlimited.solution
     if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
@@ -122,8 +122,7 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
         if by_steps is not None:
             return by_steps
     enough = judge.quality(theta) - CHEAP
-    rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
-    rounds.run(path.solver, Place(theta, lam), path.max_rounds, path.params)
+    path.rounds(problem, free, path.max_rounds, offsets=np.zeros_like(lam))
     best = path.best()
     result = best.solution
     if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):

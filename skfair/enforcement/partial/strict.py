@@ -24,7 +24,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
 from skfair.enforcement.random_moves import LONGEST, MOST_MOVES, random_moves
-from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, Rounds, SolveOptions
+from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -106,48 +106,6 @@ class Target(NamedTuple):
         return self.excess(disparity), -self.quality(scores)
 
 
-class _Tightened(Rounds[PartialParityProblem]):
-    """One form of the problem, under tolerances and steps that follow what is measured."""
-
-    def __init__(
-        self,
-        form: PartialParityProblem,
-        surrogate: Surrogate,
-        target: Target,
-        spread: float,
-        solved: list[_Solved],
-    ) -> None:
-        self.form, self.surrogate, self.target = form, surrogate, target
-        self.spread, self.solved = spread, solved
-        self.tolerance = form.tolerance
-        self.narrowed, self.ratio, self.n_done = 1.0, 1.0, 0
-
-    def bounded(self) -> PartialParityProblem:
-        """Return the form with the present tolerance and steps."""
-        steps = self.surrogate.narrowed(self.narrowed * self.ratio)
-        return self.form.limited(self.tolerance, steps)
-
-    def keep(self, problem: PartialParityProblem, result: SolverResult) -> bool:
-        """Measure the scores."""
-        self.solved.append(_measured(problem, result, self.target))
-        return True
-
-    def move(self, problem: PartialParityProblem, result: SolverResult) -> bool:
-        """Multiply the tolerance by what was asked over what was measured; narrow the steps."""
-        self.n_done += 1
-        last, limit = self.solved[-1], self.target.max_disparity
-        is_used_up = last.disparity >= USED * limit or not np.any(result.multipliers)
-        # Later any solution within the bound will do.
-        if not last.excess and (is_used_up or self.n_done > PATIENCE):
-            return False
-        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
-        self.tolerance *= float(np.clip(wanted, 0.3, 1.5))
-        self.narrowed = max(NARROWEST, NARROWING * self.narrowed)
-        if self.spread:
-            self.ratio = max(last.spread / self.spread, 1e-6)
-        return True
-
-
 def solve_partially(
     problems: Sequence[PartialParityProblem],  # forms of the problem, one after the other
     solver: Solver,
@@ -169,18 +127,47 @@ def solve_partially(
     If there is none, the one of least disparity is returned.
     """
     solved: list[_Solved] = []
-    spread = target.spread(problems[0].model.forward(theta_model)[0])
     for form in problems:
         if solved and solved[-1].result.status == "stopped":
             break
-        rounds = _Tightened(form, surrogate, target, spread, solved)
-        start = Place(rounds.bounded().start(theta_model), None)
-        rounds.run(solver, start, n_rounds, params)
+        solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
     if wanders and not is_stopped and all(result.excess for result in solved):
         solved += _wander(solved, target)
     best = min(solved, key=lambda result: result.smooth_rank if by_smooth else result.rank)
     return PartialResult(best.problem, best.result, best.disparity, n_solves, solver.is_precise)
+
+
+def _rounds(
+    form: PartialParityProblem,
+    solver: Solver,
+    theta_model: FloatArray,
+    surrogate: Surrogate,
+    target: Target,
+    n_rounds: int,
+    params: SolveOptions,
+) -> list[_Solved]:
+    """Solve, measure, multiply the tolerance by what was asked over that, and solve again."""
+    spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
+    tolerance, width, solved = form.tolerance, 1.0, list[_Solved]()
+    problem = form.limited(tolerance, surrogate)
+    theta, multipliers = problem.start(theta_model), None
+    for n_done in range(1, n_rounds + 1):
+        result = solver.solve(problem, theta, multipliers, **params)
+        theta, multipliers = result.theta, result.multipliers
+        last = _measured(problem, result, target)
+        solved.append(last)
+        is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
+        # Later any solution within the bound will do.
+        is_done = not last.excess and (is_used_up or n_done > PATIENCE)
+        if is_done or result.status == "stopped":
+            break
+        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
+        tolerance *= float(np.clip(wanted, 0.3, 1.5))
+        width = max(NARROWEST, NARROWING * width)
+        ratio = max(last.spread / spread, 1e-6) if spread else 1.0
+        problem = form.limited(tolerance, surrogate.narrowed(width * ratio))
+    return solved
 
 
 def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> _Solved:
