@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import Candidate, Judge, StrictResult
+from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
@@ -45,13 +45,13 @@ class Path:
         wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
         # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
         self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
-        self.candidates: list[Candidate] = []  # one for each solve
+        self.candidates: list[StrictResult] = []  # one for each solve
         self.level = 0  # 0 with the loss, then one more for each steepness of smooth errors
 
     @property
     def is_stopped(self) -> bool:
         """Whether a callback stopped the last solve."""
-        return self.candidates[-1].solution.result.status == "stopped"
+        return self.candidates[-1].result.status == "stopped"
 
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
@@ -61,12 +61,12 @@ class Path:
         has_matrix = "products" not in self.judge.problem.offers
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
+    def keep(self, problem: RuledProblem, result: SolverResult) -> StrictResult:
         """Measure a solution and keep it."""
-        self.candidates.append(self.judge.candidate(problem, result, self.level))
+        self.candidates.append(self.judge.measured(problem, result, self.level))
         return self.candidates[-1]
 
-    def best(self) -> Candidate:
+    def best(self) -> StrictResult:
         """Return the best of all that was found."""
         return self.judge.best(self.candidates)
 

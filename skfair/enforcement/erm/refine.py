@@ -38,7 +38,7 @@ def refine(path: Path, result: StrictResult) -> StrictResult:
         path.level += 1
         start = start._replace(theta=aimed.centered(start.theta))
         start = path.rounds(aimed, start, MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1)
-    best = path.best().solution
+    best = path.best()
     if best.problem.loss is path.judge.problem.loss:
         return best
     return best._replace(scale=fitted_scale(path, best))

@@ -90,17 +90,17 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     end = _walk(sample, theta0, refine=refine)
     if end.n_solves == 1 or not end.is_feasible or end.is_constant:
         return None
-    last = sample.candidates[-1].solution
+    last = sample.candidates[-1]
     problem = judge.problem.with_loss(last.problem.loss)
     problem = problem.bounded(temperature=last.problem.temperature)
     start = last.result._replace(theta=problem.centered(last.result.theta))
     path.rounds(problem, start, PATIENCE)
     best = path.best()
-    is_sound = best.solution.is_feasible and not best.solution.is_constant
+    is_sound = best.is_feasible and not best.is_constant
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
         path.candidates.clear()
         return None
-    return path.counted(_scaled(path, best.solution))
+    return path.counted(_scaled(path, best))
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
@@ -113,9 +113,9 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     free = free._replace(theta=theta, multipliers=lam)
     unlimited = path.keep(problem, free)
     if path.is_stopped:
-        return unlimited.solution
+        return unlimited
     if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
-        return unlimited.solution._replace(shift=0.0, is_feasible=True, is_constant=False)
+        return unlimited._replace(shift=0.0, is_feasible=True, is_constant=False)
     refines = refine and judge.scan is not None and path.is_precise
     if refines and suits_rate_steps(problem):
         by_steps = by_rate_steps(path, theta)
@@ -123,9 +123,8 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
             return by_steps
     enough = judge.quality(theta) - CHEAP
     path.rounds(problem, free, path.max_rounds, offsets=np.zeros_like(lam))
-    best = path.best()
-    result = best.solution
-    if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):
+    result = path.best()
+    if refines and not path.is_stopped and (not result.is_feasible or result.quality < enough):
         result = refined(path, result)
     # Errors that were fitted in place of the loss are scaled already.
     if judge.scan is None or path.is_stopped or result.problem.loss is not problem.loss:

@@ -23,8 +23,14 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
-from skfair.enforcement.random_moves import LONGEST, MOST_MOVES, random_moves
-from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
+from skfair.enforcement.rounds import (
+    LONGEST,
+    MAX_ROUNDS,
+    MOST_MOVES,
+    PATIENCE,
+    SolveOptions,
+    random_moves,
+)
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -46,29 +52,21 @@ FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialResult(NamedTuple):
-    """The solution that is kept."""
+    """A solution of a smooth problem, and what its scores are good for."""
 
-    problem: PartialParityProblem  # the smooth problem that it solves, with its tolerance and steps
+    problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
-    disparity: float  # its measured disparity
-    n_solves: int  # number of problems that were solved
-    is_precise: bool  # whether its solver runs until it has converged
+    disparity: float = 0.0  # its measured disparity
+    n_solves: int = 1  # number of problems that were solved
+    is_precise: bool = True  # whether its solver runs until it has converged
+    excess: float = 0.0  # of the measured disparity over the limit
+    quality: float = 0.0
+    spread: float = 0.0  # of the scores
 
     @property
     def scores(self) -> FloatArray:
         """The scores of the solution."""
         return self.problem.evaluate(self.result.theta).scores
-
-
-class _Solved(NamedTuple):
-    """A smooth problem, its solution, and what the scores of that are good for."""
-
-    problem: PartialParityProblem
-    result: SolverResult
-    excess: float  # of the measured disparity
-    quality: float
-    disparity: float
-    spread: float  # of the scores
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -126,7 +124,7 @@ def solve_partially(
 
     If there is none, the one of least disparity is returned.
     """
-    solved: list[_Solved] = []
+    solved: list[PartialResult] = []
     for form in problems:
         if solved and solved[-1].result.status == "stopped":
             break
@@ -135,7 +133,7 @@ def solve_partially(
     if wanders and not is_stopped and all(result.excess for result in solved):
         solved += _wander(solved, target)
     best = min(solved, key=lambda result: result.smooth_rank if by_smooth else result.rank)
-    return PartialResult(best.problem, best.result, best.disparity, n_solves, solver.is_precise)
+    return best._replace(n_solves=n_solves, is_precise=solver.is_precise)
 
 
 def _rounds(
@@ -146,10 +144,10 @@ def _rounds(
     target: Target,
     n_rounds: int,
     params: SolveOptions,
-) -> list[_Solved]:
+) -> list[PartialResult]:
     """Solve, measure, multiply the tolerance by what was asked over that, and solve again."""
     spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
-    tolerance, width, solved = form.tolerance, 1.0, list[_Solved]()
+    tolerance, width, solved = form.tolerance, 1.0, list[PartialResult]()
     problem = form.limited(tolerance, surrogate)
     theta, multipliers = problem.start(theta_model), None
     for n_done in range(1, n_rounds + 1):
@@ -170,17 +168,23 @@ def _rounds(
     return solved
 
 
-def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> _Solved:
+def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> PartialResult:
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    excess, quality = target.excess(disparity), target.quality(scores)
-    return _Solved(problem, result, excess, quality, disparity, target.spread(scores))
+    return PartialResult(
+        problem,
+        result,
+        disparity,
+        excess=target.excess(disparity),
+        quality=target.quality(scores),
+        spread=target.spread(scores),
+    )
 
 
-def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
+def _wander(solved: Sequence[PartialResult], target: Target) -> list[PartialResult]:
     """Make random moves from the best solutions, until those from one keep the bound."""
-    moved: list[_Solved] = []
+    moved: list[PartialResult] = []
     for wandering in sorted(solved, key=lambda result: result.rank)[:MOVED]:
         k = len(moved)
         moved.append(_moved(wandering, target, LONGEST * 2**k, np.random.RandomState(k)))
@@ -189,7 +193,9 @@ def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
     return moved
 
 
-def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
+def _moved(
+    solved: PartialResult, target: Target, longest: float, rng: np.random.RandomState
+) -> PartialResult:
     """Move from a solution to the bound."""
     problem, model = solved.problem, solved.problem.model
 
