@@ -71,7 +71,7 @@ MAY_IMPORT = {
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "regression": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "preprocessing": READING | {"base", "estimators"},
-    "ranking": ENFORCEMENT | {"base"},
+    "ranking": ENFORCEMENT | {"base", "enforcement"},
     "export": GROUND | {"classification", "cluster", "estimators", "ranking", "regression"},
     # The shell: it sees what users see.
     "command": READING

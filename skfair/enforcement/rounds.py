@@ -1,26 +1,38 @@
-"""The outer loop of strict enforcement: solve, measure, move the bounds, solve again.
+"""Rounds of strict enforcement: solve, measure, move the bounds, solve again; and random moves.
 
 Bounds on smooth stand-ins are moved by what the truth is seen to be, and every round starts from
-the last solution. What is measured, and how bounds move, differs between constraints on all
-decisions (:mod:`skfair.enforcement.erm.strict`) and constraints within an interval
-(:mod:`skfair.enforcement.partial.strict`).
+the last solution. Scores of trained models go through them in :mod:`skfair.enforcement.erm.path`,
+decisions of any model in :mod:`skfair.enforcement.decisions.prices`, limits within an interval in
+:mod:`skfair.enforcement.partial.strict` and rankings in :mod:`skfair.ranking.strict`.
+
+True rates are steps: they have no slope, and smooth stand-ins lead near a point within the bounds,
+not always into it. Where little is missed a point that misses nothing is mostly near, and random
+moves find it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypedDict, TypeVar
+from collections.abc import Callable
+from typing import TypedDict, TypeVar
+
+import numpy as np
 
 from skfair._typing import Callback, FloatArray, Seed
-from skfair.problems.protocol import Problem
-from skfair.solvers.base import Solver, SolverResult
 
 DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
 MAX_ROUNDS = 6  # solves of one problem, whose bounds are moved between them
 
 PATIENCE = 3  # rounds that may pass without gain
 
-P = TypeVar("P", bound=Problem)
+# Random moves, at most.
+MOST_MOVES = 600
+# Longest moves, in spreads of the scores.
+LONGEST = 0.2
+# Factors on the length of moves after one that gains something, and after one that loses; moves
+# that are shorter than this share of the longest begin anew.
+LONGER, SHORTER, SHORTEST = 1.5, 0.9, 0.005
+
+P = TypeVar("P")
 
 
 class SolveOptions(TypedDict, total=False):
@@ -32,38 +44,39 @@ class SolveOptions(TypedDict, total=False):
     callback: Callback | None
 
 
-class Place(NamedTuple):
-    """Where a round starts; multipliers are None where nothing is known of them."""
+def moved_bounds(
+    lower: FloatArray,
+    upper: FloatArray,
+    offsets: FloatArray,  # true minus smooth values, as far as they are believed
+    margin: FloatArray | float,  # how far inside is aimed at
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on smooth values that keep true ones inside; their middle where they cross."""
+    lower, upper = lower - offsets + margin, upper - offsets - margin
+    crossed = upper < lower
+    middle = 0.5 * (upper + lower)
+    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
 
-    theta: FloatArray
-    multipliers: FloatArray | None
 
-
-class Rounds(ABC, Generic[P]):
-    """One problem under bounds that move."""
-
-    @abstractmethod
-    def bounded(self) -> P:
-        """Return the problem under the present bounds."""
-
-    @abstractmethod
-    def keep(self, problem: P, result: SolverResult) -> bool:
-        """Measure and keep a solution; return whether the next round may start from it."""
-
-    @abstractmethod
-    def move(self, problem: P, result: SolverResult) -> bool:
-        """Move the bounds by what was measured; return whether another round may help."""
-
-    def run(self, solver: Solver, start: Place, n_rounds: int, params: SolveOptions) -> Place:
-        """Make at most so many rounds; return where the last sound one ended."""
-        place = start
-        for _ in range(n_rounds):
-            problem = self.bounded()
-            result = solver.solve(problem, place.theta, place.multipliers, **params)
-            is_sound = self.keep(problem, result)
-            if result.status == "stopped" or not is_sound:
-                break
-            place = Place(result.theta, result.multipliers)
-            if not self.move(problem, result):
-                break
-        return place
+def random_moves(
+    current: P,
+    missed: Callable[[P], float],  # ``missed(place) -> float``: 0 where nothing is left to look for
+    # ``move(place, length) -> place``: a random place at this distance
+    move: Callable[[P, float], P],
+    *,
+    most: int,
+    longest: float,  # length of the first move
+) -> P:
+    """Move as long as no more is missed than before; return where that ends."""
+    length, least = longest, missed(current)
+    for _ in range(most):
+        if least == 0:
+            break
+        moved = move(current, length)
+        missed_moved = missed(moved)
+        if missed_moved > least:
+            length = SHORTER * length if length > SHORTEST * longest else longest
+        else:
+            # Places that miss as much lead out of dead ends.
+            length *= LONGER if missed_moved < least else 1.0
+            current, least = moved, missed_moved
+    return current

@@ -378,14 +378,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         check_needs(solver, task.problem)
         max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
         return solve_by_query(
-            task.problem,
+            task,
             partial(
                 solver.solve, tol=self.tol, max_iter=max_iter, random_state=rng, callback=callback
             ),
             task.problem.start(rng),
-            limit=task.limits,
-            measure=task.true_values,
-            query_of_row=task.query_of_row,
             query_share=share,
             temperatures=TEMPERATURES if is_strict else TEMPERATURES[:1],
             max_rounds=MAX_ROUNDS if is_strict else 1,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.enforcement.random_moves import random_moves
+from skfair.enforcement.rounds import random_moves
 
 
 def wander(missed, start, seed=0, most=2000):

@@ -1,5 +1,6 @@
 """The outer loop of the ranker, on a problem whose true values are known shifts of smooth ones."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -51,13 +52,17 @@ def run(problem, measure, **changes):
 
     options = {"query_share": 1.0, "temperatures": (1.0, 2.0), "max_rounds": 10}
     options |= {name: value for name, value in changes.items() if name in options}
+    size = problem.n_constraints
+    task = SimpleNamespace(
+        problem=problem,
+        limits=np.full(size, 0.1),
+        true_values=measure,
+        query_of_row=np.arange(size),
+    )
     found = solve_by_query(
-        problem,
+        task,
         solve,
         np.zeros(problem.n_parameters),
-        limit=0.1,
-        measure=measure,
-        query_of_row=np.arange(problem.n_constraints),
         **options,
     )
     return found, seen

@@ -60,7 +60,7 @@ def choose(
     chosen : Chosen
         The decisions.
     """
-    free = search.free()
+    free = search.free
     if free.verdict.is_feasible:
         return _chosen(free, "none")
     candidates: list[tuple[str, Candidate]] = []
@@ -178,7 +178,7 @@ def _searched(search: PriceSearch) -> Candidate:
     constraints.
     """
     best = search.run()
-    for start in (search.soft, search.free):
+    for start in (search.soft, lambda: search.free):
         if not _loses_much(search, best):
             break
         best = mended(search, start(), best)

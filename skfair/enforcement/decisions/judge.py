@@ -308,3 +308,19 @@ class Judge:
         selecting = [-1 if rule.counted is None else rule.counted for rule in self.rules]
         rows = self.weights, self.values, self.classes, self.cells, self.steps
         return Counted(*rows, np.array(selecting, dtype=np.int64))
+
+
+def cuts_of(
+    judge: Judge, rows: IntArray, scores: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return rows by falling score, how many are above each cut between them, and its worth.
+
+    The worth is what the second of two classes adds to that of the first for the rows above.
+    """
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    ordered = scores[rows]
+    is_cut = np.ones(rows.size + 1, dtype=bool)
+    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
+    n_above = np.flatnonzero(is_cut)
+    gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
+    return rows, n_above, np.concatenate([[0.0], np.cumsum(gains)])[n_above]

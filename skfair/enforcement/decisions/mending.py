@@ -20,7 +20,7 @@ from skfair._typing import FloatArray
 from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import rows_of_cells
-from skfair.enforcement.random_moves import LONGEST, random_moves
+from skfair.enforcement.rounds import LONGEST, random_moves
 
 # Rows that line searches may judge, and steps.
 _JUDGED_ROWS, _MOST_STEPS = 6e6, 100
@@ -178,12 +178,12 @@ def moved(search: PriceSearch, best: Candidate) -> Candidate:
     (COMPAS, demographic parity, 40 splits: .002 less accurate at equal disparities).
     """
     chance = 1 / np.sqrt(search.kinds.size)
-    lost = search.free().verdict.worth - best.verdict.worth
+    lost = search.free.verdict.worth - best.verdict.worth
     is_pair = search.features.n_groups == 2 == search.features.everyone.size
     if search.kinds.size > _FEW or (best.verdict.is_feasible and (is_pair or lost <= chance)):
         return best
     for k in range(2):
-        start = best if k else search.candidate(search.free().prices)
+        start = best if k else search.candidate(search.free.prices)
         best = _better(_moved(search, start, np.random.RandomState(k)), best, chance / 4)
     return best
 
@@ -196,7 +196,7 @@ def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
 
 def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
     """Move prices at random as long as that loses nothing; the offset follows each move."""
-    steep, goal = _STEEP * float(np.ptp(search.judge.worth)), search.free().verdict.worth
+    steep, goal = _STEEP * float(np.ptp(search.judge.worth)), search.free.verdict.worth
 
     def missed(candidate: Candidate) -> float:
         lost = goal - candidate.verdict.worth

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Judge
-from skfair.utils.rounding import ROUNDING, SUM_ROUNDING
+from skfair.enforcement.decisions.judge import Judge, cuts_of
+from skfair.utils.rounding import SUM_ROUNDING
 
 # Thresholds of each group that the programme begins with; those that pay are added, in rounds.
 _FIRST, _ROUNDS = 50, 40
@@ -214,14 +214,9 @@ def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
 
 def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
     """Return the cuts of a group, and what they give."""
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
-    ordered = scores[rows]
-    is_cut = np.ones(rows.size + 1, dtype=bool)
-    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
-    cuts = np.flatnonzero(is_cut)
+    rows, cuts, worth = cuts_of(judge, rows, scores)
     # Beyond all scores is as far as no probability is.
-    ends = np.concatenate([[3.0], ordered, [-3.0]])
-    gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
+    ends = np.concatenate([[3.0], scores[rows], [-3.0]])
     effects = [
         bound.matrix[:, cells[rows]].multiply(steps[rows]).toarray()
         for bound, cells, steps in zip(judge.bounds, judge.cells, judge.steps, strict=True)
@@ -229,7 +224,7 @@ def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
     return _Group(
         cuts,
         0.5 * (ends[cuts] + ends[cuts + 1]),
-        np.concatenate([[0.0], np.cumsum(gains)])[cuts],
+        worth,
         np.hstack([np.zeros((sum(map(len, effects)), 1)), np.cumsum(np.vstack(effects), axis=1)])[
             :, cuts
         ],

@@ -25,9 +25,9 @@ from skfair.enforcement.decisions.lines import (
     offsets,
     polish,
 )
-from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows, moved_rows
+from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
-from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first prices.
@@ -81,12 +81,9 @@ class PriceSearch:
     def _columns(self) -> FloatArray | sparse.csc_array:
         return by_column(self.shares)
 
-    def free(self) -> Candidate:
-        """Return the decisions without constraints."""
-        return self._free
-
     @cached_property
-    def _free(self) -> Candidate:
+    def free(self) -> Candidate:
+        """The decisions without constraints."""
         return self.candidate(np.zeros((self.features.size, self.judge.n_classes)))
 
     def polished(self, best: Candidate) -> Candidate:
@@ -107,13 +104,10 @@ class PriceSearch:
     def under(self, judge: Judge) -> PriceSearch:
         """Return a search under other limits, which begins at the multipliers of this one."""
         other = replace(self, judge=judge)
-        if other.free().verdict.is_feasible:
+        if other.free.verdict.is_feasible:
             return other
-        before, data, multipliers = self._soft
-        rows = moved_rows(judge, before, other.free().decisions.means)
-        if rows is None:
-            rows = other._rows_near(other.free(), data)
-        return replace(other, start=(rows, data, multipliers))
+        _, data, multipliers = self._soft
+        return replace(other, start=(other._rows_near(other.free, data), data, multipliers))
 
     def soft(self) -> Candidate:
         """Return the decisions at soft prices, which nearly satisfy the limits."""
@@ -140,7 +134,7 @@ class PriceSearch:
             rows, data, multipliers = self.start
             return rows, data, self._resolved(data, rows, multipliers)
         few, data = self._samples()
-        rows = self._rows_near(self.free(), data)
+        rows = self._rows_near(self.free, data)
         multipliers = np.zeros(rows.upper.size)
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
             multipliers = solve_dual(some, rows, multipliers, temperature, FIRST_STEPS)
@@ -150,14 +144,9 @@ class PriceSearch:
         """Return the multipliers of other bounds, begun at given ones."""
         return solve_dual(data, rows, multipliers, TEMPERATURES[-1], STEPS)
 
-    @property
-    def is_estimated(self) -> bool:
-        """Whether groups are estimated."""
-        return isinstance(self.shares, np.ndarray)
-
     def run(self) -> Candidate:
         """Return the best prices found."""
-        best = self.free()
+        best = self.free
         if best.verdict.is_feasible:
             return best
         rows, data, multipliers = self._soft
@@ -181,7 +170,9 @@ class PriceSearch:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
                 rows = self._rows_near(candidate, data)
-            multipliers = self._resolved(data, _shifted(rows, shift, margin), multipliers)
+            lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
+            tighter = rows._replace(lower=lower, upper=upper)
+            multipliers = self._resolved(data, tighter, multipliers)
         return self.polished(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
@@ -196,7 +187,8 @@ class PriceSearch:
         return data, data
 
     def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
-        means, totals = candidate.decisions.means, None if self.is_estimated else data.totals
+        is_estimated = isinstance(self.shares, np.ndarray)
+        means, totals = candidate.decisions.means, None if is_estimated else data.totals
         return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
@@ -213,13 +205,3 @@ class PriceSearch:
             for b, m in zip(self.judge.bounds, candidate.decisions.means, strict=True)
         ]
         return np.asarray(np.concatenate(strict) - rows.fixed - expected)
-
-
-def _shifted(rows: LinearRows, shift: FloatArray, margin: float) -> LinearRows:
-    """Return rows whose bounds are moved by what was missed, and made tighter by a margin."""
-    upper, lower = rows.upper - shift - margin, rows.lower - shift + margin
-    crossed = upper < lower
-    middle = 0.5 * (upper + lower)
-    return rows._replace(
-        upper=np.where(crossed, middle, upper), lower=np.where(crossed, middle, lower)
-    )

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import Rows
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.utils.rounding import ROUNDING
 
@@ -93,8 +92,6 @@ def linear_rows(
 ) -> LinearRows:
     """Return the rows of all constraints.
 
-    See :func:`moved_rows` for those of the same constraints under other limits.
-
     Parameters
     ----------
     judge : Judge
@@ -145,7 +142,11 @@ def _rows_of_rule(
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
     compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
-    fixed = _fixed(judge, k, compared, rates, overall, near)
+    # What decisions do not change, and what the linear rates miss of the exact ones.
+    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
+    start = judge.starts[k]
+    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
+    fixed = fixed + bound.row_values(near) - exact
     own = _effects(judge, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
     of_all = _effects(judge, k, overall, nobody, features, kinds, expected)
@@ -165,40 +166,6 @@ def _rows_of_rule(
             shape=(shape[0], int(compared.centers.max(initial=-1)) + 1),
         ),
     )
-
-
-def moved_rows(judge: Judge, rows: LinearRows, means: Sequence[FloatArray]) -> LinearRows | None:
-    """Return the rows of constraints whose limits alone have changed; None if effects have, too.
-
-    Quotients are linear near other decisions, and the limit of a ratio is part of its effects.
-    """
-    if any(b.quotients is not None or not b.comparison.is_window for b in judge.bounds):
-        return None
-    nothing = np.empty(0)
-    fixed, lower, upper = [nothing], [nothing], [nothing]
-    for k, (bound, near) in enumerate(zip(judge.bounds, means, strict=True)):
-        compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
-        fixed.append(_fixed(judge, k, compared, bound.rates, bound.overall, near))
-        lower.append(compared.lower - fixed[-1])
-        upper.append(compared.upper - fixed[-1])
-    return rows._replace(
-        lower=np.concatenate(lower), upper=np.concatenate(upper), fixed=np.concatenate(fixed)
-    )
-
-
-def _fixed(
-    judge: Judge,
-    k: int,
-    compared: Rows,
-    rates: sparse.csr_array,
-    overall: sparse.csr_array,
-    near: FloatArray,
-) -> FloatArray:
-    """Return what decisions do not change, and what the linear rates miss of the exact ones."""
-    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
-    start = judge.starts[k]
-    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
-    return np.asarray(fixed + judge.bounds[k].row_values(near) - exact)
 
 
 def _effects(

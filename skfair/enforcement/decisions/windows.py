@@ -12,7 +12,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.decisions.judge import Judge, cuts_of
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.thresholds.scan import Cut, threshold_at
@@ -72,12 +72,7 @@ def _group(
     judge: Judge, described: Sequence[int], group: int, rows: IntArray, scores: FloatArray
 ) -> _Group | None:
     """Return what cuts of a group give; None if one of its rates neither rises nor falls."""
-    rows = rows[np.argsort(-scores[rows], kind="stable")]
-    ordered = scores[rows]
-    is_cut = np.ones(rows.size + 1, dtype=bool)
-    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
-    n_above = np.flatnonzero(is_cut)
-    gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
+    rows, n_above, worth = cuts_of(judge, rows, scores)
     rates, n_windows = [], 0
     for k in described:
         bound = judge.bounds[k]
@@ -94,5 +89,4 @@ def _group(
             length = bound.max_disparity + ROUNDING
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
         n_windows += int(bound.blocks.max()) + 1 if is_window else 0
-    worth = np.concatenate([[0.0], np.cumsum(gains)])[n_above]
-    return _Group(ordered, n_above, GroupCuts(worth, tuple(rates)))
+    return _Group(scores[rows], n_above, GroupCuts(worth, tuple(rates)))

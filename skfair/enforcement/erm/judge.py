@@ -36,15 +36,9 @@ class StrictResult(NamedTuple):
     is_feasible: bool = True  # whether the true bounds are kept
     is_constant: bool = False  # whether that takes the same prediction for everybody
     n_solves: int = 1  # number of smooth problems that were solved
-
-
-class Candidate(NamedTuple):
-    """A solution that may be kept."""
-
-    quality: float  # accuracy, or minus the objective where no constraint is on rates
-    excess: float  # largest true disparity minus its bound
-    level: int  # how far along the path, from smooth to steep
-    solution: StrictResult
+    quality: float = 0.0  # accuracy, or minus the objective where no constraint is on rates
+    excess: float = 0.0  # largest true disparity minus its bound
+    level: int = 0  # how far along the path, from smooth to steep
 
 
 class TrueValues(NamedTuple):
@@ -86,27 +80,31 @@ class Judge:
         assert isinstance(problem, ConstrainedERM)
         return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
 
-    def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
+    def measured(self, problem: RuledProblem, result: SolverResult, level: int) -> StrictResult:
         """Measure a solution by its true disparities, at its best threshold."""
         scores = problem.scores(result.theta)
         if self.scan is not None:
             cut = self.scan(scores, self.min_gap(result.theta))
-            solution = StrictResult(
+            return StrictResult(
                 problem,
                 result,
                 shift=cut.shift,
                 is_feasible=cut.is_feasible,
                 is_constant=cut.is_constant,
+                quality=cut.accuracy,
+                excess=cut.excess,
+                level=level,
             )
-            return Candidate(cut.accuracy, cut.excess, level, solution)
         means = problem.decide(scores).means
         beyond = [
             rule.disparity_of_means(of_cells) - rule.max_disparity
             for rule, of_cells in zip(problem.rules, means, strict=True)
         ]
-        excess = max(beyond, default=0.0)
-        solution = StrictResult(problem, result, is_feasible=excess <= 0)
-        return Candidate(self.quality(result.theta), excess, level, solution)
+        excess, quality = max(beyond, default=0.0), self.quality(result.theta)
+        is_kept = excess <= 0
+        return StrictResult(
+            problem, result, is_feasible=is_kept, quality=quality, excess=excess, level=level
+        )
 
     def quality(self, theta: FloatArray) -> float:
         """Return the accuracy at the threshold 0, or minus the objective."""
@@ -145,10 +143,10 @@ class Judge:
         ]
         return self.problem.from_centers(self.problem.constraint_rows.joined(values))
 
-    def best(self, candidates: Sequence[Candidate]) -> Candidate:
+    def best(self, candidates: Sequence[StrictResult]) -> StrictResult:
         """Return the first step on the path whose best solution is about as good as any."""
-        feasible = [c for c in candidates if c.solution.is_feasible and not c.solution.is_constant]
-        feasible = feasible or [c for c in candidates if c.solution.is_feasible]
+        feasible = [c for c in candidates if c.is_feasible and not c.is_constant]
+        feasible = feasible or [c for c in candidates if c.is_feasible]
         if not feasible:
             return min(candidates, key=lambda c: c.excess)
         best = max(c.quality for c in feasible)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import Candidate, Judge, StrictResult
-from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, Rounds, SolveOptions
+from skfair.enforcement.erm.judge import Judge, StrictResult
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
@@ -45,13 +45,13 @@ class Path:
         wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
         # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
         self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
-        self.candidates: list[Candidate] = []  # one for each solve
+        self.candidates: list[StrictResult] = []  # one for each solve
         self.level = 0  # 0 with the loss, then one more for each steepness of smooth errors
 
     @property
     def is_stopped(self) -> bool:
         """Whether a callback stopped the last solve."""
-        return self.candidates[-1].solution.result.status == "stopped"
+        return self.candidates[-1].result.status == "stopped"
 
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
@@ -61,12 +61,12 @@ class Path:
         has_matrix = "products" not in self.judge.problem.offers
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
+    def keep(self, problem: RuledProblem, result: SolverResult) -> StrictResult:
         """Measure a solution and keep it."""
-        self.candidates.append(self.judge.candidate(problem, result, self.level))
+        self.candidates.append(self.judge.measured(problem, result, self.level))
         return self.candidates[-1]
 
-    def best(self) -> Candidate:
+    def best(self) -> StrictResult:
         """Return the best of all that was found."""
         return self.judge.best(self.candidates)
 
@@ -74,52 +74,45 @@ class Path:
         """Return a result that says how many problems were solved."""
         return result._replace(n_solves=len(self.candidates))
 
-
-class Shifting(Rounds[RuledProblem]):
-    """One smooth problem whose bounds are shifted by true minus smooth values."""
-
-    def __init__(
+    def rounds(
         self,
-        path: Path,
-        problem: RuledProblem,  # the smooth problem, at its temperature
-        offsets: FloatArray,  # (n_constraints,): shift of the bounds to begin with
-    ) -> None:
-        # Margin (n_constraints,): how far inside of the bounds is aimed at
-        self.path, self.problem, self.offsets, self.margin = path, problem, offsets, path.margin
-        # is_settled: whether the true bounds are kept and used
-        self.is_settled = False
-        self._before, self._n_worse, self._n_missed = np.inf, 0, 0
+        problem: RuledProblem,  # a smooth problem, at its temperature
+        start: SolverResult,
+        n_rounds: int,
+        offsets: FloatArray | None = None,
+    ) -> SolverResult:
+        """Solve, measure, shift the bounds by true minus smooth values, and solve again.
 
-    def bounded(self) -> RuledProblem:
-        """Return the problem under the shifted bounds."""
-        true, margin = self.path.judge.problem, self.margin
-        return self.problem.bounded(
-            true.lower - self.offsets + margin, true.upper - self.offsets - margin
-        )
+        ``offsets`` (n_constraints,) is the shift to begin with, by default that seen at the start.
+        Returned is the last solution that another round may start from.
+        """
+        judge, true, margin = self.judge, self.judge.problem, self.margin
+        if offsets is None:
+            offsets = judge.compare(problem, start.theta, start.multipliers).differences
+        before, n_worse, n_missed = np.inf, 0, 0
+        for _ in range(n_rounds):
+            bounds = moved_bounds(true.lower, true.upper, offsets, margin)
+            bounded = problem.bounded(*bounds)
+            result = self.solver.solve(bounded, start.theta, start.multipliers, **self.params)
+            self.keep(bounded, result)
+            if self.is_stopped or self._is_far(bounded, result):
+                break
+            start = result
+            seen = judge.compare(bounded, result.theta, result.multipliers)
+            # Means of losses and scores are smooth themselves: only the tolerance is between.
+            offsets = offsets + (DAMPING if judge.has_rates else 1.0) * (seen.differences - offsets)
+            n_worse = n_worse + 1 if seen.violation > 0.5 * before else 0
+            before, n_missed = seen.violation, n_missed + (seen.violation > 0)
+            if (seen.violation <= 0 and seen.is_used) or n_worse == 2:
+                break
+            if n_missed >= PLAIN_MISSES and not judge.has_rates:
+                # Further inside by what was missed, unless that closes the bounds.
+                most = np.maximum(self.margin, 0.25 * (true.upper - true.lower))
+                margin = np.minimum(margin + max(seen.violation, 0.0), most)
+        return start
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> bool:
-        """Keep a solution, unless its solver gave up far from bounds that it had no way to keep."""
-        self.path.keep(problem, result)
-        if result.status != "max_iter" or self.path.solver.is_stochastic:
-            return True
-        return problem.violation(problem.evaluate(result.theta)) <= FAR
-
-    def move(self, problem: RuledProblem, result: SolverResult) -> bool:
-        """Shift the bounds by a part of what is newly seen."""
-        seen = self.path.judge.compare(problem, result.theta, result.multipliers)
-        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
-        damping = DAMPING if self.path.judge.has_rates else 1.0
-        self.offsets = self.offsets + damping * (seen.differences - self.offsets)
-        self.is_settled = seen.violation <= 0 and seen.is_used
-        self._n_worse = self._n_worse + 1 if seen.violation > 0.5 * self._before else 0
-        self._before = seen.violation
-        self._n_missed += seen.violation > 0
-        if self._n_missed >= PLAIN_MISSES and not self.path.judge.has_rates:
-            self._aim_further_inside(seen.violation)
-        return not self.is_settled and self._n_worse < 2
-
-    def _aim_further_inside(self, missed: float) -> None:
-        """Aim inside of the bounds by what they were missed by, unless that closes them."""
-        true = self.path.judge.problem
-        most = np.maximum(self.path.margin, 0.25 * (true.upper - true.lower))
-        self.margin = np.minimum(self.margin + max(missed, 0.0), most)
+    def _is_far(self, problem: RuledProblem, result: SolverResult) -> bool:
+        """Whether the solver gave up far from bounds that it had no way to keep."""
+        if result.status != "max_iter" or self.solver.is_stochastic:
+            return False
+        return problem.violation(problem.evaluate(result.theta)) > FAR

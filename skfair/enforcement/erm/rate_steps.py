@@ -26,7 +26,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.refine import STEEPNESSES, fitted_scale
-from skfair.enforcement.random_moves import MOST_MOVES, random_moves
+from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
@@ -109,7 +109,7 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
     path.keep(solved, SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict()))
-    result = path.candidates[-1].solution
+    result = path.candidates[-1]
     if not steps.is_stopped and (not result.is_feasible or result.is_constant):
         path.candidates.pop()
         return None

@@ -7,15 +7,15 @@ scaled afterwards so that the loss is least, which changes no decision; so are t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.judge import Judge, StrictResult
-from skfair.enforcement.erm.path import Path, Shifting
-from skfair.enforcement.rounds import MAX_ROUNDS, Place, SolveOptions
+from skfair.enforcement.erm.path import Path
+from skfair.enforcement.rounds import MAX_ROUNDS
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
@@ -27,30 +27,21 @@ LESS = 0.98  # share of the loss down to which a multiple must bring it, where n
 
 def refine(path: Path, result: StrictResult) -> StrictResult:
     """Go on from a solution of linear scores with smooth errors in place of the loss."""
-    _fit_errors(path, result, STEEPNESSES, path.params)
-    best = path.best().solution
-    if best.problem.loss is path.judge.problem.loss:
-        return best
-    return best._replace(scale=fitted_scale(path, best))
-
-
-def _fit_errors(
-    path: Path, result: StrictResult, steepnesses: Sequence[float], params: SolveOptions
-) -> None:
-    """Make rounds with smooth errors in place of the loss."""
     problem = path.judge.problem
-    place = Place(shifted(problem, result), result.result.multipliers)
-    for steepness in steepnesses:
-        unit = _spread(problem.model_part(place.theta))
+    start = result.result._replace(theta=shifted(problem, result))
+    for steepness in STEEPNESSES:
+        unit = _spread(problem.model_part(start.theta))
         if path.is_stopped or not unit > 0:
             break
         aimed = problem.with_loss(SmoothErrors(steepness, unit))
         aimed = aimed.bounded(temperature=steepness / unit)
         path.level += 1
-        place = place._replace(theta=aimed.centered(place.theta))
-        rounds = Shifting(path, aimed, path.judge.compare(aimed, *place).differences)
-        n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
-        place = rounds.run(path.solver, place, n_rounds, params)
+        start = start._replace(theta=aimed.centered(start.theta))
+        start = path.rounds(aimed, start, MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1)
+    best = path.best()
+    if best.problem.loss is path.judge.problem.loss:
+        return best
+    return best._replace(scale=fitted_scale(path, best))
 
 
 def fitted_scale(path: Path, result: StrictResult) -> float:

@@ -35,11 +35,11 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.judge import Judge, StrictResult
-from skfair.enforcement.erm.path import Path, Shifting
+from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled_if_steep, scaled_scores
-from skfair.enforcement.rounds import PATIENCE, Place, SolveOptions
+from skfair.enforcement.rounds import PATIENCE, SolveOptions
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
@@ -90,18 +90,17 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     end = _walk(sample, theta0, refine=refine, scales=False)
     if end.n_solves == 1 or not end.is_feasible or end.is_constant:
         return None
-    last = sample.candidates[-1].solution
+    last = sample.candidates[-1]
     problem = judge.problem.with_loss(last.problem.loss)
     problem = problem.bounded(temperature=last.problem.temperature)
-    place = Place(problem.centered(last.result.theta), last.result.multipliers)
-    rounds = Shifting(path, problem, judge.compare(problem, *place).differences)
-    rounds.run(path.solver, place, PATIENCE, path.params)
+    start = last.result._replace(theta=problem.centered(last.result.theta))
+    path.rounds(problem, start, PATIENCE)
     best = path.best()
-    is_sound = best.solution.is_feasible and not best.solution.is_constant
+    is_sound = best.is_feasible and not best.is_constant
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
         path.candidates.clear()
         return None
-    return path.counted(_scaled(sample, best.solution))
+    return path.counted(_scaled(sample, best))
 
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool, scales: bool = True) -> StrictResult:
@@ -111,22 +110,21 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool, scales: bool = True) 
     params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}
     free = path.solver.solve(judge.free, problem.model_part(theta0), **params)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
-    unlimited = path.keep(problem, free._replace(theta=theta, multipliers=lam))
+    free = free._replace(theta=theta, multipliers=lam)
+    unlimited = path.keep(problem, free)
     if path.is_stopped:
-        return unlimited.solution
+        return unlimited
     if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
-        return unlimited.solution._replace(shift=0.0, is_feasible=True, is_constant=False)
+        return unlimited._replace(shift=0.0, is_feasible=True, is_constant=False)
     refines = refine and judge.scan is not None and path.is_precise
     if refines and suits_rate_steps(problem):
         by_steps = by_rate_steps(path, theta)
         if by_steps is not None:
             return by_steps
     enough = judge.quality(theta) - CHEAP
-    rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
-    rounds.run(path.solver, Place(theta, lam), path.max_rounds, path.params)
-    best = path.best()
-    result = best.solution
-    if refines and not path.is_stopped and (not result.is_feasible or best.quality < enough):
+    path.rounds(problem, free, path.max_rounds, offsets=np.zeros_like(lam))
+    result = path.best()
+    if refines and not path.is_stopped and (not result.is_feasible or result.quality < enough):
         result = refined(path, result)
     # Errors that were fitted in place of the loss are scaled already.
     is_scaled = result.problem.loss is not problem.loss

@@ -23,8 +23,14 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
-from skfair.enforcement.random_moves import LONGEST, MOST_MOVES, random_moves
-from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, Place, Rounds, SolveOptions
+from skfair.enforcement.rounds import (
+    LONGEST,
+    MAX_ROUNDS,
+    MOST_MOVES,
+    PATIENCE,
+    SolveOptions,
+    random_moves,
+)
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -46,29 +52,21 @@ FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialResult(NamedTuple):
-    """The solution that is kept."""
+    """A solution of a smooth problem, and what its scores are good for."""
 
-    problem: PartialParityProblem  # the smooth problem that it solves, with its tolerance and steps
+    problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
-    disparity: float  # its measured disparity
-    n_solves: int  # number of problems that were solved
-    is_precise: bool  # whether its solver runs until it has converged
+    disparity: float = 0.0  # its measured disparity
+    n_solves: int = 1  # number of problems that were solved
+    is_precise: bool = True  # whether its solver runs until it has converged
+    excess: float = 0.0  # of the measured disparity over the limit
+    quality: float = 0.0
+    spread: float = 0.0  # of the scores
 
     @property
     def scores(self) -> FloatArray:
         """The scores of the solution."""
         return self.problem.evaluate(self.result.theta).scores
-
-
-class _Solved(NamedTuple):
-    """A smooth problem, its solution, and what the scores of that are good for."""
-
-    problem: PartialParityProblem
-    result: SolverResult
-    excess: float  # of the measured disparity
-    quality: float
-    disparity: float
-    spread: float  # of the scores
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -106,48 +104,6 @@ class Target(NamedTuple):
         return self.excess(disparity), -self.quality(scores)
 
 
-class _Tightened(Rounds[PartialParityProblem]):
-    """One form of the problem, under tolerances and steps that follow what is measured."""
-
-    def __init__(
-        self,
-        form: PartialParityProblem,
-        surrogate: Surrogate,
-        target: Target,
-        spread: float,
-        solved: list[_Solved],
-    ) -> None:
-        self.form, self.surrogate, self.target = form, surrogate, target
-        self.spread, self.solved = spread, solved
-        self.tolerance = form.tolerance
-        self.narrowed, self.ratio, self.n_done = 1.0, 1.0, 0
-
-    def bounded(self) -> PartialParityProblem:
-        """Return the form with the present tolerance and steps."""
-        steps = self.surrogate.narrowed(self.narrowed * self.ratio)
-        return self.form.limited(self.tolerance, steps)
-
-    def keep(self, problem: PartialParityProblem, result: SolverResult) -> bool:
-        """Measure the scores."""
-        self.solved.append(_measured(problem, result, self.target))
-        return True
-
-    def move(self, problem: PartialParityProblem, result: SolverResult) -> bool:
-        """Multiply the tolerance by what was asked over what was measured; narrow the steps."""
-        self.n_done += 1
-        last, limit = self.solved[-1], self.target.max_disparity
-        is_used_up = last.disparity >= USED * limit or not np.any(result.multipliers)
-        # Later any solution within the bound will do.
-        if not last.excess and (is_used_up or self.n_done > PATIENCE):
-            return False
-        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
-        self.tolerance *= float(np.clip(wanted, 0.3, 1.5))
-        self.narrowed = max(NARROWEST, NARROWING * self.narrowed)
-        if self.spread:
-            self.ratio = max(last.spread / self.spread, 1e-6)
-        return True
-
-
 def solve_partially(
     problems: Sequence[PartialParityProblem],  # forms of the problem, one after the other
     solver: Solver,
@@ -168,32 +124,67 @@ def solve_partially(
 
     If there is none, the one of least disparity is returned.
     """
-    solved: list[_Solved] = []
-    spread = target.spread(problems[0].model.forward(theta_model)[0])
+    solved: list[PartialResult] = []
     for form in problems:
         if solved and solved[-1].result.status == "stopped":
             break
-        rounds = _Tightened(form, surrogate, target, spread, solved)
-        start = Place(rounds.bounded().start(theta_model), None)
-        rounds.run(solver, start, n_rounds, params)
+        solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
     if wanders and not is_stopped and all(result.excess for result in solved):
         solved += _wander(solved, target)
     best = min(solved, key=lambda result: result.smooth_rank if by_smooth else result.rank)
-    return PartialResult(best.problem, best.result, best.disparity, n_solves, solver.is_precise)
+    return best._replace(n_solves=n_solves, is_precise=solver.is_precise)
 
 
-def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> _Solved:
+def _rounds(
+    form: PartialParityProblem,
+    solver: Solver,
+    theta_model: FloatArray,
+    surrogate: Surrogate,
+    target: Target,
+    n_rounds: int,
+    params: SolveOptions,
+) -> list[PartialResult]:
+    """Solve, measure, multiply the tolerance by what was asked over that, and solve again."""
+    spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
+    tolerance, width, solved = form.tolerance, 1.0, list[PartialResult]()
+    problem = form.limited(tolerance, surrogate)
+    theta, multipliers = problem.start(theta_model), None
+    for n_done in range(1, n_rounds + 1):
+        result = solver.solve(problem, theta, multipliers, **params)
+        theta, multipliers = result.theta, result.multipliers
+        last = _measured(problem, result, target)
+        solved.append(last)
+        is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
+        # Later any solution within the bound will do.
+        is_done = not last.excess and (is_used_up or n_done > PATIENCE)
+        if is_done or result.status == "stopped":
+            break
+        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
+        tolerance *= float(np.clip(wanted, 0.3, 1.5))
+        width = max(NARROWEST, NARROWING * width)
+        ratio = max(last.spread / spread, 1e-6) if spread else 1.0
+        problem = form.limited(tolerance, surrogate.narrowed(width * ratio))
+    return solved
+
+
+def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> PartialResult:
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    excess, quality = target.excess(disparity), target.quality(scores)
-    return _Solved(problem, result, excess, quality, disparity, target.spread(scores))
+    return PartialResult(
+        problem,
+        result,
+        disparity,
+        excess=target.excess(disparity),
+        quality=target.quality(scores),
+        spread=target.spread(scores),
+    )
 
 
-def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
+def _wander(solved: Sequence[PartialResult], target: Target) -> list[PartialResult]:
     """Make random moves from the best solutions, until those from one keep the bound."""
-    moved: list[_Solved] = []
+    moved: list[PartialResult] = []
     for wandering in sorted(solved, key=lambda result: result.rank)[:MOVED]:
         k = len(moved)
         moved.append(_moved(wandering, target, LONGEST * 2**k, np.random.RandomState(k)))
@@ -202,7 +193,9 @@ def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
     return moved
 
 
-def _moved(solved: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
+def _moved(
+    solved: PartialResult, target: Target, longest: float, rng: np.random.RandomState
+) -> PartialResult:
     """Move from a solution to the bound."""
     problem, model = solved.problem, solved.problem.model
 

@@ -313,7 +313,7 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
         result = ALNewton().solve(plain, start, **params)
     else:
         result = ALLBFGS().solve(problem, start, **params)
-    return PartialResult(problem, result, 0.0, 1, is_precise=True)
+    return PartialResult(problem, result)
 
 
 def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:

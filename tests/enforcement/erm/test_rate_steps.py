@@ -29,7 +29,7 @@ def judged(seed, monkeypatch):
     """Return the judge and the free solution that the steps of a fit begin with."""
     seen = []
     monkeypatch.setattr(strict, "by_rate_steps", lambda *given: seen.append(given))
-    monkeypatch.setattr(strict.Shifting, "run", lambda *given: None)
+    monkeypatch.setattr(strict.Path, "rounds", lambda *given, **options: None)
     monkeypatch.setattr(strict, "refined", lambda path, found: found)
     X, y, groups = crowd(seed)
     ConstrainedERMClassifier(max_disparity=0.06).fit(X, y, sensitive_features=groups)
