@@ -27,12 +27,10 @@ from skfair.constraints.rates import (
     FalsePositiveParity,
     PredictiveParity,
 )
-from skfair.constraints.scores import (
-    Kolmogorov,
-    MeanResidualParity,
-    MeanScoreParity,
-    Wasserstein,
-)
+from skfair.constraints.scores import Kolmogorov as Kolmogorov
+from skfair.constraints.scores import MeanResidualParity as MeanResidualParity
+from skfair.constraints.scores import MeanScoreParity
+from skfair.constraints.scores import Wasserstein as Wasserstein
 
 __all__ = [
     "DemographicParity",
@@ -46,9 +44,6 @@ __all__ = [
     "PositiveLossParity",
     "ClassLossParity",
     "MeanScoreParity",
-    "MeanResidualParity",
-    "Wasserstein",
-    "Kolmogorov",
     "BoundedSelectionRate",
     "BoundedFalsePositiveRate",
     "BoundedFalseNegativeRate",

@@ -9,6 +9,9 @@ from __future__ import annotations
 from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
 from skfair.constraints.moments import MeanScore, Moment
 
+# What FairDecisionRegressor takes besides; all of them can be imported from skfair.constraints.
+__all__ = ["Kolmogorov", "MeanResidualParity", "Wasserstein"]
+
 
 @CONSTRAINTS.register("mean_score_parity")
 @documented
@@ -21,7 +24,7 @@ class MeanScoreParity(Constraint):
     metric = "mean_score_difference"
     tasks = frozenset({"classification", "regression", "predictions"})
 
-    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+    def moment(self, rows: TrainingRows) -> Moment:
         return MeanScore()
 
 

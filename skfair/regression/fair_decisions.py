@@ -81,7 +81,7 @@ class FairDecisionRegressor(
         What is limited, between any two groups: "wasserstein" and "kolmogorov" the distance of
         the distributions of predictions, "mean_score_parity" the difference of mean predictions,
         "mean_residual_parity" of mean residuals, "loss_parity" of mean squared errors; or such an
-        object of :mod:`skfair.constraints`.
+        object, of :mod:`skfair.constraints` or :mod:`skfair.constraints.scores`.
     max_disparity : float or dict, default=0.05
         The limit: for "kolmogorov" a share, for "loss_parity" in units of y squared, else in those
         of y. A dict has one for each attribute, None for no limit; several need
