@@ -146,16 +146,18 @@ class BoundConstraint:
         weights = weights / np.where(of_cells > 0, of_cells, 1.0)[cells]
         return replace(self, moment=self.moment.on_rows(rows), cells=cells, row_weights=weights)
 
-    def refitted(self, rows: IntArray) -> BoundConstraint:
+    def refitted(self, rows: IntArray, sample_weight: FloatArray | float = 1.0) -> BoundConstraint:
         """Return the constraint as if it had been bound to some of the rows alone.
 
-        Rates are averages of cell means, and groups that have none of the rows are left out.
+        Rates are averages of cell means, and groups that have none of the rows are left out. The
+        weights are those that were given: nothing is left of other rows, not even their rounding.
         """
         assert self.quotients is None
         weights = np.bincount(self.cells[rows], self.row_weights[rows], self.n_cells)
         of_cells = weights.astype(np.float64, copy=False)  # bincount of no rows counts integers
         rates, overall = (_averaging(m, of_cells) for m in (self.rates, self.overall))
-        part = replace(self.on_rows(rows), rates=rates, overall=overall)
+        weighted = replace(self, row_weights=np.where(self.row_weights > 0, sample_weight, 0.0))
+        part = replace(weighted.on_rows(rows), rates=rates, overall=overall)
         if np.array_equal(rates.data, self.rates.data) and not self.comparison.against_overall:
             # Each rate is the mean of one cell, so that nothing is new in what compares them.
             vars(part)["matrix"] = self.matrix

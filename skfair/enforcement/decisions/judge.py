@@ -219,20 +219,6 @@ class Judge:
         other._table = RateTable(other.bounds)
         return other
 
-    def part(self, rows: IntArray) -> Judge:
-        """Return a judge of some rows, which stand for all of their cells."""
-        other = copy(self)
-        other.classes, other.values = self.classes[rows], self.values[rows]
-        other.weights = self.weights[rows] / self.weights[rows].sum()
-        other.cells = np.take(self.cells, rows, axis=1)
-        other.steps = np.take(self.steps, rows, axis=1)
-        for k, start in enumerate(self.starts):
-            of_all = np.bincount(self.cells[k], self.steps[k], start.size)
-            of_some = np.bincount(other.cells[k], other.steps[k], start.size)
-            factor = np.divide(of_all, of_some, out=np.ones(start.size), where=of_some != 0)
-            other.steps[k] *= factor[other.cells[k]]
-        return other
-
     def worth_of(self, predicted: IntArray) -> float:
         """Return what decisions are worth."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])
@@ -295,10 +281,7 @@ class Judge:
             mean + effects[: mean.size] for mean, effects in zip(now.means, added, strict=True)
         ]
         entries = SortedRows(order, can_cut, gains, cells, steps)
-        if self.fine is None:
-            cut = self._table.scan(entries, means, worth)
-        else:
-            cut = self._table.scan_with_fines(entries, means, worth, self.fine)
+        cut = self._table.scan(entries, means, worth, self.fine)
         return Scanned(cut, entries, means, worth, self.fine)
 
     @property

@@ -25,7 +25,7 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.erm.path import Path
-from skfair.enforcement.erm.refine import STEEPNESSES, fitted_scale
+from skfair.enforcement.erm.refine import STEEPNESSES, scaled
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
@@ -113,7 +113,7 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     if not steps.is_stopped and (not result.is_feasible or result.is_constant):
         path.candidates.pop()
         return None
-    return path.counted(result._replace(scale=fitted_scale(path, result)))
+    return path.counted(scaled(path, result))
 
 
 class RateSteps:

@@ -38,9 +38,8 @@ from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
-from skfair.enforcement.erm.refine import scaled_if_steep, scaled_scores
+from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import PATIENCE, SolveOptions
-from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
@@ -87,7 +86,7 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
         return None
     rough: SolveOptions = {**path.params, "callback": None}
     sample = Path(Judge(few, judge.min_gap, True, slack=0.0), path.solver, rough, path.step_tol)
-    end = _walk(sample, theta0, refine=refine, scales=False)
+    end = _walk(sample, theta0, refine=refine)
     if end.n_solves == 1 or not end.is_feasible or end.is_constant:
         return None
     last = sample.candidates[-1]
@@ -100,10 +99,10 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
         path.candidates.clear()
         return None
-    return path.counted(_scaled(sample, best))
+    return path.counted(scaled(sample, best))
 
 
-def _walk(path: Path, theta0: FloatArray, *, refine: bool, scales: bool = True) -> StrictResult:
+def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     """Walk a path from its start."""
     judge, problem = path.judge, path.judge.problem
     # Without the constraints first: this is the result if they do not bind.
@@ -126,16 +125,6 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool, scales: bool = True) 
     result = path.best()
     if refines and not path.is_stopped and (not result.is_feasible or result.quality < enough):
         result = refined(path, result)
-    # Errors that were fitted in place of the loss are scaled already.
-    is_scaled = result.problem.loss is not problem.loss
-    if judge.scan is None or path.is_stopped or is_scaled or not scales:
-        return path.counted(result)
-    return path.counted(_scaled(path, result))
-
-
-def _scaled(path: Path, result: StrictResult) -> StrictResult:
-    """Scale scores to the least loss, where that is far below."""
-    model = path.judge.problem.model
-    if not isinstance(model, LinearScore):
-        return scaled_scores(path.judge, result)
-    return scaled_if_steep(path, result) if model.fit_intercept else result
+    if judge.scan is not None and not path.is_stopped:
+        result = scaled(path, result)
+    return path.counted(result)

@@ -95,12 +95,19 @@ def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -
 
 def shifts_of_means(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the shifts that put the mean of each group within the limit of all others."""
-    return _shifts(values, rows, limit)
+    masses = _masses(rows)
+    means = _means(values, rows, masses)
+    shifts = _into_interval(means, masses, limit) - means
+    if rows.chances is not None:
+        # What a row of each group is moved by on average is to be its shift.
+        mixed = [_means(chances, rows, masses) for chances in rows.chances.T]
+        shifts = np.asarray(np.linalg.lstsq(np.transpose(mixed), shifts, SMALLEST_SHARE)[0])
+    return GroupMaps(np.zeros(means.size), [np.zeros(1)] * means.size, list(shifts[:, None]))
 
 
 def shifts_of_residuals(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the shifts that put the mean residual of each group within the limit."""
-    return _shifts(values - rows.targets, rows, limit)
+    return shifts_of_means(values - rows.targets, rows, limit)
 
 
 def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
@@ -163,18 +170,6 @@ def _masses(rows: NumberRows) -> FloatArray:
 def _means(values: FloatArray, rows: NumberRows, masses: FloatArray) -> FloatArray:
     weighted = values if rows.weights is None else values * rows.weights
     return np.asarray(np.bincount(rows.codes, weighted, rows.n_groups) / masses)
-
-
-def _shifts(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
-    """Move the means of values into an interval of the length of the limit."""
-    masses = _masses(rows)
-    means = _means(values, rows, masses)
-    shifts = _into_interval(means, masses, limit) - means
-    if rows.chances is not None:
-        # What a row of each group is moved by on average is to be its shift.
-        mixed = [_means(chances, rows, masses) for chances in rows.chances.T]
-        shifts = np.asarray(np.linalg.lstsq(np.transpose(mixed), shifts, SMALLEST_SHARE)[0])
-    return GroupMaps(np.zeros(means.size), [np.zeros(1)] * means.size, list(shifts[:, None]))
 
 
 def _into_interval(means: FloatArray, masses: FloatArray, limit: float) -> FloatArray:

@@ -94,27 +94,28 @@ class RateTable:
             start_means.append(rule.means(refused))
         return cells, steps, start_means
 
-    def scan(self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float) -> Cut:
-        """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
-        from skfair._kernels.thresholds import BestThreshold, scan_thresholds
+    def scan(
+        self,
+        rows: SortedRows,
+        start_means: Sequence[FloatArray],
+        accuracy: float,
+        fine: float | None = None,
+    ) -> Cut:
+        """Find the best cut; cell means and accuracy are those with nobody predicted positive.
 
+        With a fine it is that of the largest accuracy minus the fine of each unit of missed limits.
+        """
+        from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_fines
+
+        arguments = rows, self._arrays, self._sums_of(start_means), accuracy
+        if fine is not None:
+            n_above, missed, excess = scan_with_fines(*arguments, fine)
+            return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
         # A kernel that made it itself would run Python code, and die of an interrupt there.
-        best = BestThreshold(
-            *scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy)
-        )
+        best = BestThreshold(*scan_thresholds(*arguments))
         if best.n_above >= 0:
             return Cut(int(best.n_above), float(best.accuracy), True, float(best.excess))
         return Cut(int(best.n_nearest), float("nan"), False, float(best.least_excess))
-
-    def scan_with_fines(
-        self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float, fine: float
-    ) -> Cut:
-        """Find the cut of the largest accuracy minus ``fine`` for each unit of missed limits."""
-        from skfair._kernels.thresholds import scan_with_fines
-
-        arguments = rows, self._arrays, self._sums_of(start_means), accuracy
-        n_above, missed, excess = scan_with_fines(*arguments, fine)
-        return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
 
     def _sums_of(self, means: Sequence[FloatArray]) -> FloatArray:
         """Return the sums of all constraints, given their cell means."""

@@ -26,6 +26,7 @@ from skfair.enforcement.certified.price_path import (
     price_paths,
     starts_with_few,
 )
+from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
@@ -128,15 +129,18 @@ def _of_several(
         fitted_on, of_fold = np.flatnonzero(others), check_random_state(seed)
         if fitted_on.size > MOST_ROWS:
             fitted_on = np.sort(of_fold.choice(fitted_on, MOST_ROWS, replace=False))
+        bound = [
+            rule._replace(bound=rule.bound.refitted(fitted_on, rows.counts)) for rule in judge.rules
+        ]
+        whole = Judge(bound, rows.codes[fitted_on], rows.counts[fitted_on], judge.worth)
         search = PriceSearch(
-            judge.part(fitted_on),
+            whole,
             features,
             folds.kinds[fitted_on],
             values[fitted_on],
             shares[fitted_on],
             check_random_state(seed),
         )
-        whole = search.judge
         # From small prices to large ones: nearest to the free decisions.
         for step, share in reversed(list(enumerate(SHARES))):
             search = search.under(whole.tightened(share))

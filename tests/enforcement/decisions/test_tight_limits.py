@@ -47,18 +47,3 @@ def test_limits_below_chance_cost_little_where_groups_are_alike(seed):
     assert np.ptp(rates, axis=1).max() <= 0.01
     free = cross_val_predict(LogisticRegression(), X, y)
     assert np.mean(decided == y) > np.mean(free == y) - 0.1
-
-
-@pytest.mark.parametrize("n_rows", [900, 300])
-def test_a_part_of_the_rows_stands_for_all(n_rows):
-    judge = search_of(EqualizedOdds(), 0.1).judge
-    rows = np.random.default_rng(0).permutation(900)[:n_rows]
-    part = judge.part(rows)
-    everybody = np.ones(n_rows, dtype=np.int64)
-    for found, expected in zip(part.means(everybody), judge.means(np.ones(900, int)), strict=True):
-        assert np.allclose(found, expected)
-    assert part.weights.sum() == pytest.approx(1)
-    if n_rows == 900:
-        some = (np.arange(900) % 3 == 0).astype(np.int64)
-        assert part(some[rows]).excess == pytest.approx(judge(some).excess)
-        assert part(some[rows]).worth == pytest.approx(judge(some).worth)
