@@ -1,7 +1,7 @@
-"""Constraints on numbers: on mean scores and residuals, and on whole distributions of predictions.
+"""Constraints on numbers: mean scores, mean residuals, and whole distributions of predictions.
 
-Those of :class:`_OfPredictions` are no means over cells, or of no use while a model is trained:
-:class:`skfair.regression.FairDecisionRegressor` satisfies them by moving predictions.
+No model is trained under the last two: :class:`skfair.regression.FairDecisionRegressor` moves the
+predictions of a fitted one until they are satisfied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MeanScoreParity(Constraint):
 
 
 class _OfPredictions(Constraint):
-    """What constraints on predictions that are moved, not trained, share."""
+    """What constraints share that limit predictions after a fit."""
 
     tasks = frozenset({"predictions"})
 

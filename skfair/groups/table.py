@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import (
     ratios,
 )
 from skfair.groups.spread_rows import GroupArguments
-from skfair.groups.weighted_rows import Rows, read_rows
+from skfair.groups.weighted_rows import MetricRows, read_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import (
     check_common,
@@ -93,7 +93,7 @@ class GroupTable:
         cls,
         y_true: ColumnLike | None,
         y_pred: ColumnLike,
-        groups: GroupArguments | Rows,  # or rows that have been read
+        groups: GroupArguments | MetricRows,  # or rows that have been read
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
@@ -107,7 +107,7 @@ class GroupTable:
         true_labels = {"y_true": y_true}
         labels = {"y_pred": y_pred} if ignores_true else {**true_labels, "y_pred": y_pred}
         rows = groups
-        if not isinstance(rows, Rows):
+        if not isinstance(rows, MetricRows):
             rows = read_rows(labels, {}, rows, beside=true_labels)
         predicted = check_labels(rows.columns["y_pred"], "y_pred")
         if ignores_true:
@@ -141,7 +141,7 @@ class GroupTable:
         return cls._counted(2 + (true.codes == same_code[predicted.codes]), rows)
 
     @classmethod
-    def _counted(cls, outcomes: IntArray, rows: Rows) -> GroupTable:
+    def _counted(cls, outcomes: IntArray, rows: MetricRows) -> GroupTable:
         """Count rows by cell and by twice the true plus the predicted class."""
         y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
         groups, weights = checked_rows(

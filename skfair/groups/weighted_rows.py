@@ -1,8 +1,8 @@
-"""Rows that live elsewhere as few weighted ones: what a metric needs of Dask collections.
+"""The rows that a metric reads, whatever it was given: few weighted ones in the place of many.
 
-A metric depends on rows only through the weights of the distinct ones. So each block is reduced to
-its distinct labels and groups, the *kinds*, with summed weights; these tables, put one under the
-other, are rows that the same metric reads as it reads any others.
+A metric depends on rows only through the weights of the distinct ones. So each block of a Dask
+collection is reduced to its distinct labels and groups, the *kinds*, with summed weights; these
+tables, put one under the other, are rows that the same metric reads as it reads any others.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
 Otherwise they are put into about so many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
@@ -154,8 +154,8 @@ class LazyRows:
         )
 
 
-class Rows(NamedTuple):
-    """Labels, scores and groups of rows, or of the few that stand for many."""
+class MetricRows(NamedTuple):
+    """Labels, scores and groups that a metric reads: of all rows, or of few that stand for them."""
 
     columns: Mapping[str, Any]  # labels and scores by the name of the argument
     groups: GroupArguments  # no weights if those of the rows behind are 1
@@ -172,7 +172,7 @@ def read_rows(
     summary: Callable[[LazyRows], WeightedRows] = LazyRows.kinds,
     # Columns that the metric does not read; their rows must be in the same order
     beside: Mapping[str, Any] = MappingProxyType({}),
-) -> Rows:
+) -> MetricRows:
     """Return few rows for Dask collections and long arrays of integers, others as they are.
 
     If groups are known by probability, each row is there once for each group that it may belong to.
@@ -180,17 +180,17 @@ def read_rows(
     columns = {**beside, **labels, **numbers}
     if isinstance(groups[0], GroupProbabilities):
         spread, groups = spread_rows(list(columns.values()), groups)
-        return Rows(dict(zip(columns, spread, strict=True)), groups)
-    if is_lazy(*columns.values(), *groups):
+        return MetricRows(dict(zip(columns, spread, strict=True)), groups)
+    if is_lazy(*labels.values(), *numbers.values(), *groups):
         few = summary(LazyRows(labels, numbers, groups))
         weights = None if groups[2] is None else few.weights
         of_few = few.groups, few.control_features, weights, groups[3]
-        return Rows(few.columns, of_few, few.counts, few.squares)
+        return MetricRows(few.columns, of_few, few.counts, few.squares)
     is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in labels.values())
     if numbers or not is_long or (combinations := counted(labels, groups)) is None:
-        return Rows(columns, groups)
+        return MetricRows(columns, groups)
     few_columns, encoding, counts = combinations
-    return Rows(few_columns, (encoding, None, None, True), counts)
+    return MetricRows(few_columns, (encoding, None, None, True), counts)
 
 
 def accepts_dask(

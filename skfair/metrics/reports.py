@@ -19,7 +19,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
 from skfair.groups.spread_rows import spread_rows
 from skfair.groups.table import RATES, GroupTable, rates_of, resampled
-from skfair.groups.weighted_rows import LazyRows, Rows
+from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
@@ -298,7 +298,7 @@ def fairness_report(
 
 
 def _measure_labels(
-    rows: Rows,
+    rows: MetricRows,
     pos_label: ClassLabel,
     reference: Reference,
     agg: Agg,
@@ -321,7 +321,7 @@ def _measure_labels(
 
 
 def _measure_scores(
-    rows: Rows,
+    rows: MetricRows,
     y_score: ColumnLike,
     pos_label: ClassLabel,
     agg: Agg,
@@ -352,12 +352,12 @@ def _report_rows(
     groups: tuple[Any, Any, Any, bool],
     *,
     is_binned: bool,
-) -> tuple[Rows, Any]:
+) -> tuple[MetricRows, Any]:
     """Return labels and scores as they are, or the few that stand for those of Dask collections."""
     names = ("y_true", "y_pred")
     if not is_lazy(y_true, y_pred, y_score, *groups):
         (*labels, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
-        return Rows(dict(zip(names, labels, strict=True)), groups), y_score
+        return MetricRows(dict(zip(names, labels, strict=True)), groups), y_score
     numbers = {} if y_score is None else {"y_score": y_score}
     lazy = LazyRows({"y_true": y_true, "y_pred": y_pred}, numbers, groups)
     if y_score is None:
@@ -366,7 +366,7 @@ def _report_rows(
         few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
     columns = {name: few.columns.get(name) for name in names}
     of_few = few.groups, few.control_features, few.weights, True
-    return Rows(columns, of_few, few.counts, few.squares), few.columns.get("y_score")
+    return MetricRows(columns, of_few, few.counts, few.squares), few.columns.get("y_score")
 
 
 class Report(pd.DataFrame):

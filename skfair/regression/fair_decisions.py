@@ -245,7 +245,7 @@ class FairDecisionRegressor(
         (constraint,) = make_constraints(self.constraint, "predictions")
         if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
             raise ValueError(
-                f"constraint={constraint!r} is none that maps of predictions satisfy: they take "
+                f"FairDecisionRegressor cannot limit constraint={constraint!r}. It takes "
                 f"{listed([rule.__name__ for rule in NUMBER_MAPS])}, with reference='pairwise'."
             )
         if constraint.own_limit is None:

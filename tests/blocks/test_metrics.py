@@ -196,6 +196,13 @@ def test_control_features_of_any_kind():
         metric(None, lazy.pred, sensitive_features=lazy.sex, control_features=missing[["job"]])
 
 
+def test_true_labels_that_a_metric_ignores_may_be_of_any_kind():
+    frame, metric = people(), metrics.demographic_parity_difference
+    ignored, pred, groups = da.from_array(frame.y.to_numpy()), frame.pred.array, frame.sex.array
+    expected = metric(None, pred, sensitive_features=groups)
+    assert metric(ignored, pred, sensitive_features=groups) == expected
+
+
 def bound_of(name, frame, interval=(0.1, 0.45)):
     """How far a metric of binned scores may be off, as the module says."""
     groups = (frame.sex, None, None, True)

@@ -28,7 +28,7 @@ from skfair.utils.rounding import ROUNDING
 
 # Fewest iterations for known groups. Estimated ones are less exact, and prices that follow tight
 # limits on them closely lose more accuracy than prices that are not found quite.
-_LBFGS = 60
+_FEWEST_STEPS = 60
 # Limits that contradict each other have multipliers without end; in units of worth, which is at
 # most 1, larger ones only round the others away.
 _LARGEST = 1e4
@@ -116,7 +116,7 @@ def solve_dual(
         value += float(costs @ point) + temperature * float(np.logaddexp(0.0, pulls).sum())
         return value, costs - effects @ table.ravel() + pulled @ expit(pulls)
 
-    most = max_iter if isinstance(data.shares, np.ndarray) else max(max_iter, _LBFGS)
+    most = max_iter if isinstance(data.shares, np.ndarray) else max(max_iter, _FEWEST_STEPS)
     first = np.maximum((start * scale)[which] * signs, 0.0)
     point = np.minimum(minimised_above_zero(dual, first, most), _LARGEST)
     multipliers = np.zeros(scale.size)

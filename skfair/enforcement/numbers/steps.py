@@ -110,7 +110,7 @@ class NumberTask(NamedTuple):
         return float(measure(self.targets, values, **columns, **options))
 
     @property
-    def kind(self) -> NumberMaps:
+    def number_maps(self) -> NumberMaps:
         """The maps that make the disparity smaller."""
         return NUMBER_MAPS[type(self.constraint)]
 
@@ -131,11 +131,11 @@ class NumberTask(NamedTuple):
         limit = self.limits[attribute]
         assert limit is not None
         aim, rows = limit * (1 - min(room, 1.0)), self.rows(attribute)
-        step = Step(attribute, self.kind.maps(values, rows, aim), 1.0)
+        step = Step(attribute, self.number_maps.maps(values, rows, aim), 1.0)
         groups: IntArray | FloatArray = rows.codes if rows.chances is None else rows.chances
         whole = step(values, groups)
         gap_of_whole = self.gap(attribute, whole)
-        if not self.kind.goes_part_way or gap_of_whole >= aim:
+        if not self.number_maps.goes_part_way or gap_of_whole >= aim:
             return step, whole, gap_of_whole
         share, gap_of_part = 1.0, gap_of_whole
         for _ in range(SHORTENINGS):
@@ -153,14 +153,14 @@ class NumberTask(NamedTuple):
 
     def shrunk(self, moved: Moved) -> Moved | None:
         """Return the same, shrunk towards the mean until limits are satisfied, if that does it."""
-        if self.chances is None or self.kind.shrinking == "never":
+        if self.chances is None or self.number_maps.shrinking == "never":
             return None
         kept = [
             limit * (1 - SUM_ROUNDING) / gap
             for limit, gap in zip(self.limits, moved.gaps, strict=True)
             if limit is not None and gap > limit
         ]
-        share = min(kept, default=1.0) if self.kind.shrinking == "alike" else 0.0
+        share = min(kept, default=1.0) if self.number_maps.shrinking == "alike" else 0.0
         values = moved.values
         mean = float(np.average(values, weights=self.weights))
         ends = np.unique([values.min(), values.max()])
@@ -215,7 +215,7 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 def _rounds(task: NumberTask) -> int:
     takes_turns = task.chances is not None or len(task.limits) > 1
     # Of one known attribute one round is enough; others only find room for rounding.
-    needs_room = not task.kind.goes_part_way and bool(task.limits[0])
+    needs_room = not task.number_maps.goes_part_way and bool(task.limits[0])
     return ROUNDS if takes_turns or needs_room else 1
 
 
