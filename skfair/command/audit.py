@@ -150,7 +150,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
-        usual = [gap.name for gap in gaps_of(task, asked, set(tally.moments))]
+        usual = [gap.name for gap in gaps_of(task, asked, set(tally.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     missing = [] if table.missing is None else [table.missing]
     named = ("confidence", "depth", "min_size", "min_group_size", "preset")

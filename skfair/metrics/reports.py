@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
-from skfair.groups.spread_rows import spread_rows
-from skfair.groups.table import RATES, GroupTable, rates_of, resampled
+from skfair.groups.probabilities import spread_rows
+from skfair.groups.table import GroupTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
@@ -26,7 +26,6 @@ from skfair.metrics.intervals import (
     quantiles,
     resampled_gaps,
     spread,
-    wilson,
 )
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.own_metrics import OwnMetrics, OwnRows, check_own, measure_own
@@ -84,8 +83,9 @@ def group_report(
     y_score : array-like of shape (n_samples,), default=None
         Scores; adds the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows. Intervals then use the effective number of rows,
-        :math:`(\sum w)^2 / \sum w^2` per group.
+        Weights of the rows. Intervals then use the effective number of rows of each rate: Kish's,
+        :math:`(\sum w)^2 / \sum w^2`, or that of Korn and Graubard, which sees weights that depend
+        on the outcome, whichever is smaller.
     intersectional : bool, default=True
         Whether several attributes are crossed, or listed one after the other.
     pos_label : label, default=None
@@ -156,13 +156,13 @@ def group_report(
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
     table = listed.table(table)
-    sized = table.with_weights(table.effective())
-    draws = resampled(sized.weights, n_bootstrap, random_state) if interval == "bootstrap" else None
+    is_resampled = interval == "bootstrap"
+    draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = table.rate(rate)
         if interval is not None:
-            ends = _ends_of(rate, columns[rate], sized, draws, confidence)
+            ends = _ends_of(rate, table, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if scores is not None:
         scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
@@ -179,12 +179,12 @@ def group_report(
 
 
 def _ends_of(
-    rate: str, values: FloatArray, sized: GroupTable, draws: FloatArray | None, confidence: float
+    rate: str, table: GroupTable, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
     if draws is None:
-        return wilson(values, sized.summed(RATES[rate].denominator), confidence)
-    drawn = np.where(np.isnan(values), np.nan, rates_of(draws, rate))
+        return table.means(rate).interval(confidence)
+    drawn = np.where(np.isnan(table.rate(rate)), np.nan, rates_of(draws, rate))
     return quantiles(drawn, (1 - confidence) / 2)
 
 

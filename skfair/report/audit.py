@@ -456,7 +456,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     views = views_of(tally, options)
     calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
     rates = [rates_table(tally, views, options.confidence), *of_scores]
-    searched = searched_of(task, set(tally.moments))
+    searched = searched_of(task, set(tally.measures))
     unjudged, simulated, n_subgroups = search_subgroups(tally, searched, options)
     gaps, rarest, chances = find_gaps(tally, views, task, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)

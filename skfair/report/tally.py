@@ -16,8 +16,8 @@ import pandas as pd
 from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
-from skfair.groups.levels import number_tuples
-from skfair.report.moments import Moments, added, sums_by
+from skfair.groups.levels import number_tuples, sums_by
+from skfair.groups.means import CellMeans, added
 from skfair.report.scores import N_BINS, Scores, range_of_scores
 from skfair.report.tasks import Rows, Task, in_order, values_of
 
@@ -32,7 +32,7 @@ class Tally(NamedTuple):
     # (n_cells, n_attributes): the level of each cell in each attribute, sensitive ones first
     codes: IntArray
     n_rows: FloatArray
-    moments: dict[str, Moments]  # sums of each measure by cell
+    measures: dict[str, CellMeans]  # by name, over the cells
     scores: Scores | None
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
@@ -45,12 +45,12 @@ class Tally(NamedTuple):
 
     def only(self, is_kept: BoolArray) -> Tally:
         """Return the sums of some of the cells; without scores."""
-        moments = {
-            name: of_cells._replace(sums=of_cells.sums[:, is_kept])
-            for name, of_cells in self.moments.items()
+        measures = {
+            name: of_cells._replace(sums=of_cells.sums[..., is_kept])
+            for name, of_cells in self.measures.items()
         }
         codes, n_rows = self.codes[is_kept], self.n_rows[is_kept]
-        return self._replace(codes=codes, n_rows=n_rows, moments=moments, scores=None)
+        return self._replace(codes=codes, n_rows=n_rows, measures=measures, scores=None)
 
 
 def tally_rows(
@@ -84,7 +84,7 @@ def tally_rows(
     cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
     n_cells = len(combinations)
     kinds = Kinds.of(rows) if task.classes else None
-    moments = dict(measured(rows, task, kinds, cells, n_cells))
+    measures = dict(measured(rows, task, kinds, cells, n_cells))
     scores = None
     if rows.score is not None and rows.true is not None:
         targets = rows.true.astype(np.float64)
@@ -92,7 +92,7 @@ def tally_rows(
         scores = Scores.of_rows(rows.score, targets, rows.weights, cells, ends)
     n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
     by_name, of_control = dict(zip(every, levels, strict=True)), every[len(sensitive) :]
-    return Tally(sensitive, of_control, by_name, combinations, n_rows, moments, scores)
+    return Tally(sensitive, of_control, by_name, combinations, n_rows, measures, scores)
 
 
 def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]]) -> Tally:
@@ -107,9 +107,9 @@ def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]]) -> Tall
         codes.append(np.concatenate(columns))
     cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
     n_cells = len(combinations)
-    moments = {
-        name: added([tally.moments[name] for tally in tallies]).merged(cells, n_cells)
-        for name in first.moments
+    measures = {
+        name: added([tally.measures[name] for tally in tallies]).merged(cells, n_cells)
+        for name in first.measures
     }
     scores = first.scores
     if scores is not None:
@@ -121,7 +121,7 @@ def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]]) -> Tall
         scores = Scores(scores.edges, cells[own_cells] * N_BINS + bins, sums)
     of_blocks = np.concatenate([tally.n_rows for tally in tallies])
     n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
-    return Tally(first.sensitive, first.control, levels, combinations, n_rows, moments, scores)
+    return Tally(first.sensitive, first.control, levels, combinations, n_rows, measures, scores)
 
 
 class Kinds(NamedTuple):
@@ -160,7 +160,7 @@ def measured(
     cells: IntArray,
     n_cells: int,
     names: Collection[str] | None = None,
-) -> Iterator[tuple[str, Moments]]:
+) -> Iterator[tuple[str, CellMeans]]:
     """Sum up measures (None: all) by cell; rows of the same labels (``kinds``) count once."""
     few, of_few, squares = rows, cells, None
     if kinds is not None:
@@ -169,6 +169,6 @@ def measured(
         if names is not None and name not in names:
             continue
         if values is rows.score:
-            yield name, Moments.of_rows(values, counted, cells, n_cells, rows.weights)
+            yield name, CellMeans.of_rows(values, counted, cells, n_cells, rows.weights)
         else:
-            yield name, Moments.of_rows(values, counted, of_few, n_cells, few.weights, squares)
+            yield name, CellMeans.of_rows(values, counted, of_few, n_cells, few.weights, squares)

@@ -106,15 +106,6 @@ def test_shares_beyond_0_and_1():
     assert intervals.highest_rank(0.0, 0) == 0.2
 
 
-def test_any_shape_of_shares():
-    intervals = Intervals([(0, 0.1), (0.3, 0.5)], LEVELS)
-    shares = np.linspace(0, 1, 12).reshape(3, 4)
-    for rank_at in (intervals.lowest_rank, intervals.highest_rank):
-        table = rank_at(shares, 1)
-        assert table.shape == shares.shape
-        assert table.ravel().tolist() == [rank_at(v, 1).item() for v in shares.ravel().tolist()]
-
-
 @few
 @by_seed
 def test_widened_covers_what_is_near_any_interval_of_any_group(seed):

@@ -83,10 +83,12 @@ def test_rates_are_plain_counting(weighted):
     assert auc == pytest.approx(exact, abs=0.002)
 
 
-def test_intervals_of_rates_are_those_of_the_report():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_of_rates_are_those_of_the_report(weighted):
     A, y, p, _ = people()
-    report = metrics.group_report(y, p, sensitive_features=A[["age"]])
-    found = FEW(y, p, sensitive_features=A).rates
+    w = np.where(p == 1, 3.0, 1.0) if weighted else None  # weights that know the decision
+    report = metrics.group_report(y, p, sensitive_features=A[["age"]], sample_weight=w)
+    found = FEW(y, p, sensitive_features=A, sample_weight=w).rates
     for measure in ("selection_rate", "true_positive_rate", "positive_predictive_value"):
         rows = found[(found["view"] == "age") & (found["measure"] == measure)].set_index("group")
         for end in ("low", "high"):

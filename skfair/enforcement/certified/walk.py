@@ -21,7 +21,7 @@ from scipy import sparse, special
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
-from skfair.groups.table import effective_size
+from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_block, score_statistic
 
@@ -146,7 +146,9 @@ class RowRates:
             sums[1] = self.weights[0] * sums[0]
         base = [self.members @ values for values in (self.weights, self.weights**2)]
         mass, squares = (np.broadcast_to(sums[:, None], shape) for sums in base)
-        sizes = self.precision * effective_size(mass, squares, sums[0], sums[1])
+        sizes = self.precision * effective_size(
+            np.stack([(mass, sums[0], sums[0]), (squares, sums[1], sums[1])])
+        )
         # Sums of all rows in another order may be larger by a rounding error.
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
 
