@@ -32,12 +32,12 @@ from skfair.report.reading import (
     TaskName,
     check_raw_rows,
     find_task,
-    read_rows,
+    survey_rows,
 )
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, verdicts_of
 from skfair.report.subgroups import judge_subgroups, search_subgroups
-from skfair.report.tally import Tally, tally_rows
+from skfair.report.tally import Tally, tally_blocks, tally_rows
 from skfair.report.tasks import Task, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table, views_of
 from skfair.utils.docs import documented
@@ -405,9 +405,10 @@ def audit(
 
     Notes
     -----
-    O(n) in the rows for each measure. Intervals are for one number each; with many groups some of
-    them miss. P-values cover all groups, attributes, metrics and subgroups, so that few of the
-    audits without a disparity find one.
+    O(n) in the rows for each measure; Dask collections are read in two passes over their blocks.
+    Intervals are for one number each; with many groups some of them miss. P-values cover all
+    groups, attributes, metrics and subgroups, so that few of the audits without a disparity find
+    one.
 
     Examples
     --------
@@ -433,21 +434,18 @@ def audit(
     )
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
-    check_raw_rows(raw, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
+    groups = sensitive_features, conditional_on
+    n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
+    if n_rows is None:
+        how = task, (pos_label, pos_label_true), threshold
+        return audit_tally(*tally_blocks(raw, groups, options, *how), title)
     if is_scoring:
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
     like = check_aligned(**raw.named())
-    read_task = find_task(raw, task, pos_label, pos_label_true)
-    rows = read_rows(raw, read_task, threshold)
-    tally = tally_rows(
-        rows,
-        read_task,
-        sensitive_features,
-        conditional_on,
-        like=like,
-        missing=MISSING if MISSING in options.unknown else None,
-    )
+    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
+    missing = MISSING if MISSING in options.unknown else None
+    tally = tally_rows(raw, read_task, *groups, threshold=threshold, like=like, missing=missing)
     return audit_tally(tally, read_task, options, title)
 
 

@@ -31,7 +31,14 @@ from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.means import CellMeans, added
 from skfair.report.gaps import Simulated
 from skfair.report.options import Options, read_options
-from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
+from skfair.report.reading import (
+    RawRows,
+    TaskName,
+    check_raw_rows,
+    find_task,
+    read_rows,
+    survey_rows,
+)
 from skfair.report.simulation import drawn_means
 from skfair.report.tally import Kinds, Tally, measured
 from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
@@ -323,8 +330,10 @@ def find_subgroups(
     check_number(n_bins, "n_bins", low=2, kind=Integral)
     raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
     n_rows = check_raw_rows(raw, None, None, threshold)
+    if n_rows is None:
+        raise TypeError("find_subgroups reads single rows. compute() the Dask collections.")
     check_aligned(**raw.named())
-    read_task = find_task(raw, task, pos_label)
+    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
     rows = read_rows(raw, read_task, threshold)
     tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
     parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]

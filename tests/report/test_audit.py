@@ -5,6 +5,7 @@ import re
 from functools import partial
 from itertools import permutations
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,6 +95,28 @@ def test_intervals_of_rates_are_those_of_the_report(weighted):
         for end in ("low", "high"):
             expected = report.loc[rows.index, f"{measure}_{end}"]
             np.testing.assert_allclose(rows[f"value_{end}"], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("task", ["binary", "classes", "numbers"])
+def test_an_audit_of_dask_collections_is_that_of_their_rows(task):
+    A, y, p, score = people()
+    frame = A.assign(y=y, p=p, score=score, w=1.0 + 2 * p, region=np.arange(y.size) % 3)
+    if task == "classes":
+        frame["p"] = np.where(score > 0.8, 2, p)
+    elif task == "numbers":
+        frame[["y", "p"]] += 0.25
+    frame.iloc[:9, 0], options = None, {"unknown": [None], "preset": None}
+
+    def audited(rows):
+        scores = rows["score"] if task == "binary" else None
+        groups = {"sensitive_features": rows[["sex", "age"]], "conditional_on": rows["region"]}
+        return FEW(rows["y"], rows["p"], scores, **groups, sample_weight=rows["w"], **options)
+
+    whole, in_blocks = audited(frame), audited(dd.from_pandas(frame, npartitions=4))
+    for name in ("rates", "gaps", "calibration", "densities"):
+        pd.testing.assert_frame_equal(getattr(in_blocks, name), getattr(whole, name), rtol=1e-9)
+    with pytest.raises(ValueError, match="zero for every row"):
+        audited(dd.from_pandas(frame.assign(w=0.0), npartitions=4))
 
 
 @pytest.mark.parametrize("within", [None, "region"])

@@ -237,10 +237,10 @@ def test_relaxed_is_the_same_risk_without_rules():
 class TwoPoints(IterativeSolver):
     """Looks at the start and at one point further on."""
 
-    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
+    def steps(self, problem, run):
         none = np.zeros(problem.n_constraints)
-        yield Step(problem.evaluate(start), none, 0)
-        yield Step(problem.evaluate(start + 0.1), none, 1, "converged")
+        yield Step(problem.evaluate(run.start), none, 0)
+        yield Step(problem.evaluate(run.start + 0.1), none, 1, "converged")
 
 
 @pytest.fixture
