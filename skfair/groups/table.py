@@ -165,10 +165,6 @@ class GroupTable:
         sums = cells.cross_counts(outcomes, 4, weights)
         return cls(groups, sums.reshape(-1, 2, 2), add_squares)
 
-    def with_weights(self, weights: FloatArray) -> GroupTable:
-        """Return a table of the same cells with other sums of weights, each row worth one."""
-        return GroupTable(self.groups, weights)
-
     def rate(self, name: str) -> FloatArray:
         """Return a rate of each cell, shape (n_cells,); NaN where it is undefined."""
         return rates_of(self.weights, name)

@@ -124,6 +124,7 @@ def group_report(
         ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
         for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
         printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
+        :meth:`skfair.inspection.GroupRatesDisplay.from_report` draws it.
 
     Examples
     --------
@@ -162,8 +163,7 @@ def group_report(
     for rate in names if rates else ():
         columns[rate] = table.rate(rate)
         if interval is not None:
-            ends = _ends_of(rate, table, draws, confidence)
-            limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
+            limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
     if scores is not None:
         scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
@@ -175,7 +175,10 @@ def group_report(
         resampling = n_bootstrap if interval else 0, confidence, random_state
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
         columns, limits = columns | own, limits | ends_of_own
-    return Report(with_differences(columns, limits, listed, reference), index=listed.names())
+    report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
+    places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
+    report.attrs = {"confidence": confidence if interval else None, "reference_rows": places}
+    return report
 
 
 def _ends_of(
@@ -310,13 +313,14 @@ def _measure_labels(
     table = GroupTable.of_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
-    tables = [table, *map(table.with_weights, resampled(table.effective(), n_bootstrap, rng))]
+    draws = resampled(table.effective(), n_bootstrap, rng)
+    tables = [table, *(GroupTable(table.groups, weights) for weights in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
             how = spec.kind, spec.rates, reference, agg, np.nan
-            value, *draws = (part.compare(*how) for part in tables)
-            measured[name] = value, np.where(np.isnan(value), np.nan, draws)
+            value, *drawn = (part.compare(*how) for part in tables)
+            measured[name] = value, np.where(np.isnan(value), np.nan, drawn)
     return measured
 
 

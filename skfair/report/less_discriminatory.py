@@ -179,13 +179,7 @@ class Alternatives:
                 "xerr": np.abs(x[1:, None] - x[0]),
                 "yerr": np.abs(y[1:, None] - y[0]),
             }
-            looks: dict[str, Any] = {
-                "marker": marker,
-                "color": colour,
-                "alpha": 0.8,
-                "linewidth": 0.8,
-            }
-            ax.errorbar(x[0], y[0], **ends, **looks)
+            ax.errorbar(x[0], y[0], **ends, marker=marker, color=colour, alpha=0.8, linewidth=0.8)
         ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
         ax.set_xlabel("change of accuracy in points")
         ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")
