@@ -286,7 +286,7 @@ class GroupRatesDisplay(Display):
         order = np.arange(len(report))
         if places:  # the reference group takes the place of the whole sample
             order = np.append(np.delete(order[:-1], places), places)
-        names, counts = report.index[order].map(str), report["n"].to_numpy(np.int64)[order]
+        names, counts = [*map(str, report.index[order])], report["n"].to_numpy(np.int64)[order]
         display = cls(
             **_numbers(report.iloc[order], chosen, bool(places)),
             rates=chosen,
