@@ -18,10 +18,9 @@ A constraint is a subclass of :class:`Constraint` that says what is averaged
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,12 +40,19 @@ from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
 
+if TYPE_CHECKING:
+    from skfair.constraints.partial.base import RankedMoment
+
 __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
 
-CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", "skfair.constraints")
+CONSTRAINTS: Registry[type[Constraint]] = Registry(
+    "constraint", "skfair.constraints", "skfair.constraints.partial"
+)
+# Estimators that alone take the constraints of a task.
+_TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
 
 
-class Constraint(ABC, BaseEstimator):
+class Constraint(BaseEstimator):
     """A fairness constraint, before it has seen data.
 
     Parameters
@@ -69,8 +75,12 @@ class Constraint(ABC, BaseEstimator):
     adds_classes : bool or "absolute"
         Whether the means of both classes are added up before groups are compared, or the absolute
         differences of both classes are added up; needs ``subset`` to be "class".
-    tasks : frozenset of {"classification", "regression", "predictions"}
-        Where the constraint makes sense; "predictions" are those that are moved after a fit.
+    tasks : frozenset of {"classification", "regression", "predictions", "intervals"}
+        Where the constraint makes sense; "predictions" are those that are moved after a fit,
+        "intervals" are those of ranks.
+    ranked : type or None
+        Moment within intervals of ranks, a subclass of
+        :class:`skfair.constraints.partial.RankedMoment`.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -103,6 +113,7 @@ class Constraint(ABC, BaseEstimator):
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False
+    ranked: ClassVar[type[RankedMoment] | None] = None
 
     def __init__(
         self,
@@ -120,7 +131,6 @@ class Constraint(ABC, BaseEstimator):
         # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
         return not self.counts_right and self.compared().code != Comparison.code
 
-    @abstractmethod
     def moment(self, rows: TrainingRows) -> Moment:
         """Return what is averaged over the rows of a cell.
 
@@ -134,6 +144,7 @@ class Constraint(ABC, BaseEstimator):
         moment : Moment
             A function of the scores.
         """
+        raise TypeError(f"{self!r} has no moment, so models are not trained under it.")
 
     @property
     def metric(self) -> str | None:
@@ -189,6 +200,13 @@ class Constraint(ABC, BaseEstimator):
         """
         limit = max_disparity if self.own_limit is None else self.own_limit
         return bind(self, rows, limit)
+
+
+class OneLimit(Constraint):
+    """Base of constraints that have no parameter but their limit."""
+
+    def __init__(self, max_disparity: float | None = None) -> None:
+        super().__init__(max_disparity)
 
 
 def bind(
@@ -285,7 +303,8 @@ def make_constraints(
             )
         if task not in rule.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
-            hint = " FairDecisionRegressor takes it." if "predictions" in rule.tasks else ""
+            taking = [name for where, name in _TAKEN_BY.items() if rule.tasks == {where}]
+            hint = f" {taking[0]} takes it." if taking else ""
             raise ValueError(
                 f"constraint={rule!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
             )

@@ -16,9 +16,18 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive, metrics
-from skfair.classification import PartialParityCalibrator, PartialParityClassifier
-from skfair.constraints.partial import PARTIAL_RULES, IntervalConstraint
-from skfair.constraints.partial.rates import RateRule
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.constraints import (
+    AccuracyParity,
+    DemographicParity,
+    EqualizedOdds,
+    FalsePositiveParity,
+)
+from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.papers import IDCA, SSG
@@ -279,35 +288,52 @@ def test_what_smooth_rules_miss_by_little_is_made_up_for(seed):
 
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("scale", ["conditional", "ccdf"])
-def test_a_rate_rule_of_three_lines(aware, scale):
-    """False positive rates: the rule says which class counts, and nothing else is told of it."""
+def test_constraints_are_objects_with_limits_of_their_own(aware, scale):
+    X, y, group = data = people(n=600)
+    own = {"scale": scale, "group_aware": aware, "data": data}
+    model = fit((0.1, 0.6), FalsePositiveParity(0.05), 1.0, **own)
+    named = fit((0.1, 0.6), "false_positive_parity", 0.05, **own)
+    np.testing.assert_array_equal(scores_of(model, X, group), scores_of(named, X, group))
+    assert model.effective_disparity_ == 0.05
+    covered = []
+    for one in "ab":
+        rank = np.mean(scores_of(model, X, group)[(group == one) & (y == 0)] > 0)
+        covered.append((np.clip(rank, 0.1, 0.6) - 0.1) / (0.5 if scale == "conditional" else 1))
+    assert model.train_disparity_ == pytest.approx(abs(np.subtract(*covered)), abs=1e-9)
+    assert model.certified_
+    unlimited = fit((0.1, 0.6), IntervalConstraint(FalsePositiveParity()), 1.0, **own)
+    assert unlimited.train_disparity_ > 0.1 * (1 if scale == "conditional" else 0.5)
+    assert 0 < model.noise_floor_ < 0.2
+    held_out = model.disparity_upper_bound(X, y, sensitive_features=group)
+    assert held_out > model.train_disparity_
+    with pytest.raises(ValueError, match="looks at classes: pass y"):
+        model.disparity_upper_bound(X, sensitive_features=group)
+    calibrator = PartialParityCalibrator(None, (0.1, 0.6), FalsePositiveParity(0.05), 1.0)
+    assert calibrator.fit(X, y, sensitive_features=group).certified_
+    assert calibrator.effective_disparity_ == 0.05
 
-    @PARTIAL_RULES.register("fpr")
-    class FalsePositiveRates(RateRule):
-        by_class = True
-        classes = (0,)
 
-    try:
-        X, y, group = data = people(n=600)
-        model = fit((0.1, 0.6), "fpr", 0.05, scale=scale, group_aware=aware, data=data)
-        scores = scores_of(model, X, group)
-        covered = []
-        for one in "ab":
-            rank = np.mean(scores[(group == one) & (y == 0)] > 0)
-            covered.append((np.clip(rank, 0.1, 0.6) - 0.1) / (0.5 if scale == "conditional" else 1))
-        assert model.train_disparity_ == pytest.approx(abs(np.subtract(*covered)), abs=1e-9)
-        assert model.certified_
-        unlimited = fit((0.1, 0.6), "fpr", 1.0, scale=scale, group_aware=aware, data=data)
-        assert unlimited.train_disparity_ > 0.1 * (1 if scale == "conditional" else 0.5)
-        assert 0 < model.noise_floor_ < 0.2
-        held_out = model.disparity_upper_bound(X, y, sensitive_features=group)
-        assert held_out > model.train_disparity_
-        with pytest.raises(ValueError, match="looks at classes: pass y"):
-            model.disparity_upper_bound(X, sensitive_features=group)
-        calibrator = PartialParityCalibrator(LogisticRegression(), (0.1, 0.6), "fpr", 0.05)
-        assert calibrator.fit(X, y, sensitive_features=group).certified_
-    finally:
-        del PARTIAL_RULES["fpr"]
+@pytest.mark.parametrize("estimator", [PartialParityClassifier, PartialParityCalibrator])
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        (AccuracyParity(), "not for intervals. Choose from demographic_parity, equal_opp"),
+        (DemographicParity(reference="overall"), "Leave out reference, comparison and min_ratio"),
+        (EqualizedOdds(min_ratio=0.8), "Leave out reference, comparison and min_ratio"),
+        (DemographicParity(-0.1), "max_disparity must be a number from 0 to inf, got -0.1"),
+    ],
+)
+def test_objects_that_do_not_work_within_intervals_are_told_what_does(estimator, constraint, said):
+    X, y, group = people()
+    with pytest.raises(ValueError, match=said):
+        estimator(constraint=constraint).fit(X, y, sensitive_features=group)
+
+
+def test_constraints_within_intervals_are_not_for_other_estimators():
+    X, y, group = people()
+    model = ConstrainedERMClassifier("statistical_parity")
+    with pytest.raises(ValueError, match="not for classification. PartialParityClassifier takes"):
+        model.fit(X, y, sensitive_features=group)
 
 
 def test_residuals_are_largest_entries():

@@ -76,7 +76,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
                 "group_aware=True, or use solver='al_lbfgs'."
             )
-        if self.solver == "repair" and not promise.rule.is_repairable:
+        if self.solver == "repair" and not promise.constraint.metric:
             raise ValueError(
                 f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
                 "solver='al_lbfgs'."
@@ -103,7 +103,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth constraint unless scores are only repaired."""
-        targets, constraint = promise.targets, read_constraint(self.constraint)
+        targets, constraint = promise.targets, promise.constraint
         weights = np.ones(targets.size) if data.sample_weight is None else data.sample_weight
         n_rows = float(weights.sum())
         free = PartialParityProblem(
@@ -200,24 +200,23 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         limited = promise.of_attributes()
         if solver.ignores_tolerance:
             limited = [part.with_bound(0.0) for part in limited]
-        parts = [
-            (part.rule, part.rows(a, part.percentiles(n_percentiles)))
+        is_printed = solver.compares_pairs or self.enforce == "paper"
+        forms = [
+            promise.constraint.moments(
+                part.rows(a, part.percentiles(n_percentiles)), surrogate, printed=is_printed
+            )
             for part in limited
             for a in range(part.groups.n_attributes)
         ]
-        if solver.compares_pairs or self.enforce == "paper":
-            forms = [[rule.as_printed(rows, surrogate)] for rule, rows in parts]
-        else:
-            forms = [rule.prepare(rows, surrogate) for rule, rows in parts]
-        if not solver.can_continue:
+        if is_printed or not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
         tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
         ratios = None if promise.limits is None else promise.ratios
         return [
             PartialParityProblem(
-                free.model, free.objective, rules, tolerance, alpha=free.alpha, ratios=ratios
+                free.model, free.objective, moments, tolerance, alpha=free.alpha, ratios=ratios
             )
-            for rules in zip(*forms, strict=True)
+            for moments in zip(*forms, strict=True)
         ]
 
     # --- result ---------------------------------------------------------------------------------
@@ -240,10 +239,10 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.objective_ = at.objective
         self.multipliers_ = result.multipliers
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
-        names = [name for rule in problem.rules for name in rule.row_names]
+        names = [name for moment in problem.moments for name in moment.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
         self.percentiles_ = np.concatenate(
-            [np.empty(0), *(rule.percentiles for rule in problem.rules)]
+            [np.empty(0), *(moment.percentiles for moment in problem.moments)]
         )
         self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
         self.n_iter_ = int(result.n_iter)
@@ -252,7 +251,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.history_ = result.history
         # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
         # may a user's model.
-        is_final = self.enforce != "strict" or not problem.rules
+        is_final = self.enforce != "strict" or not problem.moments
         is_smooth = problem.objective.is_smooth and problem.model.has_curvature
         runs_to_the_end = solved.is_precise and is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
@@ -261,9 +260,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""
         wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
-        return (
-            wanted and self.is_group_aware_ and read_constraint(self.constraint).rule.is_repairable
-        )
+        return bool(wanted and self.is_group_aware_ and read_constraint(self.constraint).metric)
 
 
 def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[PartialParityProblem]:
@@ -275,7 +272,7 @@ def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[Parti
 
 def _check_ranks(promise: Promise, solver: Solver, name: str | Solver) -> None:
     """Raise if a solver relies on convex parts that the constraint does not have."""
-    if promise.rule.ranks_whole_groups and not solver.can_continue:
+    if promise.constraint.ranks_whole_groups and not solver.can_continue:
         raise ValueError(
             f"solver={name!r} is for differences of convex functions, which no constraint with "
             "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
