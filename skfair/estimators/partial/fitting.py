@@ -6,7 +6,8 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -199,7 +200,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         """Return the problem in each form of its constraint; the paper's algorithms get one."""
         limited = promise.of_attributes()
         if solver.ignores_tolerance:
-            limited = [part.with_bound(0.0) for part in limited]
+            limited = [replace(part, limit=0.0) for part in limited]
         is_printed = solver.compares_pairs or self.enforce == "paper"
         forms = [
             promise.constraint.moments(
@@ -211,7 +212,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if is_printed or not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
         tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
-        ratios = None if promise.limits is None else promise.ratios
+        ratios = promise.ratios if isinstance(promise.limit, Mapping) else None
         return [
             PartialParityProblem(
                 free.model, free.objective, moments, tolerance, alpha=free.alpha, ratios=ratios

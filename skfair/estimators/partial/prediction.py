@@ -20,7 +20,7 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import (
     Promise,
-    make_promise,
+    checked,
     simulated_floor,
     upper_bound,
     warn_below_noise,
@@ -83,7 +83,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, promise: Promise, scores: FloatArray, *, is_repaired: bool, min_gap: float = 0.0
     ) -> None:
         """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
-        self.effective_disparity_, bound = promise.by_name(), promise.bound
+        self.effective_disparity_, bound = promise.limit, promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
             repaired = repair_scores(kept, scores, min_gap=min_gap)
@@ -353,24 +353,22 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
     ) -> Promise:
         """Return the promise of a fit, from its rows or from those they stand ``behind``."""
-        return make_promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self._limit,
-            groups,
-            np.where(y == self.classes_[1], 1.0, -1.0),
-            weights,
-            tuple(self.classes_.tolist()),
-            behind=behind,
-        )
+        targets = np.where(y == self.classes_[1], 1.0, -1.0)
+        promise = self._promise_on(groups, targets, weights, behind, self._limit)
+        return checked(promise, self.classes_.tolist())
 
     def _promise_on(
-        self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
+        self,
+        groups: GroupEncoding,
+        targets: FloatArray,
+        weights: FloatArray | None,
+        behind: WeightedRows | None = None,
+        limit: Limit | None = None,  # None for that of the fit
     ) -> Promise:
         """Return the promise of the fit on other rows."""
-        terms = self.constraint, self.interval, self.scale, self.effective_disparity_
-        return Promise.of(*terms, groups, targets, weights)
+        limit = self.effective_disparity_ if limit is None else limit
+        terms = self.constraint, self.interval, self.scale, limit
+        return Promise.of(*terms, groups, targets, weights, behind)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.partial.promise import Promise, make_promise, upper_bound
+from skfair.enforcement.partial.promise import Promise, checked, upper_bound
 from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
@@ -27,7 +27,7 @@ def people(seed=0, n=300):
 def promise_of(name, scale="conditional", bound=0.1):
     _, codes, targets = people()
     groups = encode_groups(codes)
-    return make_promise(name, INTERVAL, scale, bound, groups, targets, None, (0, 1))
+    return checked(Promise.of(name, INTERVAL, scale, bound, groups, targets), (0, 1))
 
 
 # Only shares have another unit: elsewhere "ccdf" is an error.
@@ -83,14 +83,6 @@ def test_only_rules_with_a_metric_for_thresholds_look_at_a_longer_interval():
         longer = promise_of(name, "ccdf").intervals.lengths
         compares = WITHIN[name].ranked.ccdf_metric is not None
         assert np.all(longer > own) if compares else np.array_equal(longer, own)
-
-
-def test_a_promise_with_another_bound_is_that_of_the_bound():
-    promise = promise_of("statistical_parity", "ccdf")
-    other = promise.with_bound(0.2)
-    made = Promise.of("statistical_parity", INTERVAL, "ccdf", 0.2, promise.groups, promise.targets)
-    assert other.bound == made.bound == 0.2
-    np.testing.assert_array_equal(other.intervals.bounds, made.intervals.bounds)
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)
