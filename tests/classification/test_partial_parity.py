@@ -31,6 +31,7 @@ from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.papers import IDCA, SSG
+from skfair.solvers import ALLBFGS
 from tests import naive
 from tests.naive.partial import step
 
@@ -334,6 +335,66 @@ def test_constraints_within_intervals_are_not_for_other_estimators():
     model = ConstrainedERMClassifier("statistical_parity")
     with pytest.raises(ValueError, match="not for classification. PartialParityClassifier takes"):
         model.fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.15])
+def test_of_all_forms_and_rounds_the_best_solution_is_kept(limit):
+    """The most accurate one within the limit, and each round goes on from the last one."""
+    X, y, group = people()
+    seen, last = [], {}
+
+    class Recorder(ALLBFGS):
+        def solve(self, problem, theta, multipliers=None, **params):
+            begins_anew = multipliers is None
+            assert begins_anew or np.array_equal(theta, last["theta"])
+            result = super().solve(problem, theta, multipliers, **params)
+            last["theta"] = result.theta
+            coef, intercept = problem.model.raw(problem.model_part(result.theta))
+            scores = X @ coef + intercept
+            gap = disparity("equalized_odds", "conditional", y, scores, group, (0.1, 0.6))
+            seen.append((begins_anew, gap <= limit + 1e-9, np.mean((scores > 0) == y)))
+            return result
+
+    model = fit((0.1, 0.6), "equalized_odds", limit, solver=Recorder())
+    assert sum(begins_anew for begins_anew, *_ in seen) == 4  # forms
+    assert model.n_solves_ == len(seen) > 4
+    within = [accuracy for _, is_within, accuracy in seen if is_within]
+    assert min(within) < max(within) - 0.01
+    assert model.certified_
+    assert model.score(X, y) == pytest.approx(max(within), abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+def test_scores_of_any_spread_need_few_rounds(rule, alpha):
+    """Steps are as wide as scores are spread, so a strong penalty makes a problem no harder."""
+    model = fit((0.1, 0.6), rule, 0.1, alpha=alpha)
+    assert model.certified_
+    assert model.n_solves_ <= 3
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds"])
+def test_a_row_of_weight_two_is_two_rows_in_all_rounds(rule):
+    X, y, group = people(seed=3, n=500)
+    times = np.random.default_rng(0).integers(0, 4, y.size)
+    again = np.repeat(np.arange(y.size), times)
+    own = {"alpha": 0.01, "random_state": 0}
+    one = fit((0.1, 0.6), rule, 0.1, data=(X, y, group), sample_weight=times * 1.0, **own)
+    two = fit((0.1, 0.6), rule, 0.1, data=(X[again], y[again], group[again]), **own)
+    assert one.n_solves_ == two.n_solves_ > 1
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
+
+
+def test_nothing_is_solved_after_a_problem_that_was_stopped():
+    calls = []
+
+    class Impatient(ALLBFGS):
+        def solve(self, problem, theta, multipliers=None, **params):
+            params["callback"] = lambda theta: calls.append(theta) or True
+            return super().solve(problem, theta, multipliers, **params)
+
+    model = fit((0.1, 0.6), "demographic_parity", 0.02, solver=Impatient())
+    assert model.n_solves_ == len(calls) == 1
 
 
 def test_residuals_are_largest_entries():
