@@ -210,10 +210,11 @@ class OneLimit(Constraint):
 
 
 def bind(
-    rule: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
+    constraint: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
 ) -> BoundConstraint:
     """Bind a constraint to training rows, to all of them or to those of each stratum."""
-    comparison, subset, name = rule.compared(), make_subset(rule.subset), type(rule).__name__
+    comparison, subset = constraint.compared(), make_subset(constraint.subset)
+    name = type(constraint).__name__
     if comparison.suffix == "_ratio":
         name = f"{name} (1 - ratio)"
     if within_strata:
@@ -221,9 +222,9 @@ def bind(
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
     table = split_into_cells(
-        rows, subset, among_counted=rule.among_counted, adds_classes=rule.adds_classes
+        rows, subset, among_counted=constraint.among_counted, adds_classes=constraint.adds_classes
     )
-    moment = rule.moment(rows)
+    moment = constraint.moment(rows)
     if not type(moment).__module__.startswith("skfair."):
         check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
@@ -248,7 +249,7 @@ def bind(
     return bound
 
 
-Rule = TypeVar("Rule", bound=type[Constraint])
+ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
 
 _with_parameters = documenter(
     {
@@ -261,18 +262,18 @@ _with_parameters = documenter(
 )
 
 
-def documented(rule: Rule) -> Rule:
+def documented(kind: ConstraintType) -> ConstraintType:
     """Add to the docstring of a constraint its metric, parameters and an example."""
-    name, metric = rule.__name__, rule().metric
+    name, metric = kind.__name__, kind().metric
     measured = f"\n\nMeasured by :func:`skfair.metrics.{metric}`." if metric else ""
-    rule.__doc__ = f"""{inspect.cleandoc(rule.__doc__ or "")}{measured}
+    kind.__doc__ = f"""{inspect.cleandoc(kind.__doc__ or "")}{measured}
 
 Examples
 --------
 >>> from skfair.constraints import {name}
 >>> {name}(max_disparity=0.1)
 {name}(max_disparity=0.1)"""
-    return _with_parameters(rule)
+    return _with_parameters(kind)
 
 
 def make_constraints(
@@ -286,27 +287,27 @@ def make_constraints(
     >>> make_constraints(["demographic_parity", "equal_opportunity"], "classification")
     [DemographicParity(), EqualOpportunity()]
     """
-    listed_constraints = constraint if isinstance(constraint, list | tuple) else [constraint]
-    if not listed_constraints:
+    members = constraint if isinstance(constraint, list | tuple) else [constraint]
+    if not members:
         raise ValueError(
             "constraint is an empty list, so nothing would be limited. Name one, or use a model "
             "of scikit-learn."
         )
-    rules: list[Constraint] = []
-    for member in listed_constraints:
-        rule = CONSTRAINTS[member]() if isinstance(member, str) else member
-        if not isinstance(rule, Constraint):
+    named: list[Constraint] = []
+    for member in members:
+        found = CONSTRAINTS[member]() if isinstance(member, str) else member
+        if not isinstance(found, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
-                f"got {rule!r}. A constraint with a bound of its own is written "
+                f"got {found!r}. A constraint with a bound of its own is written "
                 "DemographicParity(max_disparity=0.05)."
             )
-        if task not in rule.tasks:
+        if task not in found.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
-            taking = [name for where, name in _TAKEN_BY.items() if rule.tasks == {where}]
+            taking = [name for where, name in _TAKEN_BY.items() if found.tasks == {where}]
             hint = f" {taking[0]} takes it." if taking else ""
             raise ValueError(
-                f"constraint={rule!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
+                f"constraint={found!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
             )
-        rules.append(rule)
-    return rules
+        named.append(found)
+    return named

@@ -24,7 +24,7 @@ SPREAD = 1.5
 
 def make_objective(
     loss: str | Loss | Objective,
-    interval: IntervalLike,  # of the rule
+    interval: IntervalLike,  # of the constraint
     targets: FloatArray,
     shares: FloatArray,
 ) -> BoundObjective:
