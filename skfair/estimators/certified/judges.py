@@ -271,17 +271,16 @@ class IntervalJudge:
         sensitive_features: Any,  # groups of all rows, if the columns of X do not hold them
     ) -> None:
         certificate = estimator._certificate
-        self.limit, self.confidence = float(estimator.max_disparity), certificate.confidence
+        self.limit, self.confidence = float(estimator._limit), certificate.confidence
         self.shift = certificate.shift
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)
         self.groups = halves.part(sensitive_features)
         self.weights = halves.part(halves.metadata.get("sample_weight"))
         is_plain = self.weights is None and estimator.scale == "conditional"
-        rule = read_constraint(estimator.constraint).rule
-        self.classes = rule.classes
-        self.metric = (
-            "partial_demographic_parity_gap" if rule.limits_decisions else str(rule.metric)
-        )
+        within = read_constraint(estimator.constraint)
+        decides = within.ranked.limits_decisions
+        self.classes = within.classes
+        self.metric = "partial_demographic_parity_gap" if decides else str(within.metric)
         self.has_test = is_plain and self.metric in SCORE_METRICS
         self.interval = estimator.interval
 
@@ -356,14 +355,14 @@ def certified_interval(
     estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of a model whose scores can be shown to satisfy a limit."""
-    rule = read_constraint(estimator.constraint).rule
-    if not rule.is_repairable or rule.ranks_whole_groups:
+    within = read_constraint(estimator.constraint)
+    if not within.metric or within.ranks_whole_groups:
         raise ValueError(
             f"confidence= has no test of constraint={estimator.constraint!r}. Use a constraint on "
             "scores or decisions within an interval, such as 'statistical_parity', with "
             "rank_within='class'."
         )
-    limit, certificate = _one_limit(estimator.max_disparity), estimator._certificate
+    limit, certificate = _one_limit(estimator._limit), estimator._certificate
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
     halves = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
@@ -371,7 +370,7 @@ def certified_interval(
         estimator,
         halves,
         IntervalJudge(estimator, halves, metadata["sensitive_features"]),
-        {"max_disparity": estimator.max_disparity},
+        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
         limit,
         certificate.confidence,
     )
