@@ -35,13 +35,12 @@ from skfair.constraints.base import Constraint
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
-from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver, penalty_of
+from skfair.estimators.erm.problem import choose_solver, penalty_of
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
 from skfair.models.units import product
 from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.quadratic import QuadraticProblem
 from skfair.utils.warn import unwanted, warn_user
 
 # With more rows, parts lose little against folds, and take a tenth of the time.
@@ -190,16 +189,13 @@ def _path_of_fold(
     options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
     if estimator.max_iter is not None:
         options["max_iter"] = estimator.max_iter
-    bounded: Any = problem
-    if _is_quadratic(problem) and set(solver.needs) <= QuadraticProblem.offers:
-        bounded = QuadraticProblem(problem)
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
     for share in SHARES:
         (s0, theta0, lam0), (s1, theta1, lam1) = before, last
         ahead, size = (share - s1) / (s1 - s0) if s1 > s0 > 0 else 0.0, share * spread
         size /= task.scale.spread
         result = solver.solve(
-            bounded.bounded(size * problem.lower, size * problem.upper),
+            problem.bounded(size * problem.lower, size * problem.upper),
             theta1 + ahead * (theta1 - theta0),
             lam1 + ahead * (lam1 - lam0),
             **options,
@@ -207,13 +203,6 @@ def _path_of_fold(
         before, last = last, (share, result.theta, result.multipliers)
         model = estimator._model(problem, task, result.theta)
         yield LinearFit(model["coef_"], model["intercept_"])
-
-
-def _is_quadratic(problem: LinearConstrainedERM) -> bool:
-    """Whether a matrix of second derivatives takes the place of the rows."""
-    is_small = problem.model.n_parameters <= NEWTON_FEATURES and "products" not in problem.offers
-    is_linear = all(rule.moment.unit == "score" for rule in problem.rules)
-    return is_small and is_linear and problem.loss.is_quadratic
 
 
 def deployed(models: Sequence[Any]) -> Any:
