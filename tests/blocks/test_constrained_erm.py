@@ -120,7 +120,7 @@ def test_weights():
 
 
 def test_rows_of_single_precision():
-    X, y, group = people(n=40_000, dtype=np.float32)
+    X, y, group = people(n=15_000, dtype=np.float32)
     here, there = both(X, y, group, max_disparity=0.02)
     assert_same(here, there, X)
     assert there.coef_.dtype == np.float64
