@@ -23,7 +23,7 @@ from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.judge import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
-from skfair.estimators.certified.split import Certified
+from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
     ModelOptions,

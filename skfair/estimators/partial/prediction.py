@@ -27,7 +27,7 @@ from skfair.enforcement.partial.promise import (
     warn_not_kept,
 )
 from skfair.enforcement.partial.repair import GroupMaps, repair_scores
-from skfair.estimators.certified.split import Certified
+from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
