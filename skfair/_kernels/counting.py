@@ -22,10 +22,3 @@ def count_triples(first, second, third, lowest, widths, strides, out):
             return False
         out[x * strides[0] + y * strides[1] + z * strides[2]] += 1
     return True
-
-
-@njit(cache=True)
-def count_cells(labels, cells, weights, out):
-    """Add the weight of each row to ``out`` at its label and cell."""
-    for i in range(labels.size):
-        out[labels[i], cells[i]] += weights[i]

@@ -19,18 +19,16 @@ def soften(leads, weights, temperature):
     """
     total, n_others = 0.0, leads.shape[1]
     for i in range(leads.shape[0]):
-        weight, largest, first = weights[i], 0.0, -1
+        weight, largest, second, first = weights[i], 0.0, -np.inf, -1
         for c in range(n_others):
             # Selections instead of branches, which the processor cannot foresee.
-            is_more = leads[i, c] > largest
-            largest = leads[i, c] if is_more else largest
+            lead = leads[i, c]
+            is_more = lead > largest
+            second = largest if is_more else max(second, lead)
             first = c if is_more else first
+            largest = lead if is_more else largest
         # Most rows are far from a tie: what is beyond rounding needs no exponential.
-        least = largest - _CERTAIN * temperature
-        n_near = int(least < 0.0)
-        for c in range(n_others):
-            n_near += leads[i, c] > least
-        if n_near == 1:
+        if second <= largest - _CERTAIN * temperature:
             for c in range(n_others):
                 leads[i, c] = weight if c == first else 0.0
             total += weight * largest
@@ -65,18 +63,19 @@ def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
     to ``base`` (n_rules, n_cells) the change of means if ``before`` makes way for ``others``.
     Returns the change of worth for that.
     """
+    weights, values, classes, of_rows, sizes, selecting = counted
     worth = 0.0
     for j in range(rows.size):
         i, other, now = rows[j], others[j], before[j]
-        weight = counted.weights[i]
-        gains[j] = weight * (counted.values[i, label] - counted.values[i, other])
-        worth += weight * (counted.values[i, other] - counted.values[i, now])
-        for k in range(counted.cells.shape[0]):
-            chosen = counted.selecting[k] if counted.selecting[k] >= 0 else counted.classes[i]
-            step, cell = counted.steps[k, i], counted.cells[k, i]
+        gains[j] = weights[i] * (values[i, label] - values[i, other])
+        worth += weights[i] * (values[i, other] - values[i, now])
+        for k in range(selecting.size):
+            chosen = selecting[k] if selecting[k] >= 0 else classes[i]
+            size, cell = sizes[k, i], of_rows[k, i]
+            of_other = size if other == chosen else 0.0
             cells[k, j] = cell
-            steps[k, j] = step * (int(label == chosen) - int(other == chosen))
-            base[k, cell] += step * (int(other == chosen) - int(now == chosen))
+            steps[k, j] = (size if label == chosen else 0.0) - of_other
+            base[k, cell] += of_other - (size if now == chosen else 0.0)
     return worth
 
 

@@ -79,7 +79,6 @@ def signed_rows(X, mean, inverse, weights, out):
     """
     n, d = X.shape
     front, back = 0, n
-    root = np.empty(1, out.dtype)
     for i in range(n):
         w = weights[i]
         if w == 0.0:
@@ -90,8 +89,8 @@ def signed_rows(X, mean, inverse, weights, out):
         else:
             back -= 1
             target = out[back]
-        root[0] = np.sqrt(abs(w))
-        row, r = X[i], root[0]
+        target[0] = np.sqrt(abs(w))
+        row, r = X[i], target[0]  # in the precision of ``out``
         for j in range(d):
             target[j] = (row[j] - mean[j]) * inverse[j] * r
         for j in range(d, target.size):

@@ -4,6 +4,8 @@ Points of the same *cell* (atom of the group algebra) pay the same price ``price
 top of their distance.
 """
 
+import math
+
 import numpy as np
 
 from skfair._kernels.declaring import njit
@@ -38,116 +40,37 @@ def complete_distances(block, center_norms, row_norms):
 
 
 @njit(cache=True)
-def sum_of_minima(distances, weights):
-    """Return the weighted sum of the smallest distance of each row."""
-    n, n_clusters = distances.shape
-    in_fours = n_clusters - n_clusters % 4
-    total = 0.0
-    for i in range(n):
-        row = distances[i]
-        a = b = c = d = row[0]
-        for k in range(0, in_fours, 4):
-            a = row[k] if row[k] < a else a
-            b = row[k + 1] if row[k + 1] < b else b
-            c = row[k + 2] if row[k + 2] < c else c
-            d = row[k + 3] if row[k + 3] < d else d
-        for k in range(in_fours, n_clusters):
-            a = row[k] if row[k] < a else a
-        total += weights[i] * min(min(a, b), min(c, d))
-    return total
-
-
-@njit(cache=True)
-def sum_of_own(distances, labels, weights):
-    """Return the weighted sum of the distance of each row to its own cluster."""
-    total = 0.0
-    for i in range(distances.shape[0]):
-        total += weights[i] * distances[i, labels[i]]
-    return total
-
-
-# A call would take as long as the work: telling points apart took up to twice the time.
-@njit(cache=True, inline="always")
-def write_values(distances, price, i, s, value):
-    """Write distance plus price of point i in each cluster; return the smallest.
-
-    Four running minima instead of one keep the processor from waiting for the last comparison: a
-    quarter less time.
-    """
-    n_clusters = value.size
-    in_fours = n_clusters - n_clusters % 4
-    a = b = c = d = np.inf
-    for k in range(0, in_fours, 4):
-        v0 = distances[i, k] + price[s, k]
-        v1 = distances[i, k + 1] + price[s, k + 1]
-        v2 = distances[i, k + 2] + price[s, k + 2]
-        v3 = distances[i, k + 3] + price[s, k + 3]
-        value[k], value[k + 1], value[k + 2], value[k + 3] = v0, v1, v2, v3
-        a = v0 if v0 < a else a
-        b = v1 if v1 < b else b
-        c = v2 if v2 < c else c
-        d = v3 if v3 < d else d
-    for k in range(in_fours, n_clusters):
-        value[k] = distances[i, k] + price[s, k]
-        a = value[k] if value[k] < a else a
-    return min(min(a, b), min(c, d))
-
-
-@njit(cache=True)
-def soft_assign(distances, price, cells, weights, temperature, counts):
+def soft_assign(distances, price, cells, weights, temperature, value, counts):
     """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
 
     A cluster whose value is 30 temperatures above the smallest one adds less than 1e-13 and is
-    skipped, which saves nearly all exponentials.
+    skipped, which saves nearly all exponentials. ``value`` (K,) is scratch space.
     """
     n, n_clusters = distances.shape
-    value = np.empty(n_clusters)
-    total = 0.0
+    total, reach = 0.0, 30.0 * temperature
     for i in range(n):
-        s = cells[i]
-        lowest = write_values(distances, price, i, s, value)
-        limit = lowest + 30.0 * temperature  # the same number if prices are so large
-        w = weights[i]
-        n_near = 0
+        s, w = cells[i], weights[i]
+        lowest, second, nearest = np.inf, np.inf, 0
         for k in range(n_clusters):
-            if value[k] <= limit:
-                n_near += 1
-                nearest = k
-        if n_near == 1:
+            v = distances[i, k] + price[s, k]
+            value[k] = v
+            # Selections instead of branches, which the processor cannot foresee.
+            is_less = v < lowest
+            second = lowest if is_less else min(second, v)
+            nearest = k if is_less else nearest
+            lowest = v if is_less else lowest
+        total += w * lowest
+        if second > lowest + reach:
             counts[nearest, s] += w
-            total += w * lowest
             continue
         norm = 0.0
         for k in range(n_clusters):
-            if value[k] <= limit:
-                value[k] = np.exp((lowest - value[k]) / temperature)
-                norm += value[k]
-            else:
-                value[k] = 0.0
+            is_near = value[k] <= lowest + reach
+            value[k] = math.exp((lowest - value[k]) / temperature) if is_near else 0.0
+            norm += value[k]
         for k in range(n_clusters):
-            if value[k] > 0.0:
-                counts[k, s] += w * value[k] / norm
-        total += w * (lowest - temperature * np.log(norm))
-    return total
-
-
-@njit(cache=True)
-def hard_assign(distances, price, cells, weights, labels, counts):
-    """Assign each point to its cheapest cluster; write labels, add to counts, return the sum."""
-    n, n_clusters = distances.shape
-    total = 0.0
-    for i in range(n):
-        s = cells[i]
-        best = 0
-        lowest = distances[i, 0] + price[s, 0]
-        for k in range(1, n_clusters):
-            v = distances[i, k] + price[s, k]
-            if v < lowest:
-                lowest = v
-                best = k
-        labels[i] = best
-        counts[best, s] += weights[i]
-        total += weights[i] * lowest
+            counts[k, s] += w * value[k] / norm
+        total -= w * temperature * math.log(norm)
     return total
 
 
@@ -159,17 +82,17 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
     how many others there are, and the weighted sum of the distances of those assigned.
     """
     n, n_clusters = distances.shape
-    value = np.empty(n_clusters)
     total, n_others = 0.0, 0
     for i in range(n):
         s = cells[i]
-        limit = write_values(distances, price, i, s, value) + reach
-        n_near = 0
+        lowest, second, nearest = np.inf, np.inf, 0
         for k in range(n_clusters):
-            if value[k] < limit:
-                n_near += 1
-                nearest = k
-        if n_near == 1:
+            v = distances[i, k] + price[s, k]
+            is_less = v < lowest
+            second = lowest if is_less else min(second, v)
+            nearest = k if is_less else nearest
+            lowest = v if is_less else lowest
+        if second >= lowest + reach:
             labels[i] = nearest
             counts[nearest, s] += weights[i]
             total += weights[i] * distances[i, nearest]

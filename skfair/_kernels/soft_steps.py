@@ -1,12 +1,13 @@
 """Smooth steps of scores at many thresholds: mean per group, and slopes of weighted sums of them.
 
+Steps without corners, and sharp ramps, are *plain*: they need no branches, and kernels of their own
+that compile in a third of the time. For the others:
+
 kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid; part 0 -> whole, 1 -> convex plus, 2 -> convex minus
 (see skfair/constraints/partial/surrogates.py).
 """
 
 import math
-
-import numpy as np
 
 from skfair._kernels.declaring import njit
 
@@ -67,64 +68,50 @@ def steps(x, kind, width, rounding, part, out):
 
 
 @njit(cache=True)
-def _add_steps(scores, codes, weights, thetas, kind, width, part, sums):
-    """Add the weighted steps without corners to sums (n_groups, n_thresholds), without branches."""
-    half = 0.5 / width
-    if part == 0 and kind == 0:
-        for i in range(scores.size):
-            z, w, row = scores[i], weights[i], sums[codes[i]]
+def plain_rates(scores, codes, weights, thetas, half, shift, top, is_cubic, sums):
+    """Add the weighted steps of every row at every threshold to sums (n_groups, n_thresholds).
+
+    A plain step is t, the distance times ``half`` plus ``shift``, cut off at 0 and ``top`` (a ramp,
+    or a convex part of one), or t^2 (3 - 2 t) (the smoothstep).
+    """
+    for i in range(scores.size):
+        z, w, row = scores[i], weights[i], sums[codes[i]]
+        if is_cubic:
             for p in range(thetas.size):
-                row[p] += w * min(max((z - thetas[p]) * half + 0.5, 0.0), 1.0)
-    elif part == 0:
-        for i in range(scores.size):
-            z, w, row = scores[i], weights[i], sums[codes[i]]
-            for p in range(thetas.size):
-                t = min(max((z - thetas[p]) * half + 0.5, 0.0), 1.0)
+                t = min(max((z - thetas[p]) * half + shift, 0.0), top)
                 row[p] += w * t * t * (3.0 - 2.0 * t)
-    else:
-        shift = 0.5 if part == 1 else -0.5
-        for i in range(scores.size):
-            z, w, row = scores[i], weights[i], sums[codes[i]]
+        else:
             for p in range(thetas.size):
-                row[p] += w * max((z - thetas[p]) * half + shift, 0.0)
+                row[p] += w * min(max((z - thetas[p]) * half + shift, 0.0), top)
 
 
 @njit(cache=True)
-def _add_slopes(scores, codes, weights, theta, kind, width, part, pull, slopes):
-    """Add the slopes of steps without corners at one threshold to slopes; return their sum."""
-    half = 0.5 / width
-    total = 0.0
-    if kind == 1:
+def plain_slopes(
+    scores, codes, weights, thetas, half, shift, top, is_cubic, pull, slopes, theta_slopes
+):
+    """Add the slopes of sum(pull * plain rates) by the scores, and by the thresholds."""
+    for p in range(thetas.size):
+        total, is_pulled, row = 0.0, False, pull[p]
+        for g in range(row.size):
+            is_pulled |= row[g] != 0.0
+        if not is_pulled:
+            continue
         for i in range(scores.size):
-            t = min(max((scores[i] - theta) * half + 0.5, 0.0), 1.0)
-            slope = weights[i] * pull[codes[i]] * (6.0 * half) * t * (1.0 - t)
+            t = (scores[i] - thetas[p]) * half + shift
+            pulled = weights[i] * row[codes[i]]
+            if is_cubic:
+                t = min(max(t, 0.0), top)
+                slope = pulled * (6.0 * half) * t * (1.0 - t)
+            else:
+                slope = pulled * (half if (t > 0.0) & (t < top) else 0.0)
             slopes[i] += slope
             total += slope
-        return total
-    low = width if part == 2 else -width
-    high = width if part == 0 else math.inf
-    for i in range(scores.size):
-        x = scores[i] - theta
-        slope = weights[i] * pull[codes[i]] * (half if (x > low) & (x < high) else 0.0)
-        slopes[i] += slope
-        total += slope
-    return total
+        theta_slopes[p] -= total
 
 
 @njit(cache=True)
-def _is_plain(kind, rounding, part):
-    """Return whether a step needs no branches: a sharp ramp, or the whole smoothstep."""
-    return (kind == 0 and rounding == 0.0) or (kind == 1 and part == 0)
-
-
-@njit(cache=True)
-def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, out):
-    """Add the weighted steps of every row at every threshold to out (n_thresholds, n_groups)."""
-    if _is_plain(kind, rounding, part):
-        sums = np.zeros((out.shape[1], thetas.size))
-        _add_steps(scores, codes, weights, thetas, kind, width, part, sums)
-        out += sums.T
-        return
+def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, sums):
+    """Add the weighted steps of every row at every threshold to sums (n_groups, n_thresholds)."""
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
         for p in range(thetas.size):
@@ -133,27 +120,18 @@ def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, out)
                 if x <= -width - rounding:
                     continue
                 if x >= width + rounding:
-                    out[p, g] += w
+                    sums[g, p] += w
                     continue
-            out[p, g] += w * _step(x, kind, width, rounding, part)[0]
+            sums[g, p] += w * _step(x, kind, width, rounding, part)[0]
 
 
 @njit(cache=True)
-def soft_rate_slopes(
+def soft_slopes(
     scores, codes, weights, thetas, kind, width, rounding, part, pull, slopes, theta_slopes
 ):
-    """Write the slopes of sum(pull * rates) by the scores; add those by the thresholds."""
-    if _is_plain(kind, rounding, part):
-        slopes[:] = 0.0
-        for p in range(thetas.size):
-            if np.any(pull[p] != 0.0):
-                theta_slopes[p] -= _add_slopes(
-                    scores, codes, weights, thetas[p], kind, width, part, pull[p], slopes
-                )
-        return
+    """Add the slopes of sum(pull * rates) by the scores, and by the thresholds."""
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
-        total = 0.0
         for p in range(thetas.size):
             if pull[p, g] == 0.0:
                 continue
@@ -161,6 +139,5 @@ def soft_rate_slopes(
             if part == 0 and kind != 2 and abs(x) >= width + rounding:
                 continue
             slope = w * pull[p, g] * _step(x, kind, width, rounding, part)[1]
-            total += slope
+            slopes[i] += slope
             theta_slopes[p] -= slope
-        slopes[i] = total

@@ -79,16 +79,19 @@ class Surrogate:
         part: Part = "whole",
     ) -> FloatArray:
         """Return the weighted steps of scores above thresholds, (n_thresholds, n_cells)."""
-        from skfair._kernels.soft_steps import soft_rates
+        from skfair._kernels import soft_steps
+
+        plain = self._plain(part)
+        kernel = soft_steps.plain_rates if plain else soft_steps.soft_rates
+        steps = thresholds, *(plain or (*self.codes, PARTS[part]))
 
         def of_block(i: int, j: int) -> FloatArray:
-            sums = np.zeros((thresholds.size, n_cells))
-            rows = scores[i:j], cells[i:j], weights[i:j]
-            soft_rates(*rows, thresholds, *self.codes, PARTS[part], sums)
+            sums = np.zeros((n_cells, thresholds.size))
+            kernel(scores[i:j], cells[i:j], weights[i:j], *steps, sums)
             return sums
 
         parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
-        return np.asarray(sum(parts, np.zeros((thresholds.size, n_cells))))
+        return np.ascontiguousarray(sum(parts, np.zeros((n_cells, thresholds.size))).T)
 
     def slopes(
         self,
@@ -100,15 +103,16 @@ class Surrogate:
         part: Part = "whole",
     ) -> tuple[FloatArray, FloatArray]:
         """Return the slopes of the sum of ``pull`` times rates, by scores and by thresholds."""
-        from skfair._kernels.soft_steps import soft_rate_slopes
+        from skfair._kernels import soft_steps
 
-        slopes, pull = np.empty(scores.size), np.ascontiguousarray(pull)
+        plain = self._plain(part)
+        kernel = soft_steps.plain_slopes if plain else soft_steps.soft_slopes
+        steps = thresholds, *(plain or (*self.codes, PARTS[part])), np.ascontiguousarray(pull)
+        slopes = np.zeros(scores.size)
 
         def of_block(i: int, j: int) -> FloatArray:
             of_thresholds = np.zeros(thresholds.size)
-            rows = scores[i:j], cells[i:j], weights[i:j]
-            steps = thresholds, *self.codes, PARTS[part]
-            soft_rate_slopes(*rows, *steps, pull, slopes[i:j], of_thresholds)
+            kernel(scores[i:j], cells[i:j], weights[i:j], *steps, slopes[i:j], of_thresholds)
             return of_thresholds
 
         parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
@@ -118,6 +122,16 @@ class Surrogate:
     def codes(self) -> tuple[int, float, float]:
         """What kernels are given: kind, half-width, rounding in units of the score."""
         return KINDS[self.kind], float(self.width), float(self.rounding * self.width)
+
+    def _plain(self, part: Part) -> tuple[float, ...] | None:
+        """Return what the kernels of plain steps are given; None if corners need others."""
+        half = 0.5 / float(self.width)
+        if self.kind == "smoothstep" and part == "whole":
+            return half, 0.5, 1.0, True
+        if self.kind == "ramp" and not self.rounding:
+            top = 1.0 if part == "whole" else np.inf
+            return half, -0.5 if part == "minus" else 0.5, top, False
+        return None
 
     @property
     def is_compact(self) -> bool:

@@ -116,19 +116,20 @@ class CostTable(ABC):
         cells, weights = self.rows.cells, self.rows.weights
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
-            counts = self.rows.no_counts()
-            value = soft_assign(costs, price, cells[part], weights[part], temperature, counts)
-            return value, counts
+            counts, scratch = self.rows.no_counts(), np.empty(self.rows.n_clusters)
+            arguments = costs, price, cells[part], weights[part], temperature
+            return soft_assign(*arguments, scratch, counts), counts
 
-        return self._added(self.each(of_block))
+        parts = self.each(of_block)
+        if len(parts) == 1:
+            return parts[0]
+        total = np.sum([counts for _, counts in parts] or [self.rows.no_counts()], axis=0)
+        return sum(value for value, _ in parts), total
 
     def mean_nearest(self) -> float:
         """Return the mean cost of the cheapest clusters: the unit of prices."""
-        from skfair._kernels.prices import sum_of_minima
-
-        weights = self.rows.weights
-        sums = self.each(lambda part, costs: sum_of_minima(costs, weights[part]))
-        return float(sum(sums)) / self.rows.total_weight
+        no_price = np.zeros((self.rows.n_cells, self.rows.n_clusters))
+        return CostTable.assigned(self, no_price)[2] / self.rows.total_weight
 
     def nearest(self) -> IntArray:
         """Return the cheapest cluster of each row."""
@@ -136,18 +137,33 @@ class CostTable(ABC):
 
     def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        from skfair._kernels.prices import hard_assign
+        labels = np.empty(self.rows.cells.size, np.int32)
+        _, _, counts, paid = self.told_apart(price, -np.inf, labels)
+        return labels, counts, paid + float((counts.T * price).sum())
+
+    def told_apart(
+        self, price: FloatArray, reach: float, labels: NDArray[np.int32]
+    ) -> tuple[IntArray, FloatArray, FloatArray, float]:
+        """Give the rows that are cheaper in one cluster than in others by ``reach`` their labels.
+
+        Return the numbers of all other rows and their costs; the counts by cell of those with
+        labels, and the sum of their costs.
+        """
+        from skfair._kernels.prices import tell_apart
 
         cells, weights = self.rows.cells, self.rows.weights
-        labels = np.empty(cells.size, np.int32)
 
-        def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
+        def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
             counts = self.rows.no_counts()
-            value = hard_assign(costs, price, cells[part], weights[part], labels[part], counts)
-            return value, counts
+            near = np.empty(costs.shape[0] if reach > 0 else 0, np.int64)
+            arguments = costs, price, cells[part], weights[part], reach
+            n_near, paid = tell_apart(*arguments, labels[part], near, counts)
+            return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
 
-        value, counts = self._added(self.each(of_block))
-        return labels, counts, value
+        nothing = slice(0, 0), np.empty((0, self.rows.n_clusters))
+        parts = self.each(of_block) or [of_block(*nothing)]
+        numbers, costs, counts, paid = zip(*parts, strict=True)
+        return np.concatenate(numbers), np.concatenate(costs), np.sum(counts, axis=0), sum(paid)
 
     def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
         """List the cheapest moves away from the labels."""
@@ -199,21 +215,13 @@ class CostTable(ABC):
 
     def cost(self, labels: Any) -> float:
         """Return the mean of what the rows pay in their clusters."""
-        from skfair._kernels.prices import sum_of_own
-
         weights = self.rows.weights
-        sums = self.each(lambda part, costs: sum_of_own(costs, labels[part], weights[part]))
-        return float(sum(sums)) / self.rows.total_weight
 
-    def _added(self, parts: list[tuple[float, FloatArray]]) -> tuple[float, FloatArray]:
-        """Add up values and counts, in the order of the blocks."""
-        if len(parts) == 1:
-            return parts[0]
-        value, counts = 0.0, self.rows.no_counts()
-        for of_block, counted in parts:
-            value += of_block
-            counts += counted
-        return value, counts
+        def of_block(part: slice, costs: NDArray[Any]) -> float:
+            own = costs[np.arange(costs.shape[0]), labels[part]]
+            return float(weights[part] @ own)
+
+        return sum(self.each(of_block)) / self.rows.total_weight
 
 
 class CostedRows(GroupedRows, ABC):

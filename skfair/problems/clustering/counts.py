@@ -163,6 +163,14 @@ class GroupedRows:
         """The matrix of the rules as a sparse one."""
         return sparse.csr_array(self.rules.matrix)
 
+    @cached_property
+    def rule_entries(self) -> tuple[NDArray[Any], ...]:
+        """The matrix, its largest entry by rule, and where its entries are, by rule and by cell."""
+        by_rule = self.sparse_rules
+        by_cell = by_rule.tocsc()
+        places = by_rule.indptr, by_rule.indices, by_cell.indptr, by_cell.indices
+        return self.rules.matrix, np.abs(self.rules.matrix).max(axis=1, initial=0.0), *places
+
     @property
     def n_samples(self) -> int:
         """Number of rows."""
@@ -205,12 +213,12 @@ class GroupedRows:
 
     def counts(self, labels: Any) -> FloatArray:
         """Return the weight of the rows by cluster and cell."""
-        from skfair._kernels.counting import count_cells
+        n_counts = self.n_clusters * self.n_cells
 
         def of_block(i: int, j: int) -> FloatArray:
-            counts = self.no_counts()
-            count_cells(labels[i:j], self.cells[i:j], self.weights[i:j], counts)
-            return counts
+            place = labels[i:j] * np.int64(self.n_cells) + self.cells[i:j]
+            counts = np.bincount(place, self.weights[i:j], n_counts)
+            return np.asarray(counts.reshape(self.n_clusters, -1), np.float64)
 
         return added(of_block, self.cells.size, self.no_counts())
 
@@ -283,7 +291,8 @@ class GroupedRows:
         if before is None and expanded.size:
             order = np.lexsort(expanded.T)
         self.rule_order = order
-        self.__dict__.pop("sparse_rules", None)  # that of other rules
+        for name in ("sparse_rules", "rule_entries"):  # of other rules
+            self.__dict__.pop(name, None)
         self.group_rules = rules.matrix[order]
         slack = np.tile(rules.slack[order], (self.n_clusters, 1))
         if before is not None:

@@ -29,24 +29,14 @@ class NearTies:
     """The rows of a table that are near a tie at some prices, and sums over the others."""
 
     def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
-        from skfair._kernels.prices import tell_apart
-
         rows, self.price = table.rows, price
         self._reach = (_NEAR + _ROOM) * temperature
         self.labels: NDArray[Any] = np.empty(rows.cells.size, np.int32)
-        cells, weights, reach = rows.cells, rows.weights, self._reach
-
-        def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
-            counts = rows.no_counts()
-            near = np.empty(costs.shape[0], np.int64)
-            arguments = costs, price, cells[part], weights[part], reach
-            n_near, paid = tell_apart(*arguments, self.labels[part], near, counts)
-            return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
-
-        numbers, costs, counts, paid = zip(*table.each(of_block), strict=True)
-        self.number = np.concatenate(numbers)  # (n_near,): their numbers, rising
-        self._few = _Kept(GroupedRows.subset(rows, self.number), np.concatenate(costs))
-        self._counts, self._paid = np.sum(counts, axis=0), float(sum(paid))
+        # (n_near,): their numbers, rising
+        self.number, costs, self._counts, self._paid = table.told_apart(
+            price, self._reach, self.labels
+        )
+        self._few = _Kept(GroupedRows.subset(rows, self.number), costs)
 
     def cover(self, price: FloatArray, temperature: float) -> bool:
         """Return whether all other rows are still far from a tie at other prices."""

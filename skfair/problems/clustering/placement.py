@@ -78,25 +78,21 @@ class Placement:
 
     def repair(self) -> None:
         """Move rows until the rules hold, or single moves do not help."""
-        from skfair._kernels.moves import repair
-
         for listed in (self.table.near_moves, self.table.cheapest_moves):
             for _ in range(_MAX_REPAIRS):
                 if self.is_feasible:
                     return
-                n_steps = self._moved_by(repair, listed)
+                n_steps, _ = self._moved(listed)
                 self.violation = self.problem.violation(self.counts)
                 if not n_steps:
                     break
 
     def improve(self) -> None:
         """Lower the cost, by moves that break no rule and by swaps within a cell."""
-        from skfair._kernels.moves import improve
-
         unit = self.problem.mean_weight * self.table.unit
         for _ in range(_MAX_IMPROVEMENTS):
-            gain = self._moved_by(improve, self.table.near_moves, _LEAST_GAIN * unit)
-            if gain <= _WORTH_A_ROUND * unit * self.problem.n_samples:
+            _, change = self._moved(self.table.near_moves, _LEAST_GAIN * unit)
+            if change >= -_WORTH_A_ROUND * unit * self.problem.n_samples:
                 break
 
     def move_to(self, target: IntArray) -> None:
@@ -193,17 +189,39 @@ class Placement:
             self.counts = problem.counts(self.labels)
             self.violation = problem.violation(self.counts)
 
-    def _moved_by(
-        self, kernel: Callable[..., Any], listed: Callable[[Any], Moves], *limits: float
-    ) -> Any:
-        """Let a kernel move rows of the lists of cheapest moves; return what it returns."""
-        rules, counts = self.problem.rules, self.counts
-        moves = listed(self.labels)
-        lists = moves.labels, moves.weights, counts, moves.row, moves.cost, moves.size
-        limits = (self.problem.rounding, *limits)
-        answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples, *limits)
+    def _moved(
+        self, listed: Callable[[Any], Moves], least_gain: float | None = None
+    ) -> tuple[int, float]:
+        """Repair by listed moves, or improve with a least gain; return the steps and their cost."""
+        from skfair._kernels.moves import move_points
+
+        problem, moves = self.problem, listed(self.labels)
+        values = self.counts @ problem.rules.matrix.T + problem.rules.slack
+        shape = moves.size.shape
+        scratch = (
+            np.full(values.shape, np.inf),
+            np.zeros((2, *shape[1:])),
+            np.zeros(shape, np.int64),
+            np.zeros((2, *shape)),
+            np.full(shape[:2], np.inf),
+            np.zeros(shape[:2], np.int64),
+            np.ones(shape[0], np.bool_),
+        )
+        answer = move_points(
+            least_gain is None,
+            problem.rule_entries,
+            values,
+            moves.labels,
+            moves.weights,
+            self.counts,
+            (moves.row, moves.cost, moves.size),
+            scratch,
+            problem.n_samples,
+            problem.rounding,
+            np.inf if least_gain is None else -least_gain,
+        )
         moves.apply()
-        return answer
+        return int(answer[0]), float(answer[1])
 
 
 def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:

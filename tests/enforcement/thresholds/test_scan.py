@@ -22,7 +22,7 @@ RATE_RULES = [
 def kernel(request, monkeypatch):
     if request.param == "python":
         scan = as_python(kernels.scan_thresholds)
-        for name in ("_gap", "_rate", "_largest_disparity"):
+        for name in ("_gap", "_largest_disparity"):
             monkeypatch.setitem(scan.__globals__, name, as_python(getattr(kernels, name)))
         monkeypatch.setattr(kernels, "scan_thresholds", scan)
 

@@ -114,16 +114,17 @@ def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("n_clusters", [1, 3, 4, 6])
-def test_telling_apart_equals_numpy(compiled, n_clusters):
+@pytest.mark.parametrize("reach", [0.1, -np.inf])
+def test_telling_apart_equals_numpy(compiled, n_clusters, reach):
     rng = np.random.default_rng(3)
     costs, price = rng.uniform(size=(200, n_clusters)), rng.normal(size=(2, n_clusters))
     cells, weights = rng.integers(2, size=200), rng.uniform(size=200)
     labels, near = np.full(200, -1), np.empty(200, np.int64)
     counts = np.zeros((n_clusters, 2))
     kernel = kernels.tell_apart if compiled else as_python(kernels.tell_apart)
-    n_near, paid = kernel(costs, price, cells, weights, 0.1, labels, near, counts)
+    n_near, paid = kernel(costs, price, cells, weights, reach, labels, near, counts)
     value = costs + price[cells]
-    is_near = (value < value.min(axis=1, keepdims=True) + 0.1).sum(axis=1) > 1
+    is_near = (value < value.min(axis=1, keepdims=True) + reach).sum(axis=1) > 1
     assert_array_equal(near[:n_near], np.flatnonzero(is_near))
     best = value.argmin(axis=1)
     assert_array_equal(labels, np.where(is_near, -1, best))

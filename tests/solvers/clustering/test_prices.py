@@ -177,15 +177,6 @@ def test_without_rules_every_point_goes_to_the_nearest_centre():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("n_clusters", [1, 3, 4, 9])
-def test_sums_of_minima_equal_numpy(compiled, n_clusters):
-    rng = np.random.default_rng(0)
-    distances, weights = rng.random((40, n_clusters)), rng.random(40)
-    kernel = kernels.sum_of_minima if compiled else as_python(kernels.sum_of_minima)
-    assert kernel(distances, weights) == pytest.approx(weights @ distances.min(axis=1))
-
-
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.1, 0.004])
 @pytest.mark.parametrize("n_clusters", [1, 4, 7, 9])
@@ -195,7 +186,7 @@ def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
     cells, weights, t = rng.integers(0, 3, 30), rng.random(30), temperature
     counts = np.zeros((n_clusters, 3))
     kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
-    value = kernel(D, price, cells, weights, t, counts)
+    value = kernel(D, price, cells, weights, t, np.empty(n_clusters), counts)
     V = D + price[cells]
     shares = np.exp(-(V - V.min(axis=1, keepdims=True)) / t)
     norm = shares.sum(axis=1)
@@ -211,54 +202,78 @@ def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
 def test_soft_assignments_with_prices_that_swallow_the_temperature(compiled, price):
     kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
     D, counts = np.random.default_rng(0).random((5, 3)), np.zeros((3, 1))
-    value = kernel(D, np.full((1, 3), price), np.zeros(5, int), np.ones(5), 1e-3, counts)
+    given = D, np.full((1, 3), price), np.zeros(5, int), np.ones(5), 1e-3
+    value = kernel(*given, np.empty(3), counts)
     assert value == pytest.approx(5 * price, rel=1e-12)
     assert counts.sum() == pytest.approx(5)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_hard_assignment_and_sums_equal_numpy(compiled):
+def test_sums_of_clusters_equal_numpy(compiled):
     rng = np.random.default_rng(1)
-    D, price = rng.random((30, 4)), rng.normal(size=(3, 4))
-    cells, weights = rng.integers(0, 3, 30), rng.random(30)
-    labels, counts = np.empty(30, np.int64), np.zeros((4, 3))
-    pick = (lambda f: f) if compiled else as_python
-    value = pick(kernels.hard_assign)(D, price, cells, weights, labels, counts)
-    V = D + price[cells]
-    assert np.array_equal(labels, V.argmin(axis=1))
-    assert value == pytest.approx(weights @ V.min(axis=1))
-    for k, s in itertools.product(range(4), range(3)):
-        assert counts[k, s] == pytest.approx(weights[(labels == k) & (cells == s)].sum())
+    labels, weights = rng.integers(0, 4, 30), rng.random(30)
     X, sums, mass = rng.normal(size=(30, 2)), np.zeros((4, 2)), np.zeros(4)
-    pick(kernels.cluster_sums)(X, labels, weights, sums, mass)
+    kernel = kernels.cluster_sums if compiled else as_python(kernels.cluster_sums)
+    kernel(X, labels, weights, sums, mass)
     for k in range(4):
         assert_allclose(sums[k], weights[labels == k] @ X[labels == k], atol=1e-12)
         assert mass[k] == pytest.approx(weights[labels == k].sum())
 
 
+def listed_moves(D, labels, problem, n_kept):
+    """Lists of the cheapest moves: rows, costs and lengths."""
+    shape = problem.n_clusters, problem.n_clusters, problem.n_cells
+    lists = np.empty((*shape, n_kept), np.int64), np.empty((*shape, n_kept)), np.zeros(shape, int)
+    moves.cheapest_moves(D, labels, problem.cells, problem.weights, 0, *lists)
+    return lists
+
+
+def repaired(problem, labels, counts, lists, max_steps, kernel=moves.move_points):
+    """Repair labels and counts; the steps, values of the constraints, and effects of a point."""
+    values = counts @ problem.rules.matrix.T + problem.rules.slack
+    shape = lists[2].shape
+    effects, least = np.zeros((2, *shape[1:])), np.full(shape[:2], np.inf)
+    heads = np.zeros(shape, int), np.zeros((2, *shape))
+    choices = least, np.zeros(shape[:2], int), np.ones(shape[0], bool)
+    scratch = np.full(values.shape, np.inf), effects, *heads, *choices
+    given = problem.rule_entries, values, labels, problem.weights, counts, lists, scratch
+    return kernel(True, *given, max_steps, 1e-9, np.inf)[0], values, effects
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("kind", ["balance", "shares", "overlapping"])
-@pytest.mark.parametrize("moved", [[], [(0, 1, -1.5), (2, 1, 1.5), (0, 3, 4.0), (0, 1, -1.5)]])
-def test_effects_of_a_point_are_differences_of_violations(compiled, kind, moved):
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_effects_of_a_point_are_differences_of_violations(compiled, kind, is_weighted, monkeypatch):
+    """They are what the last step of a repair leaves, whichever constraints changed before."""
+    plain = {name: as_python(kernel) for name, kernel in vars(moves).items()}
+    for name in ("_missed", "_renew", "_best_move"):
+        monkeypatch.setattr(moves, name, getattr(moves, name) if compiled else plain[name])
     rng = np.random.default_rng(5)
-    matrix = rng.normal(size=(12, 4)) * (rng.random((12, 4)) < 0.5)
-    groups = encode_groups(np.repeat(np.arange(4), [9, 7, 5, 4]))
-    if kind != "overlapping":
-        make = balance_rules if kind == "balance" else share_rules
-        bounds = [np.array([0.4])] if kind == "balance" else [np.full(4, 0.2), np.full(4, 0.3)]
-        matrix = make(groups, *bounds).matrix
-    slack = rng.uniform(-1, 1, (3, len(matrix)))
-    counts = rng.integers(0, 9, (3, 4)).astype(float)
-    names = ["start_of_moves", "count_point"]
-    start, count = (getattr(moves, n) if compiled else as_python(getattr(moves, n)) for n in names)
-    rules, (values, leave, join) = start(matrix, slack, np.full(5, 1.5), counts, 1e-9)
-    for k, s, w in moved:
-        count(rules, (values, leave, join), counts, k, s, w, 1.5, 1e-9)
-    assert_allclose(values, counts @ matrix.T + slack, atol=1e-12)
+    codes = np.repeat(np.arange(4), [29, 27, 15, 14])
+    weights = np.append(1.5, rng.integers(1, 4, codes.size - 1)) if is_weighted else None
+    groups = encode_groups(codes)
+    rules = share_rules(groups, np.full(4, 0.2), np.full(4, 0.3))
+    if kind == "balance":
+        rules = balance_rules(groups, np.array([0.4]))
+    elif kind == "overlapping":
+        rules = Rules(rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5), np.full(6, -3.0))
+    X = rng.normal(size=(codes.size, 2)) + codes[:, None]
+    problem = RepresentationProblem(X, groups, rules, 3, weights)
+    D = dense(problem, problem.scaled(np.array([0, 40, 80])).astype(float))
+    labels = D.argmin(axis=1)
+    counts, unit = problem.counts(labels), problem.weights[0]
+    missed = problem.rules.violation(counts).sum()
+    kernel = moves.move_points if compiled else plain["move_points"]
+    given = labels, counts, listed_moves(D, labels, problem, 40)
+    steps, values, effects = repaired(problem, *given, 1000, kernel)
+    assert steps > 5
+    assert_allclose(counts, problem.counts(labels))
+    assert_allclose(values, counts @ problem.rules.matrix.T + problem.rules.slack, atol=1e-12)
     before = np.maximum(0, -values).sum(axis=1)
+    assert before.sum() < missed
     for k, s in itertools.product(range(3), range(4)):
-        for effect, step in ((leave, -1.5), (join, 1.5)):
-            after = values[k] + step * matrix[:, s]
+        for effect, step in zip(effects, (-unit, unit), strict=True):
+            after = values[k] + step * problem.rules.matrix[:, s]
             change = np.maximum(0, -after).sum() - before[k]
             assert effect[k, s] == pytest.approx(change, abs=1e-7)
 
@@ -288,13 +303,9 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
 def test_the_first_repair_costs_least_for_what_it_mends(seed):
     problem, centers = random_problem(seed, 60, 3, 3, 0.8)
     D, rules = dense(problem, centers).astype(float), problem.rules
-    start, n_cells = D.argmin(axis=1), problem.cells.max() + 1
-    row = np.empty((3, 3, n_cells, start.size), np.int64)
-    cost, size = np.empty(row.shape), np.zeros(row.shape[:3], np.int64)
-    moves.cheapest_moves(D, start, problem.cells, problem.weights, 0, row, cost, size)
-    labels, counts = start.copy(), problem.counts(start)
-    given = labels, problem.weights, counts, row, cost, size
-    assert moves.repair(rules.matrix, rules.slack, *given, 1, 1e-9) == 1
+    start = D.argmin(axis=1)
+    labels, lists = start.copy(), listed_moves(D, start, problem, start.size)
+    assert repaired(problem, labels, problem.counts(start), lists, 1)[0] == 1
 
     def price(i, t):
         moved = start.copy()
