@@ -141,7 +141,8 @@ class Judge:
         values = [
             r.row_values(of_cells) for r, of_cells in zip(self.problem.rules, means, strict=True)
         ]
-        return self.problem.from_centers(self.problem.constraint_rows.joined(values))
+        rows = self.problem.constraint_rows
+        return rows.from_middles(rows.joined(values))
 
     def best(self, candidates: Sequence[StrictResult]) -> StrictResult:
         """Return the first step on the path whose best solution is about as good as any."""

@@ -217,7 +217,7 @@ def test_centers_in_the_middle_are_the_best_ones():
     assert (problem.centered(elsewhere) == theta).all()
     # Values that are measured from anywhere are moved to the same middles.
     values = problem.evaluate(elsewhere).constraints
-    assert problem.from_centers(values) == pytest.approx(at.constraints, abs=1e-12)
+    assert problem.constraint_rows.from_middles(values) == pytest.approx(at.constraints, abs=1e-12)
 
 
 def test_relaxed_is_the_same_risk_without_rules():
