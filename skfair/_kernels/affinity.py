@@ -20,25 +20,12 @@ def minus_squared_distances(X, Y_t, first, out):
         for i in range(n):
             row = out[i, start:stop]
             f = d % 4
-            if f == 0:
-                row[:] = 0
-            elif f == 1:
-                x0, y0 = X[i, 0], Y_t[0, start:stop]
+            row[:] = 0.0
+            for g in range(f):
+                x0, y0 = X[i, g], Y_t[g, start:stop]
                 for j in range(stop - start):
                     a = x0 - y0[j]
-                    row[j] = -(a * a)
-            elif f == 2:
-                x0, x1 = X[i, 0], X[i, 1]
-                y0, y1 = Y_t[0, start:stop], Y_t[1, start:stop]
-                for j in range(stop - start):
-                    a, b = x0 - y0[j], x1 - y1[j]
-                    row[j] = -(a * a + b * b)
-            else:
-                x0, x1, x2 = X[i, 0], X[i, 1], X[i, 2]
-                y0, y1, y2 = Y_t[0, start:stop], Y_t[1, start:stop], Y_t[2, start:stop]
-                for j in range(stop - start):
-                    a, b, c = x0 - y0[j], x1 - y1[j], x2 - y2[j]
-                    row[j] = -(a * a + b * b + c * c)
+                    row[j] -= a * a
             while f < d:
                 x0, x1, x2, x3 = X[i, f], X[i, f + 1], X[i, f + 2], X[i, f + 3]
                 y0, y1 = Y_t[f, start:stop], Y_t[f + 1, start:stop]

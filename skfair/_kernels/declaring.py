@@ -7,12 +7,19 @@ was compiled before, when the image was built, is used from where it is.
 
 A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
 among threads (``utils/threads.py``). It has no threads of its own.
+
+Compiling is a budget (``tests/test_compile_budget.py``). What costs most of it, as measured:
+functions that kernels call, since each is compiled by itself, again with its caller, and again for
+arguments that are literals such as -1; memory of several dimensions that a kernel allocates; sums,
+products and searches of NumPy; and paths that default parameters never take, which belong into
+kernels of their own.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 import pickle
 import shutil
@@ -22,6 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache as once
 from hashlib import sha1, sha256
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +65,9 @@ _KERNELS = Path(__file__).parent
 _HASH = sha256().digest_size
 _WARNED: set[str] = set()  # what this process has warned about
 _CONFIG: Any = numba.config  # its fields are set when numba is imported
+# It is said that kernels compile when this one of a process does: two take less than a second.
+_ANNOUNCED = 3
+_COMPILED = count(1)
 
 
 def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]], Any]:
@@ -85,8 +96,24 @@ def _kept_by_key(kernel: Any) -> Any:
     files = getattr(cache, "_cache_file", None)
     if files is not None:  # there are none with NUMBA_DISABLE_JIT
         kernel._cache._cache_file = _FilesByKey(files)
+        kernel._cache.load_overload = _announcing(kernel._cache.load_overload)
         kernel._cache.save_overload = _where_possible(kernel._cache.save_overload)
     return kernel
+
+
+def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Load compiled code; say so, once, where kernels have to be compiled. A line on stderr."""
+
+    def load_or_announce(*args: Any) -> Any:
+        loaded = load(*args)
+        if loaded is None and next(_COMPILED) == _ANNOUNCED:
+            logging.getLogger("skfair.kernels").warning(
+                "skfair compiles its kernels, once per machine, which takes some seconds; "
+                "'python -m skfair warm' does it ahead."
+            )
+        return loaded
+
+    return load_or_announce
 
 
 def _where_possible(save: Callable[..., None]) -> Callable[..., None]:

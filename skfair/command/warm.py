@@ -7,6 +7,7 @@ types that it is called with, and by the metrics.
 
 from __future__ import annotations
 
+import logging
 import os
 import pkgutil
 import sys
@@ -36,7 +37,7 @@ from skfair.classification import (
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.cluster.affinities import Landmark, NeighborGraph, Rbf
-from skfair.constraints.partial import Surrogate
+from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.papers import Swap
 from skfair.utils.files import is_safe
 
@@ -86,6 +87,7 @@ def _make_safe(folder: Path) -> None:
 
 def compiled_by(task: Task) -> set[str]:
     """Do a task in this process; return the names of the kernels that are stored then."""
+    logging.getLogger("skfair.kernels").disabled = True  # that they compile is no news here
     rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny fits of few steps
@@ -150,6 +152,8 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
     for rule, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
         yield interval(constraint=rule, group_aware=is_aware), rows, two, groups
+    sigmoid = IntervalConstraint("statistical_parity", surrogate="sigmoid")
+    yield interval(constraint=sigmoid), rows, two, groups
     calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
     yield calibrator, rows, two, groups
     calibrator.predict(rows, sensitive_features=groups)
