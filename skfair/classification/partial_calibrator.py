@@ -280,14 +280,9 @@ class PartialParityCalibrator(
         self.status_ = "converged" if self.certified_ else "infeasible"
 
     def _check_constraint(self) -> None:
-        names = [name for name in CONSTRAINTS if getattr(CONSTRAINTS[name].ranked, "metrics", ())]
-        names = [name for name in names if "intervals" in CONSTRAINTS[name].tasks]
-        constraint = self.constraint
-        if (
-            constraint not in names
-            if isinstance(constraint, str)
-            else not read_constraint(constraint).metric
-        ):
+        names = [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
+        names, asked = [name for name in names if read_constraint(name).metric], self.constraint
+        if not (asked in names if isinstance(asked, str) else read_constraint(asked).metric):
             raise InvalidParameterError(
                 f"The 'constraint' parameter of PartialParityCalibrator must be one that maps "
                 f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
@@ -382,11 +377,6 @@ class PartialParityCalibrator(
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         return self._scores(self._read_features(as_rows(X), skip_check_array=True))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _check_fits_lazily(inner: Any, cv: Any) -> None:

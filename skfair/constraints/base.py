@@ -293,21 +293,21 @@ def make_constraints(
             "constraint is an empty list, so nothing would be limited. Name one, or use a model "
             "of scikit-learn."
         )
-    named: list[Constraint] = []
+    limited: list[Constraint] = []
     for member in members:
-        found = CONSTRAINTS[member]() if isinstance(member, str) else member
-        if not isinstance(found, Constraint):
+        made = CONSTRAINTS[member]() if isinstance(member, str) else member
+        if not isinstance(made, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
-                f"got {found!r}. A constraint with a bound of its own is written "
+                f"got {made!r}. A constraint with a bound of its own is written "
                 "DemographicParity(max_disparity=0.05)."
             )
-        if task not in found.tasks:
+        if task not in made.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
-            taking = [name for where, name in _TAKEN_BY.items() if found.tasks == {where}]
+            taking = [name for where, name in _TAKEN_BY.items() if made.tasks == {where}]
             hint = f" {taking[0]} takes it." if taking else ""
             raise ValueError(
-                f"constraint={found!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
+                f"constraint={made!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
             )
-        named.append(found)
-    return named
+        limited.append(made)
+    return limited

@@ -205,6 +205,14 @@ class Promise:
         named = (0, 1), None, self.intervals.of_groups(*ends), percentiles
         return TrainingRows(groups, self.targets, self.weights, LogLoss(), *named)
 
+    def check_nonempty(self, class_names: Sequence[Any]) -> None:
+        """Raise if a group has no rows, of one of the classes that count if classes do."""
+        self.groups.check_nonempty(sample_weight=self.weights)
+        if self.constraint.classes:
+            classes = (self.targets > 0).astype(np.int64)
+            counted = list(self.constraint.classes)
+            self.groups.check_nonempty(classes, class_names, self.weights, counted)
+
     def floor(self) -> float:
         """Return the smallest disparity that the numbers of rows let one ask for."""
         if not self.constraint.ranked.is_share:
@@ -273,11 +281,8 @@ def _pairs(intervals: Intervals) -> list[Any]:
 
 def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
     """Return the promise of a fit, with a limit that the rows allow; raise if it is senseless."""
-    within, groups, weights = promise.constraint, promise.groups, promise.weights
-    groups.check_nonempty(sample_weight=weights)
-    if within.classes:
-        classes = (promise.targets > 0).astype(np.int64)
-        groups.check_nonempty(classes, class_names, weights, list(within.classes))
+    within, groups = promise.constraint, promise.groups
+    promise.check_nonempty(class_names)
     if promise.is_ccdf and not within.ranked.is_share:
         raise ValueError(
             f"scale='ccdf' has no meaning for constraint={within.name!r}, whose disparity is "

@@ -209,31 +209,27 @@ def _knots(owned: _Owned, new: FloatArray, threshold: float) -> tuple[FloatArray
     return np.insert(before, place, threshold), np.insert(after, place, 0.0)
 
 
-class Repaired(NamedTuple):
-    """Maps of the groups, and what they are good for."""
-
-    maps: GroupMaps  # from scores to scores whose decision threshold is 0
-    bound: float  # the disparity that is kept: larger than asked only where ties leave no choice
-
-
 def repair_scores(
     promise: Promise,  # what is limited; the groups must not overlap
     scores: FloatArray,  # (n_samples,): scores of the rows of the promise
     *,
     min_gap: float = 0.0,  # scores that are closer count as tied
-) -> Repaired:
-    """Return monotone maps of the groups after which the promise is kept, O(n log n + n G)."""
+) -> tuple[GroupMaps, float]:
+    """Return monotone maps of the groups, and the disparity that is kept, O(n log n + n G).
+
+    That is the bound of the promise; more only where ties leave no choice.
+    """
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
     levels = _levels(promise, blocks)
     if promise.constraint.ranked.limits_decisions or groups.n_groups == 1:
         cuts = _thresholds(promise, blocks, levels, promise.tolerance)
-        return Repaired(shift_maps(blocks, cuts), promise.bound)
+        return shift_maps(blocks, cuts), promise.bound
 
     as_they_are = promise.measure(scores)
     unmoved = shift_maps(blocks, np.zeros(groups.n_groups))
     if as_they_are <= promise.bound:
-        return Repaired(unmoved, promise.bound)
+        return unmoved, promise.bound
 
     def bands(tolerance: float) -> tuple[GroupMaps, float]:
         cuts = _thresholds(promise, blocks, levels, tolerance)
@@ -246,7 +242,14 @@ def repair_scores(
     maps, kept = bands(tolerance)
     if as_they_are < kept > promise.bound + ROUNDING:  # ties: better not to move them
         maps, kept = unmoved, as_they_are
-    return Repaired(maps, _kept_or_warned(promise, kept))
+    if kept <= promise.bound + ROUNDING:
+        return maps, promise.bound
+    warn_user(
+        f"Ties make a smaller limit impossible than {kept:.4g} on the {promise.name} disparity of "
+        f"the training data; max_disparity={promise.bound:g} was asked. Finer scores, a longer "
+        "interval or merged groups would help."
+    )
+    return maps, kept
 
 
 def _thresholds(
@@ -268,18 +271,6 @@ def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> 
         middle = 0.5 * (low + high)
         low, high = (middle, high) if bands(middle)[1] <= bound else (low, middle)
     return low
-
-
-def _kept_or_warned(promise: Promise, kept: float) -> float:
-    """Return the bound, or with a warning the disparity that ties do not let one go below."""
-    if kept <= promise.bound + ROUNDING:
-        return promise.bound
-    warn_user(
-        f"Ties make a smaller limit impossible than {kept:.4g} on the {promise.name} disparity of "
-        f"the training data; max_disparity={promise.bound:g} was asked. Finer scores, a longer "
-        "interval or merged groups would help."
-    )
-    return kept
 
 
 def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:

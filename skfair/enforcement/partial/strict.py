@@ -64,11 +64,6 @@ class PartialResult(NamedTuple):
     spread: float = 0.0  # of the scores
 
     @property
-    def scores(self) -> FloatArray:
-        """The scores of the solution."""
-        return self.problem.evaluate(self.result.theta).scores
-
-    @property
     def rank(self) -> tuple[float, float]:
         """The smaller, the better."""
         return self.excess, -self.quality

@@ -143,7 +143,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 return unlimited
             easy = _with_log_loss(free)
             first = self._solve_in_rounds(easy, promise, solver, target, params)
-            return self._go_on(first, free, promise, solver, target, params)
+            return _go_on(self, first, free, promise, solver, target, params)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
@@ -183,30 +183,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             n_rounds=MAX_ROUNDS if is_last else ROUNDS_BEFORE_REPAIR,
             wanders=is_last,
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, ROUND_TOL)},
-        )
-
-    def _go_on(
-        self,
-        first: PartialResult,
-        free: PartialParityProblem,
-        promise: Promise,
-        solver: Solver,
-        target: Target,
-        params: SolveOptions,
-    ) -> PartialResult:
-        """Go on from the solution under a smooth loss; return the better of both.
-
-        Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
-        are multiplied rank the same, and a factor makes them no worse than constant ones.
-        """
-        form = first.problem.with_objective(free.objective)
-        start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
-        smoothed = self._solve_in_rounds(free, promise, solver, target, params, start)
-        best = min(first._replace(problem=form), smoothed, key=lambda candidate: candidate.rank)
-        factor = best_factor(best.problem, best.result.theta)
-        return best._replace(
-            result=best.result._replace(theta=factor * best.result.theta),
-            n_solves=first.n_solves + smoothed.n_solves,
         )
 
     def _make_solver(self) -> Solver | None:
@@ -326,4 +302,29 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
     objective = problem.objective
     return problem.with_objective(
         MeanLoss(LOSSES["log_loss"](), objective.targets, objective.weights)
+    )
+
+
+def _go_on(
+    options: PartialFitting,
+    first: PartialResult,
+    free: PartialParityProblem,
+    promise: Promise,
+    solver: Solver,
+    target: Target,
+    params: SolveOptions,
+) -> PartialResult:
+    """Go on from the solution under a smooth loss; return the better of both.
+
+    Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
+    are multiplied rank the same, and a factor makes them no worse than constant ones.
+    """
+    form = first.problem.with_objective(free.objective)
+    start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
+    smoothed = options._solve_in_rounds(free, promise, solver, target, params, start)
+    best = min(first._replace(problem=form), smoothed, key=lambda candidate: candidate.rank)
+    factor = best_factor(best.problem, best.result.theta)
+    return best._replace(
+        result=best.result._replace(theta=factor * best.result.theta),
+        n_solves=first.n_solves + smoothed.n_solves,
     )

@@ -86,10 +86,9 @@ class PartialPrediction(Certified, ClassifierMixin):
         self.effective_disparity_, bound = promise.limit, promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
-            repaired = repair_scores(kept, scores, min_gap=min_gap)
-            self.calibration_ = repaired.maps
-            self.thresholds_ = repaired.maps.thresholds
-            self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
+            self.calibration_, reached = repair_scores(kept, scores, min_gap=min_gap)
+            self.thresholds_ = self.calibration_.thresholds
+            self.effective_disparity_ = bound = max(promise.bound, reached + error)
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
         self.certified_ = bool(kept.load(final) + error <= bound + ROUNDING)
@@ -327,11 +326,8 @@ class PartialPrediction(Certified, ClassifierMixin):
             codes, levels = check_labels(y, "y", groups.n_samples)
             positive = np.array([level == self.classes_[1] for level in levels])[codes]
         weights = check_weights(sample_weight, groups.n_samples)
-        groups.check_nonempty(sample_weight=weights)
-        if within.classes:
-            classes, names = positive.astype(np.int64), self.classes_.tolist()
-            groups.check_nonempty(classes, names, weights, list(within.classes))
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
+        promise.check_nonempty(self.classes_.tolist())
         groups_of_rows = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=groups_of_rows)
         return upper_bound(promise, scores, confidence)
@@ -343,7 +339,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         ends = np.ravel(np.asarray(self.interval, dtype=object)).tolist()
         ranks_all = not within.metric or ends == [0, 1]  # from the top or from the bottom
         reasons = []
-        if not groups.is_vacuous and (not ranks_all or within.classes == (1,)):
+        if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
             reasons.append(f"constraint={self.constraint!r}")
         if loss == "partial_auc":
             reasons.append(f"loss={loss!r}")

@@ -79,8 +79,8 @@ class PartialEvaluation:
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
         units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
-        rows = [self.gradient(unit, objective=0.0) for unit in units]
-        return np.array(rows).reshape(len(units), self.problem.n_parameters)
+        rows = np.array([self.gradient(unit, objective=0.0) for unit in units])
+        return rows.reshape(len(units), self.problem.n_parameters)
 
 
 class PartialParityProblem(TwoSidedProblem):
@@ -99,15 +99,9 @@ class PartialParityProblem(TwoSidedProblem):
         ratios: FloatArray | None = None,  # of each constraint, as a part of ``tolerance``
     ) -> None:
         self._ratios = np.ones(len(moments)) if ratios is None else ratios
-        self.model, self.objective, self.moments, self.alpha = (
-            model,
-            objective,
-            list(moments),
-            alpha,
-        )
-        self.aux_starts = np.cumsum(
-            [model.n_parameters, *(moment.n_aux for moment in self.moments)]
-        )
+        self.model, self.moments = model, list(moments)
+        self.objective, self.alpha = objective, alpha
+        self.aux_starts = np.cumsum([model.n_parameters, *(m.n_aux for m in moments)])
         self.n_parameters = int(self.aux_starts[-1])
         self.n_constraints = sum(moment.n_constraints for moment in self.moments)
         self._set_tolerance(tolerance)
@@ -152,10 +146,7 @@ class PartialParityProblem(TwoSidedProblem):
     @property
     def strata(self) -> IntArray:
         """The crossed cells of all constraints; a batch has rows of each."""
-        cells = [
-            np.zeros(self.model.n_samples, np.int64),
-            *(moment.cells for moment in self.moments),
-        ]
+        cells = [np.zeros(self.model.n_samples, np.int64), *(m.cells for m in self.moments)]
         # numpy 2.0.0 gives them two dimensions.
         return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1].ravel())
 
@@ -183,9 +174,8 @@ class PartialParityProblem(TwoSidedProblem):
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)
-        return np.concatenate(
-            [theta_model, *(moment.start(scores, own) for moment, own in self._tolerances())]
-        )
+        starts = [moment.start(scores, own) for moment, own in self._tolerances()]
+        return np.concatenate([theta_model, *starts])
 
     def model_part(self, theta: FloatArray) -> FloatArray:
         """Return the parameters of the model."""
@@ -224,8 +214,8 @@ class PartialParityProblem(TwoSidedProblem):
         The second says nothing of the objective: ask :meth:`objective_minus`.
         """
         plus = self.evaluate(theta, "plus")
-        of_moments = self._evaluate_moments(plus.scores, theta, "minus")
-        return plus, replace(plus, constraints=_joined(of_moments), of_moments=of_moments)
+        minus = self._evaluate_moments(plus.scores, theta, "minus")
+        return plus, replace(plus, constraints=_joined(minus), of_moments=minus)
 
     def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
         """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
