@@ -1,4 +1,4 @@
-"""What a fairness constraint is: cells of rows, and which of their averages may not differ.
+"""Fairness constraints: cells of rows, and the averages of them that may not differ.
 
 Every constraint of the package has the form
 

@@ -1,4 +1,4 @@
-"""How the rates of groups are compared: rows for a solver, and the number that a limit bounds.
+"""Comparisons of groups: rows for a solver, and the number that a limit bounds.
 
 Rates of one *block* (an attribute, within a class or a stratum) are compared with each other. A
 comparison says which linear rows keep its disparity within a limit (:meth:`Comparison.rows`), and

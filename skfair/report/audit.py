@@ -1,4 +1,4 @@
-"""What predictions do to groups, in one object that can be read, saved, and handed on.
+"""Audits: the effects of predictions on groups, in one object to read, save and hand on.
 
 ``audit`` visits the rows once, sums them up by the combinations of their attributes
 (:mod:`skfair.report.tally`), and computes all tables from these sums.

@@ -1,4 +1,4 @@
-"""What every model of a path, or clustering of a front, does to each group: for a slider."""
+"""Rates of groups under each model of a path, or in each clustering of a front: for a slider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit is given, checked: which task it is, and the rows in plain arrays.
+"""The arguments of an audit, checked: its task, and the rows in plain arrays.
 
 Rows may come in blocks. What must be known of all of them before any is counted is a
 :class:`Survey`; those of blocks add up.

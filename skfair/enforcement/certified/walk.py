@@ -1,4 +1,4 @@
-"""Which decisions can be shown to keep limits for unseen data: one path, judged in a fixed order.
+"""One path of decisions, judged in a fixed order: those that can be certified for unseen data.
 
 Prices that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows

@@ -1,4 +1,4 @@
-"""What a solution of a smooth problem is good for, judged by true values at its best threshold.
+"""The judge of smooth solutions: true values of rates at the best threshold.
 
 A :class:`Judge` knows the true bounds. It measures solutions, compares true with smooth values of
 the constraints, and chooses among all that were measured.

@@ -1,4 +1,4 @@
-"""What certified limits ask for: one parameter of estimators."""
+"""The parameter ``confidence=``: certified limits and their options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How FairDecisionClassifier finds its decisions: the steps of a fit, in their order.
+"""The fit of FairDecisionClassifier: its steps in their order.
 
 The models of classes are cross-fitted, then those of groups if these are not to be used, then
 prices are searched on the rows.

@@ -1,4 +1,4 @@
-"""What the constrained estimators share: their parameters, and the steps of a fit.
+"""The fit of constrained estimators: their parameters, and its steps.
 
 A fit reads the data, builds the problem, chooses a solver, solves and reports. What these steps do
 is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,

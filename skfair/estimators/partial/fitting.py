@@ -1,4 +1,4 @@
-"""How PartialParityClassifier finds its model: from the promise to the problem and its solution.
+"""The fit of PartialParityClassifier: from the limits to the problem and its solution.
 
 The order is that of a fit: what is promised, whether the model may use the group, the problem in
 score space, its solver, what is stored.

@@ -1,4 +1,4 @@
-"""What PartialParityClassifier makes of its parameters: objective, solver, smooth steps."""
+"""Parameters of PartialParityClassifier read: objective, solver, smooth steps."""
 
 from __future__ import annotations
 

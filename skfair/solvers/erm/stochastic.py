@@ -1,4 +1,4 @@
-"""What the stochastic solvers share: batches, steps, the averaged iterate, checks, the result.
+"""The base of stochastic solvers: batches, steps, the averaged iterate, checks, the result.
 
 A stochastic solver sees a few rows per step: ``n_loss`` of them for the objective and equally many
 for each cell of the constraints, as in section 4 of the paper that compares such solvers. A
