@@ -64,7 +64,13 @@ def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:
 def _with_rates(table: pd.DataFrame, tally: Tally, view: View, options: Options) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
-    selected = view.merged(tally.measures["selection_rate"]).sums[0, 1].round().astype(np.int64)
+    selected = (
+        tally.measures["selection_rate"]
+        .merged(view.codes, len(view.names))
+        .sums[0, 1]
+        .round()
+        .astype(np.int64)
+    )
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"
@@ -120,7 +126,7 @@ def _add_means(table: pd.DataFrame, tally: Tally, view: View) -> None:
     if cells is None:
         return
     spread = float(np.sqrt(cells.whole().variances[0]))
-    means = view.merged(cells).means
+    means = cells.merged(view.codes, len(view.names)).means
     table["mean"] = means
     if view.reference is not None and spread > 0:
         apart = (means - means[view.reference]) / spread

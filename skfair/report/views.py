@@ -11,7 +11,6 @@ import pandas as pd
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import encode_groups
-from skfair.groups.means import CellMeans
 from skfair.groups.reference import read_reference
 from skfair.metrics.intervals import difference_interval
 from skfair.report.gaps import Compared, Simulated, compare_gaps
@@ -38,10 +37,6 @@ class View(NamedTuple):
     n_rows: FloatArray
     apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
     reference: int | None  # the group that has the reference level of each attribute
-
-    def merged(self, cells: CellMeans) -> CellMeans:
-        """Add up the cells of each group."""
-        return cells.merged(self.codes, len(self.names))
 
     def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return a table of one measure with its interval."""
@@ -94,7 +89,7 @@ def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFr
     tables = []
     for view in (whole, *views):
         for measure, cells in tally.measures.items():
-            merged = view.merged(cells)
+            merged = cells.merged(view.codes, len(view.names))
             tables.append(view.rates(measure, merged.means, *merged.interval(confidence)))
     return pd.concat(tables, ignore_index=True)
 
@@ -180,7 +175,7 @@ def signed_table(
         for measure, cells in tally.measures.items():
             if measure.startswith(BEFORE):
                 continue
-            merged = view.merged(cells)
+            merged = cells.merged(view.codes, len(view.names))
             values, ends = merged.means, merged.interval(options.confidence)
             low, high = difference_interval(values, *ends, place)
             columns = {
@@ -230,7 +225,7 @@ def score_report(
     is_share, edges = bool(task.classes), tally.scores.edges
     means = tally.measures["mean_score" if "mean_score" in tally.measures else "mean_prediction"]
     for view in views:
-        weight, squares = view.merged(means).sums[:, 0]
+        weight, squares = means.merged(view.codes, len(view.names)).sums[:, 0]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
         sums = tally.scores.by_group(view.codes, len(view.names))
         tables = ScoreTables(edges, sums, is_share, per_weight)

@@ -130,10 +130,3 @@ def test_widened_merges_and_stays_within_0_and_1():
     intervals = Intervals([(0.01, 0.1), (0.2, 0.3), (0.8, 0.99)], LEVELS)
     assert intervals.widened(0.06).bounds[2] == pytest.approx(np.array([(0, 0.36), (0.74, 1)]))
     assert intervals.widened(0.0).bounds[0].tolist() == intervals.bounds[0].tolist()
-
-
-def test_some_of_the_groups():
-    given = {"a": (0, 0.5), "b": [(0.1, 0.2), (0.7, 1)], "c": (0.2, 0.4)}
-    some = Intervals(given, LEVELS).of_groups(1, 3)
-    assert [pairs.tolist() for pairs in some.bounds] == [[[0.1, 0.2], [0.7, 1]], [[0.2, 0.4]]]
-    assert some.lengths == pytest.approx([0.4, 0.2])
