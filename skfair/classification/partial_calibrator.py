@@ -378,6 +378,11 @@ class PartialParityCalibrator(
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         return self._scores(self._read_features(as_rows(X), skip_check_array=True))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # those of the inner model
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 def _check_fits_lazily(inner: Any, cv: Any) -> None:
     """Raise if the estimator would be fitted on folds, or on rows that it gathers."""

@@ -276,7 +276,7 @@ class GroupRatesDisplay(Display):
             Passed to :meth:`plot`: ``kind``, or options of the points or bars.
         """
         cls._needs_matplotlib("from_report")
-        chosen, places = _check_rates(rates, report), report.attrs.get("reference_rows", [])
+        chosen, places = _read_rates(rates, report), report.attrs.get("reference_rows", [])
         if len(places) > 1:
             raise ValueError(
                 f"The picture has one reference group, but the report has {len(places)}: one of "
@@ -424,8 +424,10 @@ def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dic
     return numbers
 
 
-def _check_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
+def _read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
     """Return the names of the rates; those that the report does not have raise."""
+    if not hasattr(report, "attrs") or "n" not in report:
+        raise TypeError(f"report must be what group_report returned, got {report!r:.60}.")
     if rates is None:
         return [rate for rate in _DEFAULT_RATES if rate in report]
     chosen, known = chosen_names(rates, "rates"), [rate for rate in _KNOWN_RATES if rate in report]

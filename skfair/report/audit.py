@@ -21,19 +21,8 @@ from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render, written
-from skfair.report.paths import (
-    named_clusters,
-    steps_of,
-    steps_of_front,
-    with_limits,
-)
-from skfair.report.reading import (
-    RawRows,
-    TaskName,
-    check_raw_rows,
-    find_task,
-    survey_rows,
-)
+from skfair.report.paths import named_clusters, steps_of, steps_of_front, with_limits
+from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, verdicts_of
 from skfair.report.subgroups import judge_subgroups, search_subgroups
