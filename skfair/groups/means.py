@@ -130,6 +130,8 @@ def effective_size(sums: FloatArray) -> FloatArray:
     worth themselves.
     """
     (weight, first, second), (squares, of_first, of_second) = sums
+    if np.array_equal(*sums):
+        return np.asarray(weight)
     safe = np.where(weight > 0, weight, 1.0)
     kish = weight**2 / np.where(squares > 0, squares, 1.0)
     mean = first / safe
@@ -137,8 +139,7 @@ def effective_size(sums: FloatArray) -> FloatArray:
     spread = second / safe - mean**2
     is_spread = (spread > ROUNDING * second / safe) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    counts_once = np.array_equal(sums[0], sums[1])
-    return np.asarray(weight if counts_once else np.minimum(kish, linear))
+    return np.asarray(np.minimum(kish, linear))
 
 
 def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:

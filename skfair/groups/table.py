@@ -196,11 +196,9 @@ class GroupTable:
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each cell as the mean of 0 and 1 over the rows that it divides by."""
-        sums = []
-        for part in (self.weights, self.squares):
-            hits, rows = hits_and_rows(part, rate)
-            sums.append([rows, hits, hits])  # of the powers 0, 1 and 2
-        return CellMeans(np.array(sums), is_share=True)
+        parts = [self.weights] if self.add_squares is None else [self.weights, self.squares]
+        sums = [(rows, hits, hits) for hits, rows in (hits_and_rows(own, rate) for own in parts)]
+        return CellMeans(np.array([sums[0], sums[-1]]), is_share=True)
 
     def compared(
         self, rate: str, reference: Reference, zero_division: ZeroDivision
