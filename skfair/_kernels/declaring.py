@@ -65,9 +65,7 @@ _KERNELS = Path(__file__).parent
 _HASH = sha256().digest_size
 _WARNED: set[str] = set()  # what this process has warned about
 _CONFIG: Any = numba.config  # its fields are set when numba is imported
-# It is said that kernels compile when this one of a process does: two take less than a second.
-_ANNOUNCED = 3
-_COMPILED = count(1)
+_COMPILED = count()  # kernels that this process had to compile
 
 
 def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]], Any]:
@@ -106,7 +104,7 @@ def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
 
     def load_or_announce(*args: Any) -> Any:
         loaded = load(*args)
-        if loaded is None and next(_COMPILED) == _ANNOUNCED:
+        if loaded is None and next(_COMPILED) == 2:  # two of them take less than a second
             logging.getLogger("skfair.kernels").warning(
                 "skfair compiles its kernels, once per machine, which takes some seconds; "
                 "'python -m skfair warm' does it ahead."

@@ -152,8 +152,7 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
     for rule, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
         yield interval(constraint=rule, group_aware=is_aware), rows, two, groups
-    sigmoid = IntervalConstraint("statistical_parity", surrogate="sigmoid")
-    yield interval(constraint=sigmoid), rows, two, groups
+    yield interval(constraint=IntervalConstraint(surrogate="sigmoid")), rows, two, groups
     calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
     yield calibrator, rows, two, groups
     calibrator.predict(rows, sensitive_features=groups)

@@ -95,13 +95,13 @@ class CostTable(ABC):
         """Return what some rows pay in all clusters."""
 
     def each(self, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
-        """Return ``function(rows, costs)`` for each block, on the threads that are allowed."""
+        """Return ``function(rows, costs)`` for each block, one at least, on allowed threads."""
 
         def of_block(start: int, stop: int) -> R:
             rows = slice(start, stop)
             return function(rows, self.costs(rows))
 
-        return over_blocks(of_block, self.rows.cells.size, self.step)
+        return over_blocks(of_block, self.rows.cells.size, self.step) or [of_block(0, 0)]
 
     def blocks(self) -> Iterator[Block]:
         """Yield (rows, costs of these rows in all clusters)."""
@@ -120,11 +120,8 @@ class CostTable(ABC):
             arguments = costs, price, cells[part], weights[part], temperature
             return soft_assign(*arguments, scratch, counts), counts
 
-        parts = self.each(of_block)
-        if len(parts) == 1:
-            return parts[0]
-        total = np.sum([counts for _, counts in parts] or [self.rows.no_counts()], axis=0)
-        return sum(value for value, _ in parts), total
+        values, counts = zip(*self.each(of_block), strict=True)
+        return sum(values), sum(counts[1:], counts[0])  # of one block, without a pass
 
     def mean_nearest(self) -> float:
         """Return the mean cost of the cheapest clusters: the unit of prices."""
@@ -160,9 +157,7 @@ class CostTable(ABC):
             n_near, paid = tell_apart(*arguments, labels[part], near, counts)
             return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
 
-        nothing = slice(0, 0), np.empty((0, self.rows.n_clusters))
-        parts = self.each(of_block) or [of_block(*nothing)]
-        numbers, costs, counts, paid = zip(*parts, strict=True)
+        numbers, costs, counts, paid = zip(*self.each(of_block), strict=True)
         return np.concatenate(numbers), np.concatenate(costs), np.sum(counts, axis=0), sum(paid)
 
     def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
@@ -218,8 +213,7 @@ class CostTable(ABC):
         weights = self.rows.weights
 
         def of_block(part: slice, costs: NDArray[Any]) -> float:
-            own = costs[np.arange(costs.shape[0]), labels[part]]
-            return float(weights[part] @ own)
+            return float(weights[part] @ costs[np.arange(len(costs)), labels[part]])
 
         return sum(self.each(of_block)) / self.rows.total_weight
 
