@@ -50,13 +50,13 @@ def ours(aware: bool) -> Any:
 
 
 def threshold_optimizer(train: Part, rule: str, limit: float) -> Predictor:
-    """Fairlearn's: exact parity only, randomised, with the group."""
+    """Fairlearn's: randomised, with the group; of equalized odds it has exact parity only."""
     from fairlearn.postprocessing import ThresholdOptimizer
 
     name = "true_positive_rate_parity" if rule == "equal_opportunity" else rule
-    base = Stored().fit(None, train.y)
+    base, tol = Stored().fit(None, train.y), None if rule == "equalized_odds" else limit
     model = ThresholdOptimizer(
-        estimator=base, constraints=name, prefit=True, predict_method="predict_proba"
+        estimator=base, constraints=name, prefit=True, predict_method="predict_proba", tol=tol
     ).fit(train.table(), train.y, sensitive_features=train.groups)
     return lambda part: model._pmf_predict(part.table(), sensitive_features=part.groups)[:, 1]
 

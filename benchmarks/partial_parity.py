@@ -29,9 +29,10 @@ from benchmarks._partial_data import (
 )
 from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.enforcement.partial.promise import make_promise
-from skfair.enforcement.partial.repair_scores import repair_scores
+from skfair.constraints.base import TrainingRows
+from skfair.constraints.partial import Surrogate, read_constraint
+from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.losses import make_loss
@@ -163,13 +164,12 @@ def problem_15(part: Part, bound: float, surrogate: Surrogate) -> PartialParityP
     n, (low, high) = targets.size, A9A_INTERVAL
     wider = Intervals(A9A_INTERVAL, groups.levels).widened(bound)
     ranks = low + (high - low) * (np.arange(10) + 0.5) / 10
-    rows = PartialRows(
-        groups.codes[0], groups.names, targets, None, wider, wider.share(ranks, 0), 0.0
-    )
-    rules = PARTIAL_RULES["statistical_parity"]().prepare(rows, surrogate)
+    at = (0, 1), None, wider, wider.share(ranks, 0)
+    rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), *at)
+    moments = read_constraint("statistical_parity").moments(rows, surrogate)
     loss = MeanLoss(make_loss("log_loss", "classification"), targets, np.full(n, 1 / n))
     model = GroupedLinearScore(part.X, groups.codes[0], [True, True])
-    return PartialParityProblem(model, loss, rules, bound / wider.lengths[0], alpha=1e-6)
+    return PartialParityProblem(model, loss, moments, bound / wider.lengths[0], alpha=1e-6)
 
 
 class Watch:
@@ -320,16 +320,8 @@ def cost(results: dict[str, Any], quick: bool) -> None:
     groups = rng.integers(0, 5, n)
     X = rng.normal(size=(n, 1)) + 0.3 * groups[:, None]
     y = rng.random(n) < 1 / (1 + np.exp(-X[:, 0]))
-    promise = make_promise(
-        "statistical_parity",
-        A9A_INTERVAL,
-        "conditional",
-        0.05,
-        encode_groups(groups),
-        np.where(y, 1.0, -1.0),
-        None,
-        (0, 1),
-    )
+    rows = encode_groups(groups), np.where(y, 1.0, -1.0)
+    promise = Promise.of("statistical_parity", A9A_INTERVAL, "conditional", 0.05, *rows)
     fitted_before = FrozenEstimator(LogisticRegression(C=1e6).fit(X, y))
     calibrator = PartialParityCalibrator(fitted_before, A9A_INTERVAL)
     times = alternate(

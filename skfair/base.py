@@ -1,4 +1,4 @@
-"""What every estimator does at fit, so that its own ``fit`` shows only the algorithm.
+"""The steps of fit that all estimators share: parameters, rows, groups, weights.
 
 ``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
 leaves the estimator as it was if the fit fails or is interrupted. ``SensitiveFeaturesMixin`` reads

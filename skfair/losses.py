@@ -61,7 +61,6 @@ class Loss(ABC):
     # share p is positive is least at log(p / (1 - p))
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
-    is_quadratic: ClassVar[bool] = False  # whether it is a quadratic function of the score
     # What limits and metrics multiply the value by: squared errors are minimised halved, as in
     # Ridge, and limited and measured as they are
     reported: ClassVar[float] = 1.0
@@ -134,7 +133,6 @@ class SquaredError(Loss):
 
     tasks = frozenset({"classification", "regression"})
     degree = 2
-    is_quadratic = True
     reported = 2.0
     max_curvature = 1.0
 

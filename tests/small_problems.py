@@ -7,9 +7,11 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
+from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import make_loans
 from skfair.groups.encoding import encode_groups
-from skfair.losses import LOSSES, make_loss
+from skfair.groups.intervals import Intervals
+from skfair.losses import LOSSES, LogLoss, make_loss
 from skfair.models import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from tests.naive import erm as naive
@@ -34,7 +36,23 @@ def rules_for(loss):
 
 def trained_rules():
     """Names of the rules that models are trained under."""
-    return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks != {"predictions"}]
+    tasks = {"classification", "regression"}
+    return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks & tasks]
+
+
+def ranked_constraints():
+    """Names of the rules that work within intervals of ranks."""
+    return [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
+
+
+def ranked_moments(
+    name, groups, targets, weights, interval, surrogate, percentiles=(), printed=False, **options
+):
+    """All forms of the moment of a rule within intervals, or the form of the paper."""
+    found = encode_groups(groups)
+    at = None, Intervals(interval, found.levels), np.array(percentiles)
+    rows = TrainingRows(found, targets, weights, LogLoss(), (0, 1), *at)
+    return IntervalConstraint(name, **options).moments(rows, surrogate, printed=printed)
 
 
 def references_of(rule):

@@ -501,3 +501,8 @@ def test_all_lists_strings():
         module = getattr(skfair, name)
         assert all(isinstance(entry, str) for entry in getattr(module, "__all__", ()))
         assert all(hasattr(module, entry) for entry in getattr(module, "__all__", ()))
+
+
+def test_modules_begin_with_what_they_offer():
+    asked = tuple(f'"""{word} ' for word in ("What", "Where", "Which", "How"))
+    assert not [path for path in ROOT.rglob("*.py") if path.read_text().startswith(asked)]

@@ -1,4 +1,4 @@
-"""How kernels are declared: compiled when first called, and kept on disk where that is possible.
+"""Declaration of kernels: compiled when first called, and kept on disk where that is possible.
 
 numba writes compiled code beside the package, into the user's cache, or into ``NUMBA_CACHE_DIR``.
 If it can write to none of them, as in a container whose files are read-only, it refuses to declare

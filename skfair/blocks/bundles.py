@@ -1,4 +1,4 @@
-"""What belongs together of the rows of one block: put together where the block is, and checked."""
+"""Blocks of rows put together from several collections where they are, and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How functions run on blocks where these are, and what errors of a cluster mean to the user.
+"""Functions run on blocks where these are, and errors of a cluster in words.
 
 Nothing here knows what blocks hold. :mod:`skfair.blocks.partitions` says which tasks there are;
 this is what a task does, and where Dask computes it.

@@ -101,8 +101,8 @@ def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constr
     classes = estimator._ordered_classes
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = [rule.bound for rule in class_rules(rules, rows, estimator.max_disparity)]
-    return bool(bound) and bool(row_rates(bound, rows.weights).blocks)
+    bound = class_rules(rules, rows, estimator.max_disparity)
+    return bool(bound) and bool(row_rates(bound, codes, rows.weights).blocks)
 
 
 def takes_parts(estimator: Any) -> bool:

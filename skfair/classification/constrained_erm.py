@@ -22,8 +22,7 @@ from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certified.certificate import Certificate
-from skfair.estimators.certified.split import Certified
+from skfair.estimators.certified.certificate import Certificate, Certified
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,

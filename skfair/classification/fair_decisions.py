@@ -164,7 +164,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
 
     Notes
     -----
-    Limits hold for the training rows, exactly; new rows exceed them by about one standard error.
+    Limits hold for the training rows, exactly; new rows may miss them by about one standard
+    error, in either direction.
     The search costs a few passes over the rows and O(n log n) for each exact line search.
 
     Examples

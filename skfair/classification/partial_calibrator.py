@@ -30,7 +30,8 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
-from skfair.constraints.partial import PARTIAL_RULES
+from skfair.constraints.base import CONSTRAINTS, Constraint
+from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
@@ -78,9 +79,10 @@ class PartialParityCalibrator(
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
         Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
         union.
-    constraint : str, default="statistical_parity"
-        "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity" or
-        "equalized_odds", as in :class:`PartialParityClassifier`.
+    constraint : str or Constraint, default="statistical_parity"
+        "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity",
+        "false_positive_parity", "equalized_odds" or an object, as in
+        :class:`PartialParityClassifier`.
     max_disparity : float or dict, default=0.05
         The limit; a dict has it by the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
@@ -162,7 +164,7 @@ class PartialParityCalibrator(
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
-        "constraint": [str],  # _check_rule says more
+        "constraint": [str, Constraint],  # _check_constraint says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
@@ -176,7 +178,7 @@ class PartialParityCalibrator(
         self,
         estimator: Estimator | None = None,
         interval: IntervalLike = (0.0, 0.3),
-        constraint: str = "statistical_parity",
+        constraint: str | Constraint = "statistical_parity",
         max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
@@ -230,7 +232,7 @@ class PartialParityCalibrator(
             The fitted calibrator.
         """
         keep_folds(self)
-        self._check_rule()
+        self._check_constraint()
         self._forget()
         if is_lazy(X, y, sample_weight, sensitive_features, groups):
             if self.confidence is not None:
@@ -277,9 +279,10 @@ class PartialParityCalibrator(
         self._settle(promise, scores, is_repaired=True)
         self.status_ = "converged" if self.certified_ else "infeasible"
 
-    def _check_rule(self) -> None:
-        names = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
-        if self.constraint not in names:
+    def _check_constraint(self) -> None:
+        names = [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
+        names, asked = [name for name in names if read_constraint(name).metric], self.constraint
+        if not (asked in names if isinstance(asked, str) else read_constraint(asked).metric):
             raise InvalidParameterError(
                 f"The 'constraint' parameter of PartialParityCalibrator must be one that maps "
                 f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
@@ -376,7 +379,7 @@ class PartialParityCalibrator(
         return self._scores(self._read_features(as_rows(X), skip_check_array=True))
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # those of the inner model
         tags.classifier_tags.multi_class = False
         return tags
 

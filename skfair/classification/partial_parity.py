@@ -25,7 +25,7 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.constraints.partial import IntervalConstraint
+from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
 from skfair.estimators.classes import has_probabilities
@@ -63,10 +63,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
         Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
         union. Longer intervals limit more.
-    constraint : str or IntervalConstraint, default="statistical_parity"
+    constraint : str or Constraint, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
-        "equal_opportunity", "equalized_odds": the same rates of decisions among all rows, the
-        positives, each class. "group_auc": no group outranks another. "group_auc_quadratic",
+        "equal_opportunity", "false_positive_parity", "equalized_odds": the same rates of decisions
+        among all rows, the positives, the negatives, each class; ``DemographicParity(0.1)`` brings
+        its own limit. "group_auc": no group outranks another. "group_auc_quadratic",
         "inter_group_pairwise", "intra_group_pairwise": the comparators of the paper; they look at
         no interval, and ``max_disparity`` limits their quadratic surrogate. An
         :class:`~skfair.constraints.partial.IntervalConstraint` says more: ranks within groups
@@ -201,7 +202,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals says more
-        "constraint": [str, IntervalConstraint],
+        "constraint": [str, Constraint],
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
@@ -220,7 +221,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     def __init__(
         self,
         interval: IntervalLike = (0.0, 0.3),
-        constraint: str | IntervalConstraint = "statistical_parity",
+        constraint: str | Constraint = "statistical_parity",
         max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",

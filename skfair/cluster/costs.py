@@ -1,4 +1,4 @@
-"""What rows pay in the clusters of any clusterer, and centres that move after the rows."""
+"""Costs of rows in the clusters of any clusterer, and centres that move after the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fitted clustering by centres and prices does with new rows."""
+"""Predictions of a fitted clustering by centres and prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where fair k-means starts: two plain k-means solutions."""
+"""Starts of fair k-means: two plain k-means solutions."""
 
 from __future__ import annotations
 

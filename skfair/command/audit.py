@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,23 +25,21 @@ from skfair.report.checks import Condition, read_condition
 from skfair.report.options import read_options
 from skfair.report.reading import (
     RawRows,
+    Survey,
     TaskName,
     check_raw_rows,
-    read_rows,
+    survey_rows,
     task_of,
 )
 from skfair.report.scores import range_of_scores
 from skfair.report.tally import Tally, merge_tallies, tally_rows
-from skfair.report.tasks import Numbers, Task, gaps_of, in_order, look_like_scores
-from skfair.utils.factorize import Factorized
+from skfair.report.tasks import Numbers, Task, gaps_of, in_order
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
 from skfair.utils.validation import (
-    check_labels,
     check_number,
     check_probability,
     check_scores,
-    check_weights,
 )
 
 _WRITERS: dict[str, Callable[[Audit], str]] = {
@@ -61,14 +59,6 @@ _AS_OPTIONS = {
 }
 # Of several conditions the first of these outcomes counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
-
-
-class Survey(NamedTuple):
-    """What the first pass over a file found."""
-
-    levels: dict[str, set[object]]  # of labels, by column
-    fractions: set[str]  # the columns of labels that have some
-    score_range: tuple[float, float]
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -132,10 +122,10 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     if (table.columns.prediction is None) and (table.columns.score is None):
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
     own = arguments.target if arguments.positive_target is not None else None
-    survey = _survey(table, own)
+    survey = _survey(table, own, arguments.task)
     if survey is None:  # labels that look like numbers in one block and like text in another
         table = table._replace(labels_are_text=True)
-        survey = _survey(table, own)
+        survey = _survey(table, own, arguments.task)
     assert survey is not None
     task = _task(survey, arguments)
     threshold, median = arguments.threshold, None
@@ -150,7 +140,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
-        usual = [gap.name for gap in gaps_of(task, asked, set(tally.moments))]
+        usual = [gap.name for gap in gaps_of(task, asked, set(tally.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     missing = [] if table.missing is None else [table.missing]
     named = ("confidence", "depth", "min_size", "min_group_size", "preset")
@@ -218,56 +208,40 @@ def _names(text: str) -> list[str]:
     return [name for name in names if name.strip()]
 
 
-def _survey(table: Table, own: str | None) -> Survey | None:
+def _survey(table: Table, own: str | None, name: TaskName) -> Survey | None:
     """Go through the file once; None if labels are numbers in one block and text in another.
 
     The column ``own`` has labels that are not compared with others.
     """
-    columns = table.columns
-    levels: dict[str, set[object]] = {name: set() for name in columns.labels}
+    columns, survey = table.columns, Survey()
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
     are_numbers: set[bool] = set()
-    fractions: set[str] = set()
-    n_rows, n_counted, ends = 0, 0, [np.inf, -np.inf]
     ranged = columns.score or columns.prediction
     for block in filter(len, table.blocks()):
-        n_rows += len(block)
-        counted = np.ones(len(block), bool)
-        if columns.weight is not None:
-            weights = check_weights(block[columns.weight], len(block), are_all=False)
-            counted = np.asarray(weights) > 0
-        n_counted += int(counted.sum())
-        for name in columns.labels:
-            labels = block[name]
-            if name != own:
-                are_numbers.add(labels.dtype.kind in "biuf")
-            if look_like_scores(labels):
-                fractions.add(name)
-                check_scores(labels, name)
-            else:
-                levels[name].update(check_labels(labels, name).levels)
-        for name in columns.attributes:
-            groups[name].update(block[name].unique())
-            check_levels(name, groups[name])
-        if fractions and False in are_numbers:
+        labels = {name: block[name] for name in columns.labels}
+        are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != own)
+        # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
+        are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
+        score = (ranged, block[ranged]) if ranged is not None and are_scores else None
+        weights = None if columns.weight is None else block[columns.weight]
+        survey += survey_rows(labels, name, score, weights)
+        for attribute in columns.attributes:
+            groups[attribute].update(block[attribute].unique())
+            check_levels(attribute, groups[attribute])
+        if survey.fractions and False in are_numbers:
             raise ValueError(
                 f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
                 "Pass scores as --score."
             )
-        # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
-        are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
-        if ranged is not None and are_scores:
-            scores = check_scores(block[ranged], ranged)[counted]
-            ends = [float(scores.min(initial=ends[0])), float(scores.max(initial=ends[1]))]
-    if not n_rows:
+    if not survey.n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
-    if not n_counted:
+    if not survey.n_counted:
         raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
-    for name, levels_of_groups in groups.items():
-        warn_spelling(sorted(levels_of_groups), name)
-    return Survey(levels, fractions, range_of_scores(np.array(ends)))
+    for attribute, levels_of_groups in groups.items():
+        warn_spelling(sorted(levels_of_groups), attribute)
+    return survey
 
 
 def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
@@ -275,7 +249,7 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     name: TaskName = arguments.task
     if arguments.positive_target is not None and arguments.target is None:
         raise ValueError("--positive-target is a label of the column that --target names.")
-    first = next(iter(survey.levels), None)  # true labels, if there are any
+    first = next(iter(survey.labels), None)  # true labels, if there are any
     if name == "numbers" or (name == "auto" and first in survey.fractions):
         return Numbers()
     if survey.fractions:
@@ -283,18 +257,13 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
             "scores as --score, and --task numbers if numbers are predicted."
         )
-    nothing = np.zeros(0, np.int64)
-    factorized = {
-        argument: Factorized(nothing, in_order(list(seen)))
-        for argument, seen in survey.levels.items()
-    }
-    every = [level for column in factorized.values() for level in column.levels]
+    every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
     positives = (
         text if text is None else next((level for level in every if _is_same(level, text)), text)
         for text in (arguments.positive, arguments.positive_target)
     )
     try:
-        return task_of(factorized, name, *positives)
+        return task_of(survey, name, *positives)
     except ValueError as error:
         text = str(error)
         for argument, option in _AS_OPTIONS.items():
@@ -319,6 +288,7 @@ def _tally(
     columns = table.columns
     raw = RawRows(*(None if name is None else block[name] for name in columns[:5]))
     check_raw_rows(raw, None, None, threshold)
-    rows = read_rows(raw, task, threshold, are_all=False)
     within = block[columns.within] if columns.within else None
-    return tally_rows(rows, task, block[columns.groups], within, survey.score_range)
+    ends = range_of_scores(np.array(survey.ends))
+    groups = block[columns.groups], within
+    return tally_rows(raw, task, *groups, threshold=threshold, score_range=ends)

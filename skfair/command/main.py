@@ -1,4 +1,4 @@
-"""What can be asked from a shell, and how errors reach it: in one line, with exit code 2."""
+"""The command line ``python -m skfair``: its commands, and errors in one line with exit code 2."""
 
 from __future__ import annotations
 

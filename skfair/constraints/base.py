@@ -1,4 +1,4 @@
-"""What a fairness constraint is: cells of rows, and which of their averages may not differ.
+"""Fairness constraints: cells of rows, and the averages of them that may not differ.
 
 Every constraint of the package has the form
 
@@ -18,10 +18,9 @@ A constraint is a subclass of :class:`Constraint` that says what is averaged
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,12 +40,19 @@ from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
 
+if TYPE_CHECKING:
+    from skfair.constraints.partial.base import RankedMoment
+
 __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
 
-CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", "skfair.constraints")
+CONSTRAINTS: Registry[type[Constraint]] = Registry(
+    "constraint", "skfair.constraints", "skfair.constraints.partial"
+)
+# Estimators that alone take the constraints of a task.
+_TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
 
 
-class Constraint(ABC, BaseEstimator):
+class Constraint(BaseEstimator):
     """A fairness constraint, before it has seen data.
 
     Parameters
@@ -69,8 +75,12 @@ class Constraint(ABC, BaseEstimator):
     adds_classes : bool or "absolute"
         Whether the means of both classes are added up before groups are compared, or the absolute
         differences of both classes are added up; needs ``subset`` to be "class".
-    tasks : frozenset of {"classification", "regression", "predictions"}
-        Where the constraint makes sense; "predictions" are those that are moved after a fit.
+    tasks : frozenset of {"classification", "regression", "predictions", "intervals"}
+        Where the constraint makes sense; "predictions" are those that are moved after a fit,
+        "intervals" are those of ranks.
+    ranked : type or None
+        Moment within intervals of ranks, a subclass of
+        :class:`skfair.constraints.partial.RankedMoment`.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -103,6 +113,7 @@ class Constraint(ABC, BaseEstimator):
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False
+    ranked: ClassVar[type[RankedMoment] | None] = None
 
     def __init__(
         self,
@@ -120,7 +131,6 @@ class Constraint(ABC, BaseEstimator):
         # Of rates that become 1 minus what they were, differences stay; ratios and caps do not.
         return not self.counts_right and self.compared().code != Comparison.code
 
-    @abstractmethod
     def moment(self, rows: TrainingRows) -> Moment:
         """Return what is averaged over the rows of a cell.
 
@@ -134,6 +144,7 @@ class Constraint(ABC, BaseEstimator):
         moment : Moment
             A function of the scores.
         """
+        raise TypeError(f"{self!r} has no moment, so models are not trained under it.")
 
     @property
     def metric(self) -> str | None:
@@ -191,11 +202,19 @@ class Constraint(ABC, BaseEstimator):
         return bind(self, rows, limit)
 
 
+class OneLimit(Constraint):
+    """Base of constraints that have no parameter but their limit."""
+
+    def __init__(self, max_disparity: float | None = None) -> None:
+        super().__init__(max_disparity)
+
+
 def bind(
-    rule: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
+    constraint: Constraint, rows: TrainingRows, limit: float, *, within_strata: bool = False
 ) -> BoundConstraint:
     """Bind a constraint to training rows, to all of them or to those of each stratum."""
-    comparison, subset, name = rule.compared(), make_subset(rule.subset), type(rule).__name__
+    comparison, subset = constraint.compared(), make_subset(constraint.subset)
+    name = type(constraint).__name__
     if comparison.suffix == "_ratio":
         name = f"{name} (1 - ratio)"
     if within_strata:
@@ -203,9 +222,9 @@ def bind(
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
     table = split_into_cells(
-        rows, subset, among_counted=rule.among_counted, adds_classes=rule.adds_classes
+        rows, subset, among_counted=constraint.among_counted, adds_classes=constraint.adds_classes
     )
-    moment = rule.moment(rows)
+    moment = constraint.moment(rows)
     if not type(moment).__module__.startswith("skfair."):
         check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
@@ -230,7 +249,7 @@ def bind(
     return bound
 
 
-Rule = TypeVar("Rule", bound=type[Constraint])
+ConstraintType = TypeVar("ConstraintType", bound=type[Constraint])
 
 _with_parameters = documenter(
     {
@@ -243,18 +262,18 @@ _with_parameters = documenter(
 )
 
 
-def documented(rule: Rule) -> Rule:
+def documented(kind: ConstraintType) -> ConstraintType:
     """Add to the docstring of a constraint its metric, parameters and an example."""
-    name, metric = rule.__name__, rule().metric
+    name, metric = kind.__name__, kind().metric
     measured = f"\n\nMeasured by :func:`skfair.metrics.{metric}`." if metric else ""
-    rule.__doc__ = f"""{inspect.cleandoc(rule.__doc__ or "")}{measured}
+    kind.__doc__ = f"""{inspect.cleandoc(kind.__doc__ or "")}{measured}
 
 Examples
 --------
 >>> from skfair.constraints import {name}
 >>> {name}(max_disparity=0.1)
 {name}(max_disparity=0.1)"""
-    return _with_parameters(rule)
+    return _with_parameters(kind)
 
 
 def make_constraints(
@@ -268,26 +287,27 @@ def make_constraints(
     >>> make_constraints(["demographic_parity", "equal_opportunity"], "classification")
     [DemographicParity(), EqualOpportunity()]
     """
-    listed_constraints = constraint if isinstance(constraint, list | tuple) else [constraint]
-    if not listed_constraints:
+    members = constraint if isinstance(constraint, list | tuple) else [constraint]
+    if not members:
         raise ValueError(
             "constraint is an empty list, so nothing would be limited. Name one, or use a model "
             "of scikit-learn."
         )
-    rules: list[Constraint] = []
-    for member in listed_constraints:
-        rule = CONSTRAINTS[member]() if isinstance(member, str) else member
-        if not isinstance(rule, Constraint):
+    limited: list[Constraint] = []
+    for member in members:
+        made = CONSTRAINTS[member]() if isinstance(member, str) else member
+        if not isinstance(made, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
-                f"got {rule!r}. A constraint with a bound of its own is written "
+                f"got {made!r}. A constraint with a bound of its own is written "
                 "DemographicParity(max_disparity=0.05)."
             )
-        if task not in rule.tasks:
+        if task not in made.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
-            hint = " FairDecisionRegressor takes it." if "predictions" in rule.tasks else ""
+            taking = [name for where, name in _TAKEN_BY.items() if made.tasks == {where}]
+            hint = f" {taking[0]} takes it." if taking else ""
             raise ValueError(
-                f"constraint={rule!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
+                f"constraint={made!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
             )
-        rules.append(rule)
-    return rules
+        limited.append(made)
+    return limited

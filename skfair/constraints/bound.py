@@ -21,7 +21,7 @@ Interval = tuple[FloatArray, FloatArray]
 class BoundConstraint:
     """A constraint on given rows: all that problems and solvers see of it."""
 
-    name: str  # name of the rule
+    name: str  # name of the constraint
     moment: Moment  # what is averaged
     # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
     cells: IntArray

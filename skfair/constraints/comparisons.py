@@ -1,4 +1,4 @@
-"""How the rates of groups are compared: rows for a solver, and the number that a limit bounds.
+"""Comparisons of groups: rows for a solver, and the number that a limit bounds.
 
 Rates of one *block* (an attribute, within a class or a stratum) are compared with each other. A
 comparison says which linear rows keep its disparity within a limit (:meth:`Comparison.rows`), and
@@ -183,7 +183,7 @@ class Ratio(Comparison):
             len(names),
         )
         row_names = tuple(f"{1 - limit:g} * {names[h]} - {names[g]}" for h, g in pairs)
-        return _at_most_zero(of_rates, sparse.csr_array(of_rates.shape), row_names)
+        return _at_most(0.0, of_rates, sparse.csr_array(of_rates.shape), row_names)
 
     def disparity_of_metric(self, value: float) -> float:
         """Return 1 minus the smallest ratio."""
@@ -207,7 +207,7 @@ class OverallRatio(Ratio):
         )
         of_rates = sparse.csr_array(sparse.vstack([-own, share * own]))
         of_overall = sparse.csr_array(sparse.vstack([share * own, -own]))
-        return _at_most_zero(of_rates, of_overall, row_names)
+        return _at_most(0.0, of_rates, of_overall, row_names)
 
 
 @dataclass(frozen=True)
@@ -226,9 +226,7 @@ class Bounded(Comparison):
         """Return the rates, with upper bounds only."""
         n = len(names)
         of_rates = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
-        nothing = sparse.csr_array(of_rates.shape)
-        upper = np.full(n, limit)
-        return Rows(of_rates, nothing, np.full(n, -1), np.full(n, -np.inf), upper, tuple(names))
+        return _at_most(limit, of_rates, sparse.csr_array(of_rates.shape), tuple(names))
 
     def by_group(self, rates: FloatArray, overall: FloatArray) -> FloatArray:
         """Return the rates."""
@@ -241,13 +239,13 @@ class Excess(Overall):
 
     suffix = None
     counts_lone = True
+    is_mean: ClassVar[bool] = False  # whether the mean is limited, not the largest
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one, with upper bounds only."""
         n = len(names)
         own = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
-        row_names = tuple(f"{name} - overall" for name in names)
-        return self._at_most(own, limit, row_names)
+        return _at_most(limit, own, -own, tuple(f"{name} - overall" for name in names))
 
     def least(
         self,
@@ -257,32 +255,22 @@ class Excess(Overall):
     ) -> FloatArray:
         """Return the least disparity of rates that lie between bounds (which may be equal)."""
         excess = rates[0] - overall[1]
-        return np.asarray(excess.max(axis=0) if len(excess) else np.zeros(excess.shape[1:]))
-
-    def _at_most(self, own: sparse.csr_array, limit: float, names: tuple[str, ...]) -> Rows:
-        n = len(names)
-        return Rows(own, -own, np.full(n, -1), np.full(n, -np.inf), np.full(n, limit), names)
+        if not len(excess):
+            return np.zeros(excess.shape[1:])
+        return np.asarray(excess.mean(axis=0) if self.is_mean else excess.max(axis=0))
 
 
 @dataclass(frozen=True)
 class MeanExcess(Excess):
     """The mean over the rates of their excess over the overall one, (18) of plada: one row."""
 
+    is_mean = True
+
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the mean of the rates minus that of the overall ones."""
         n = len(names)
         own = _combinations(np.zeros(n, np.int64), np.arange(n), np.full(n, 1 / max(n, 1)), n)
-        return self._at_most(own, limit, ("mean of groups - overall",) if n else ())
-
-    def least(
-        self,
-        rates: tuple[FloatArray, FloatArray],
-        overall: tuple[FloatArray, FloatArray],
-        blocks: IntArray,
-    ) -> FloatArray:
-        """Return the least disparity of rates that lie between bounds (which may be equal)."""
-        excess = rates[0] - overall[1]
-        return np.asarray(excess.mean(axis=0) if len(excess) else np.zeros(excess.shape[1:]))
+        return _at_most(limit, own, -own, ("mean of groups - overall",) if n else ())
 
 
 # What a user writes: the comparison, and what a group is compared with.
@@ -332,9 +320,10 @@ def _combinations(
     return sparse.csr_array((factors, (rows, rates)), shape=(n_rows, n_rates))
 
 
-def _at_most_zero(
-    of_rates: sparse.csr_array, of_overall: sparse.csr_array, names: tuple[str, ...]
+def _at_most(
+    limit: float, of_rates: sparse.csr_array, of_overall: sparse.csr_array, names: tuple[str, ...]
 ) -> Rows:
+    """Return rows that have an upper bound only, and no centre."""
     n = len(names)
-    nowhere = np.full(n, -1)
-    return Rows(of_rates, of_overall, nowhere, np.full(n, -np.inf), np.zeros(n), names)
+    below, above = np.full(n, -np.inf), np.full(n, limit)
+    return Rows(of_rates, of_overall, np.full(n, -1), below, above, names)

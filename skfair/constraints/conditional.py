@@ -50,7 +50,7 @@ class ConditionalOn(Constraint):
         self.constraint = constraint
         self.max_disparity = max_disparity
 
-    def _rule(self) -> Constraint:
+    def _inner(self) -> Constraint:
         return (
             CONSTRAINTS[self.constraint]() if isinstance(self.constraint, str) else self.constraint
         )
@@ -63,51 +63,51 @@ class ConditionalOn(Constraint):
     @property
     def subset(self) -> str | Subset:  # type: ignore[override]
         """Rows that count: those of the constraint."""
-        return self._rule().subset
+        return self._inner().subset
 
     @property
     def counts_right(self) -> bool:  # type: ignore[override]
         """Whether the constraint is on right predictions."""
-        return self._rule().counts_right
+        return self._inner().counts_right
 
     @property
     def depends_on_pos_label(self) -> bool:
         """Whether the constraint depends on which class is the positive one."""
-        return self._rule().depends_on_pos_label
+        return self._inner().depends_on_pos_label
 
     @property
     def own_limit(self) -> Any:
         """Limit within strata, or else that of the constraint; None if neither has one."""
-        of_rule = getattr(self._rule(), "own_limit", None)  # what is no constraint is refused later
-        return of_rule if self.max_disparity is None else self.max_disparity
+        of_inner = getattr(
+            self._inner(), "own_limit", None
+        )  # what is no constraint is refused later
+        return of_inner if self.max_disparity is None else self.max_disparity
 
     @property
     def metric(self) -> str | None:
         """Name of the function of skfair.metrics that measures it; None if there is none."""
-        return self._rule().metric
+        return self._inner().metric
 
     def metric_options(  # noqa: D102 (inherited)
         self, loss: str | Loss, pos_label: object = None
     ) -> dict[str, Any]:
-        return self._rule().metric_options(loss, pos_label)
+        return self._inner().metric_options(loss, pos_label)
 
     def compared(self) -> Comparison:  # noqa: D102 (inherited)
-        rule = self._rule()
-        if not isinstance(rule, Constraint):
+        inner = self._inner()
+        if not isinstance(inner, Constraint):
             raise self._refused()
-        return rule.compared()
+        return inner.compared()
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return self._rule().moment(rows)
+        return self._inner().moment(rows)
 
     def prepare(  # noqa: D102 (inherited)
         self, rows: TrainingRows, max_disparity: float
     ) -> BoundConstraint:
         task = "regression" if rows.class_names is None else "classification"
-        rules = make_constraints(self.constraint, task)
-        if len(rules) > 1:
+        inner, *others = make_constraints(self.constraint, task)
+        if others:
             raise self._refused()
-        [rule] = rules
-        own = [self.max_disparity, rule.own_limit, max_disparity]
-        limit = next(stated_limit for stated_limit in own if stated_limit is not None)
-        return bind(rule, rows, limit, within_strata=True)
+        limit = max_disparity if self.own_limit is None else self.own_limit
+        return bind(inner, rows, limit, within_strata=True)

@@ -1,4 +1,4 @@
-"""Rules on mean losses: groups are served alike, or none worse than a limit.
+"""Constraints on mean losses: groups are served alike, or none worse than a limit.
 
 Table 1 of fairness_constrained_benchmark calls the parity constraints demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import AddsClasses
 from skfair.constraints.comparisons import Comparison, Excess, MeanExcess
@@ -26,7 +26,7 @@ from skfair.losses import Loss
 _EVERYWHERE = frozenset({"classification", "regression"})
 
 
-class _LossRule(Constraint):
+class _OnLosses(Constraint):
     """What constraints on losses share."""
 
     metric = "loss_parity_difference"
@@ -45,7 +45,7 @@ class _LossRule(Constraint):
 
 @CONSTRAINTS.register("loss_parity")
 @documented
-class LossParity(_LossRule):
+class LossParity(_OnLosses):
     """Bound the difference of mean losses between groups.
 
     Equal losses do not mean equal selection rates.
@@ -106,7 +106,7 @@ class ClassLossParity(LossParity):
 
 @CONSTRAINTS.register("bounded_group_loss")
 @documented
-class BoundedGroupLoss(_LossRule):
+class BoundedGroupLoss(_OnLosses, OneLimit):
     """Bound the mean loss of every group: ``max_disparity`` is the largest one allowed.
 
     Groups are not compared.
@@ -116,11 +116,8 @@ class BoundedGroupLoss(_LossRule):
     metric = "largest_group_loss"
     tasks = _EVERYWHERE
 
-    def __init__(self, max_disparity: float | None = None) -> None:
-        super().__init__(max_disparity)
 
-
-class _ExcessRule(_LossRule):
+class _OnExcess(_OnLosses):
     """What constraints on the excess of the groups' losses over the mean loss share."""
 
     metric = "excess_loss"
@@ -161,7 +158,7 @@ class _ExcessRule(_LossRule):
 
 @CONSTRAINTS.register("excess_loss")
 @documented
-class ExcessLoss(_ExcessRule):
+class ExcessLoss(_OnExcess):
     """Bound how much the mean loss of any group is above that of all rows.
 
     Groups with smaller losses are not limited: they may be served better.
@@ -179,7 +176,7 @@ class ExcessLoss(_ExcessRule):
 
 @CONSTRAINTS.register("mean_excess_loss")
 @documented
-class MeanExcessLoss(_ExcessRule):
+class MeanExcessLoss(_OnExcess):
     """Bound the mean, over the groups, of their loss minus that of all rows, (18) of plada.
 
     The constraint is on one number and says nothing about any one group. Groups of equal size that

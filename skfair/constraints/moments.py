@@ -1,4 +1,4 @@
-"""What a fairness constraint averages over the rows of a cell, as a function of the score."""
+"""The averages that constraints limit, over the rows of a cell, as functions of the score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules on rates: shares of rows that are, or are not, predicted positive.
+"""Constraints on rates: shares of rows that are, or are not, predicted positive.
 
 Parity constraints limit differences or ratios of rates between groups; bounded rates are caps that
 every group keeps by itself.
@@ -10,14 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
 from skfair.constraints.comparisons import Comparison, make_comparison
 from skfair.constraints.moments import Moment, Rate
+from skfair.constraints.partial.rates import RateMoment
 from skfair.losses import Loss
 from skfair.utils.validation import check_number
 
+# Constraints that also work within intervals of ranks.
+_EVERYWHERE = frozenset({"classification", "intervals"})
 
-class _RateRule(Constraint):
+
+class _OnRates(Constraint):
     """What constraints on rates share."""
 
     def moment(self, rows: TrainingRows) -> Moment:
@@ -27,7 +31,7 @@ class _RateRule(Constraint):
         return {**super().metric_options(loss), "pos_label": pos_label}
 
 
-class RateParity(_RateRule):
+class RateParity(_OnRates):
     """What parity of rates shares: the share of positive predictions among the rows that count.
 
     Parameters
@@ -57,6 +61,7 @@ class RateParity(_RateRule):
     """
 
     parity: str | None = None
+    ranked = RateMoment
 
     def __init__(
         self,
@@ -107,6 +112,7 @@ class DemographicParity(RateParity):
     """Bound the difference of selection rates, the shares of positive predictions."""
 
     parity = "demographic_parity"
+    tasks = _EVERYWHERE
 
 
 @CONSTRAINTS.register("equal_opportunity")
@@ -115,6 +121,7 @@ class EqualOpportunity(RateParity):
     """Bound the difference of true positive rates: selection among the positive class."""
 
     parity = "equal_opportunity"
+    tasks = _EVERYWHERE
     subset = "positive"
 
 
@@ -124,6 +131,7 @@ class FalsePositiveParity(RateParity):
     """Bound the difference of false positive rates: selection among the negative class."""
 
     parity = "false_positive_parity"
+    tasks = _EVERYWHERE
     subset = "negative"
 
 
@@ -149,6 +157,7 @@ class EqualizedOdds(RateParity):
     """Bound the differences of true and of false positive rates, (17) of plada: the larger one."""
 
     parity = "equalized_odds"
+    tasks = _EVERYWHERE
     subset = "class"
 
 
@@ -183,13 +192,10 @@ class PredictiveParity(RateParity):
     among_counted = True
 
 
-class _BoundedRate(_RateRule):
+class _BoundedRate(_OnRates, OneLimit):
     """What caps share: no group's rate is above ``max_disparity``; groups are not compared."""
 
     comparison = "bounded"
-
-    def __init__(self, max_disparity: float | None = None) -> None:
-        super().__init__(max_disparity)
 
 
 @CONSTRAINTS.register("bounded_selection_rate")

@@ -6,7 +6,7 @@ predictions of a fitted one until they are satisfied.
 
 from __future__ import annotations
 
-from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.base import CONSTRAINTS, Constraint, OneLimit, TrainingRows, documented
 from skfair.constraints.moments import MeanScore, Moment
 
 # What FairDecisionRegressor takes besides; all of them can be imported from skfair.constraints.
@@ -28,16 +28,10 @@ class MeanScoreParity(Constraint):
         return MeanScore()
 
 
-class _OfPredictions(Constraint):
+class _OfPredictions(OneLimit):
     """What constraints share that limit predictions after a fit."""
 
     tasks = frozenset({"predictions"})
-
-    def __init__(self, max_disparity: float | None = None) -> None:
-        super().__init__(max_disparity)
-
-    def moment(self, rows: TrainingRows) -> Moment:
-        raise TypeError(f"{self!r} limits predictions that are moved: use FairDecisionRegressor.")
 
 
 @CONSTRAINTS.register("mean_residual_parity")

@@ -1,4 +1,4 @@
-"""What skfair knows about each table it fetches from OpenML: one row per data set.
+"""The tables that are fetched from OpenML: one row per data set.
 
 A row says where the table is, which column is the target and what counts as a positive answer,
 which columns name the groups, and which columns must not be features. Fetching is one function

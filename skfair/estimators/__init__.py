@@ -1,1 +1,1 @@
-"""What the public estimators share; a room for each family, and one for certified limits."""
+"""The insides of the public estimators; a room for each family, and one for certified limits."""

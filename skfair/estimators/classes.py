@@ -1,4 +1,4 @@
-"""What classifiers share: two classes, what is learned of them, probabilities, accuracy."""
+"""Classes of classifiers: which is positive, what is learned of them, probabilities, accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decisions are to be best in: one parameter of estimators, read for classes of rows."""
+"""The parameter ``objective=``: the metric that decisions maximise, read for classes of rows."""
 
 from __future__ import annotations
 

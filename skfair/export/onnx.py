@@ -1,4 +1,4 @@
-"""What each kind of fitted model computes, in the operators of ONNX.
+"""Fitted models in the operators of ONNX.
 
 skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
 pipelines of both become one graph. A converter gets the inputs and returns the outputs as

@@ -1,4 +1,4 @@
-"""Which groups a metric compares: those of the sensitive features, within each stratum if asked.
+"""Groups that a metric compares: those of the sensitive features, within strata if asked.
 
 *Control features* are attributes that may explain a difference, such as a department. Parity is
 then asked within each of their levels, the *strata*. All metrics read both here, once: a *cell* is

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import GroupEncoding, encode_groups
-from skfair.groups.spread_rows import GroupArguments
+from skfair.groups.probabilities import GroupArguments
 from skfair.utils.threads import over_blocks
 
 # Fewer rows are read in milliseconds, and need no kernel.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import ColumnsLike, IntArray
+from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import (
     ROLES,
     SENSITIVE,
@@ -205,6 +205,19 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
         return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
+
+
+def sums_by(
+    joint: IntArray, n_values: int, columns: Sequence[FloatArray | None]
+) -> tuple[IntArray, list[FloatArray]]:
+    """List the values that occur, and add up columns over the rows of each; None counts rows."""
+    levels = None
+    if n_values > 4 * joint.size + 10**6:
+        levels, joint = np.unique(joint, return_inverse=True)
+        n_values = levels.size
+    occurs = np.flatnonzero(np.bincount(joint, minlength=n_values))
+    sums = [np.bincount(joint, own, n_values)[occurs].astype(np.float64) for own in columns]
+    return occurs if levels is None else levels[occurs], sums
 
 
 def _paired(first: IntArray, second: IntArray, size: int) -> IntArray:

@@ -1,4 +1,4 @@
-"""Where sensitive attributes are, and how groups are made of them: a parameter of estimators."""
+"""The parameter ``sensitive=``: columns of sensitive attributes, and groups made of them."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.spread_rows import GroupArguments
+from skfair.groups.means import CellMeans
+from skfair.groups.probabilities import GroupArguments
 from skfair.groups.weighted_rows import MetricRows, read_rows
-from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import (
     check_common,
     check_labels,
@@ -165,10 +165,6 @@ class GroupTable:
         sums = cells.cross_counts(outcomes, 4, weights)
         return cls(groups, sums.reshape(-1, 2, 2), add_squares)
 
-    def with_weights(self, weights: FloatArray) -> GroupTable:
-        """Return a table of the same cells with other sums of weights, each row worth one."""
-        return GroupTable(self.groups, weights)
-
     def rate(self, name: str) -> FloatArray:
         """Return a rate of each cell, shape (n_cells,); NaN where it is undefined."""
         return rates_of(self.weights, name)
@@ -198,20 +194,13 @@ class GroupTable:
         scale: FloatArray = totals / np.where(squares > 0, squares, 1.0)
         return self.weights * scale[:, None, None]
 
-    def effective_counts(self, rate: str) -> tuple[FloatArray, FloatArray]:
-        """Return the numbers of hits and of rows that a rate of each cell is worth."""
-        above, below = RATES[rate][:2]
-        sums = [
-            (part * at).sum(axis=(1, 2))
-            for at in (below, above)
-            for part in (self.weights, self.squares)
-        ]
-        n_rows = effective_size(*sums)
-        return np.nan_to_num(self.rate(rate)) * n_rows, n_rows
-
-    def summed(self, at: IntArray) -> FloatArray:
-        """Return the weight of some entries in each cell, shape (n_cells,)."""
-        return np.asarray((self.weights * at).sum(axis=(1, 2)))
+    def means(self, rate: str) -> CellMeans:
+        """Return a rate of each cell as the mean of 0 and 1 over the rows that it divides by."""
+        sums = []
+        for part in (self.weights, self.squares):
+            hits, rows = hits_and_rows(part, rate)
+            sums.append([rows, hits, hits])  # of the powers 0, 1 and 2
+        return CellMeans(np.array(sums), is_share=True)
 
     def compared(
         self, rate: str, reference: Reference, zero_division: ZeroDivision
@@ -259,9 +248,15 @@ class GroupTable:
         return float(self.checked_rate(rate, cells, zero_division)[cells].max())
 
 
+def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return what a rate of tables of shape (..., 2, 2) divides by what."""
+    above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
+    return above, below
+
+
 def rates_of(weights: FloatArray, rate: str) -> FloatArray:
     """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
-    above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
+    above, below = hits_and_rows(weights, rate)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(below > 0, above / below, np.nan))
 
@@ -282,28 +277,3 @@ def resampled(weights: FloatArray, n_bootstrap: int, random_state: Seed) -> Floa
             drawn = rng.multinomial(max(1, round(size)), shares / shares.sum(), size=n_bootstrap)
             draws[:, cell] = drawn.reshape(n_bootstrap, 2, 2)
     return draws
-
-
-def effective_size(
-    # Sum of the weights of the rows that count, and of the squares of these
-    weight: FloatArray,
-    squares: FloatArray,
-    # The same sums over the rows that are selected
-    selected: FloatArray,
-    squares_selected: FloatArray,
-) -> FloatArray:
-    """Return the number of rows that weighted ones are worth in a rate.
-
-    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
-    on the outcome: r (1 - r) over the linearised variance.
-    """
-    safe = np.where(weight > 0, weight, 1.0)
-    kish = weight**2 / np.where(squares > 0, squares, 1.0)
-    rate = selected / safe
-    variance = (
-        squares_selected * (1 - rate) ** 2 + (squares - squares_selected) * rate**2
-    ) / safe**2
-    spread = rate * (1 - rate)
-    is_spread = (spread > ROUNDING) & (variance > 0)
-    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    return np.asarray(np.minimum(kish, linear))

@@ -1,4 +1,4 @@
-"""What ``fit`` was given, validated: rows in memory or in blocks behind one type."""
+"""The arguments of ``fit``, validated: rows in memory or in blocks behind one type."""
 
 from __future__ import annotations
 

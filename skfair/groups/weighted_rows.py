@@ -33,7 +33,7 @@ from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
 from skfair.groups.counted_rows import MANY, counted
 from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
-from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
 from skfair.groups.score_bins import (
     Bins,
     Cells,
@@ -44,7 +44,6 @@ from skfair.groups.score_bins import (
     joined_sketches,
     sketch_of,
 )
-from skfair.groups.spread_rows import GroupArguments, spread_rows
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
 from skfair.utils.validation import check_scores, one_dimensional

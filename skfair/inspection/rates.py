@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import (
-    BoolArray,
     ClassLabel,
     ColumnLike,
     ColumnNames,
@@ -18,8 +18,6 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.groups.encoding import encode_groups
-from skfair.groups.reference import reference_groups
 from skfair.inspection._display import (
     AxesOrNone,
     Display,
@@ -240,10 +238,8 @@ class GroupRatesDisplay(Display):
             Passed to :meth:`plot`: ``kind``, or options of the points or bars.
         """
         cls._needs_matplotlib("from_predictions")
-        chosen = _check_rates(rates, y_true)
         report = group_report(
-            # The selection rate does not look at the true labels.
-            y_pred if y_true is None else y_true,
+            y_true,
             y_pred,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
@@ -255,28 +251,50 @@ class GroupRatesDisplay(Display):
             random_state=random_state,
             reference=reference,
         )
+        return cls.from_report(report, rates=rates, name=name, ax=ax, **kwargs)
+
+    @classmethod
+    def from_report(
+        cls,
+        report: pd.DataFrame,
+        *,
+        rates: str | Sequence[str] | None = None,
+        name: str | None = None,
+        ax: AxesOrNone = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw a table of rates.
+
+        Parameters
+        ----------
+        report : Report
+            What :func:`skfair.metrics.group_report` returned, without strata: also one of Dask
+            collections. With a reference group the differences from its rates are drawn.
+        rates : str or sequence of str, default=None
+            As in :meth:`from_predictions`.
+        **kwargs
+            Passed to :meth:`plot`: ``kind``, or options of the points or bars.
+        """
+        cls._needs_matplotlib("from_report")
+        chosen, places = _read_rates(rates, report), report.attrs.get("reference_rows", [])
+        if len(places) > 1:
+            raise ValueError(
+                f"The picture has one reference group, but the report has {len(places)}: one of "
+                "each attribute or stratum. Draw each by itself, or pass intersectional=True."
+            )
         # By position: the last row is the whole sample, also when a group is called "overall".
-        kind, order = "", np.arange(len(report))
-        if reference is not None:  # whose group takes the place of the whole sample
-            levels = encode_groups(sensitive_features, intersectional=intersectional).levels
-            place = _only_place(reference_groups(reference, levels))
-            kind, order = "_difference", np.append(np.delete(order[:-1], place), place)
-        numbers: dict[str, FloatArray] = {}
-        for suffix in ("",) if interval is None else ("", "_low", "_high"):
-            table = np.array([report[f"{rate}{kind}{suffix}"] for rate in chosen])[:, order]
-            if reference is not None:
-                table[:, -1] = 0.0  # the differences of the reference group from itself
-            numbers |= {suffix[1:] or "values": table[:, :-1], f"overall{suffix}": table[:, -1]}
-        names = [str(group) for group in report.index[order]]
-        counts = np.asarray(report["n"], dtype=np.int64)[order]
+        order = np.arange(len(report))
+        if places:  # the reference group takes the place of the whole sample
+            order = np.append(np.delete(order[:-1], places), places)
+        names, counts = [*map(str, report.index[order])], report["n"].to_numpy(np.int64)[order]
         display = cls(
-            **numbers,
+            **_numbers(report.iloc[order], chosen, bool(places)),
             rates=chosen,
             group_names=names[:-1],
             n_samples=counts[:-1],
             n_overall=int(counts[-1]),
-            confidence=None if interval is None else confidence,
-            reference=None if reference is None else names[-1],
+            confidence=report.attrs.get("confidence"),
+            reference=names[-1] if places else None,
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -394,31 +412,30 @@ def _errors(
     return np.maximum(lengths, 0.0)
 
 
-def _only_place(is_reference: BoolArray) -> int:
-    """Return the number of the reference group, of which there must be one."""
-    if is_reference.sum() != 1:
-        raise ValueError(
-            f"The picture has one reference group, but reference names {is_reference.sum()}: one "
-            "of each attribute. Draw each attribute by itself, or pass intersectional=True."
-        )
-    return int(is_reference.argmax())
+def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dict[str, FloatArray]:
+    """Return rates and the ends of intervals, of groups and of the last row, by argument."""
+    numbers: dict[str, FloatArray] = {}
+    for suffix in ("", "_low", "_high"):
+        columns = [f"{rate}{'_difference' * has_reference}{suffix}" for rate in rates]
+        if set(columns) <= set(report.columns):
+            table = report[columns].to_numpy(np.float64).T
+            of_all = np.zeros(len(rates)) if has_reference else table[:, -1]
+            numbers |= {suffix[1:] or "values": table[:, :-1], f"overall{suffix}": of_all}
+    return numbers
 
 
-def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -> list[str]:
-    """Return the names of the rates; unknown ones and those that need y_true raise."""
+def _read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
+    """Return the names of the rates; those that the report does not have raise."""
+    if not hasattr(report, "attrs") or "n" not in report:
+        raise TypeError(f"report must be what group_report returned, got {report!r:.60}.")
     if rates is None:
-        return list(_DEFAULT_RATES if y_true is not None else _DEFAULT_RATES[:1])
-    chosen = chosen_names(rates, "rates")
-    unknown = [rate for rate in chosen if rate not in _KNOWN_RATES]
+        return [rate for rate in _DEFAULT_RATES if rate in report]
+    chosen, known = chosen_names(rates, "rates"), [rate for rate in _KNOWN_RATES if rate in report]
+    unknown = [rate for rate in chosen if rate not in known]
     if unknown or not chosen:
+        others = "" if len(known) > 1 else " Others need true labels: pass y_true."
         raise ValueError(
-            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(_KNOWN_RATES)}."
-            f"{did_you_mean(unknown[0], _KNOWN_RATES) if unknown else ''}"
-        )
-    needy = [rate for rate in chosen if rate != "selection_rate"]
-    if y_true is None and needy:
-        raise ValueError(
-            f"y_true is None, but {listed(needy)} needs true labels. Pass them, or "
-            "rates='selection_rate'."
+            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(known)}.{others}"
+            f"{did_you_mean(unknown[0], known) if unknown else ''}"
         )
     return chosen

@@ -29,9 +29,8 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.probabilities import GroupProbabilities
-from skfair.groups.spread_rows import GroupArguments
-from skfair.groups.table import RATES, GroupTable
+from skfair.groups.probabilities import GroupArguments, GroupProbabilities
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (
@@ -156,10 +155,16 @@ def evidence_of_labels(
 def _caps(table: GroupTable, rate: str) -> Evidence:
     """Return the evidence on the largest rate of a group."""
     cells = table.groups.present
-    k, n = (numbers[cells] for numbers in table.effective_counts(rate))
+    k, n = (numbers[cells] for numbers in _hits_and_sizes(table, rate))
     names = np.array(table.groups.cells.names, dtype=object)[cells]
     columns = {"rate": rate, "first": names, "second": "limit", "n_first": n, "rate_first": k / n}
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
+
+
+def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return the numbers of hits and of rows that a rate of each cell is worth."""
+    means = table.means(rate)
+    return np.nan_to_num(means.means) * means.n_effective, means.n_effective
 
 
 def _sides(
@@ -173,12 +178,12 @@ def _sides(
     """
     groups = table.groups
     names = np.array(groups.cells.names, dtype=object)
-    hits, sizes = table.effective_counts(rate)
+    hits, sizes = _hits_and_sizes(table, rate)
     if is_group(reference) or reference != "overall":
         first, second = groups.pairs_with(reference)
         sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
         return names[first], names[second], np.stack(sides)
-    rates, weights = np.nan_to_num(table.rate(rate)), table.summed(RATES[rate].denominator)
+    rates, weights = np.nan_to_num(table.rate(rate)), table.means(rate).weight
     rest_rate, rest_size, share = rest_of_block(rates, sizes, weights, groups.block_sums)
     cells = groups.compared[rest_size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])

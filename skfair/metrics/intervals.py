@@ -15,7 +15,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import stats
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
@@ -389,17 +388,6 @@ def difference_interval(
         difference - np.sqrt(below**2 + above[place] ** 2),
         difference + np.sqrt(above**2 + below[place] ** 2),
     )
-
-
-def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's score interval of a proportion; NaN without rows."""
-    z = stats.norm.ppf(0.5 + confidence / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scale = 1 + z**2 / rows
-        centre = (rates + z**2 / (2 * rows)) / scale
-        half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
-    # 0 and 1 come out as 1e-17 and 1 - 1e-16.
-    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
 
 
 def quantiles(draws: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:

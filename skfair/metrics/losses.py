@@ -28,7 +28,7 @@ from skfair.groups.compared_groups import (
     aggregate,
     differences,
 )
-from skfair.groups.spread_rows import GroupArguments, spread_rows
+from skfair.groups.probabilities import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows

@@ -34,7 +34,7 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.spread_rows import spread_rows
+from skfair.groups.probabilities import spread_rows
 from skfair.metrics.docs import documented_gap
 from skfair.utils.validation import check_labels, check_positive
 from skfair.utils.warn import hidden

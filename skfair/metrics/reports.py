@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
-from skfair.groups.spread_rows import spread_rows
-from skfair.groups.table import RATES, GroupTable, rates_of, resampled
+from skfair.groups.probabilities import spread_rows
+from skfair.groups.table import GroupTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
@@ -26,7 +26,6 @@ from skfair.metrics.intervals import (
     quantiles,
     resampled_gaps,
     spread,
-    wilson,
 )
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.own_metrics import OwnMetrics, OwnRows, check_own, measure_own
@@ -84,8 +83,9 @@ def group_report(
     y_score : array-like of shape (n_samples,), default=None
         Scores; adds the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows. Intervals then use the effective number of rows,
-        :math:`(\sum w)^2 / \sum w^2` per group.
+        Weights of the rows. Intervals then use the effective number of rows of each rate: Kish's,
+        :math:`(\sum w)^2 / \sum w^2`, or that of Korn and Graubard, which sees weights that depend
+        on the outcome, whichever is smaller.
     intersectional : bool, default=True
         Whether several attributes are crossed, or listed one after the other.
     pos_label : label, default=None
@@ -124,6 +124,7 @@ def group_report(
         ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
         for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
         printed as ``-``. Intervals of differences are found from those of both rates (Newcombe).
+        :meth:`skfair.inspection.GroupRatesDisplay.from_report` draws it.
 
     Examples
     --------
@@ -156,14 +157,13 @@ def group_report(
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
     table = listed.table(table)
-    sized = table.with_weights(table.effective())
-    draws = resampled(sized.weights, n_bootstrap, random_state) if interval == "bootstrap" else None
+    is_resampled = interval == "bootstrap"
+    draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = table.rate(rate)
         if interval is not None:
-            ends = _ends_of(rate, columns[rate], sized, draws, confidence)
-            limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
+            limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
     if scores is not None:
         scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
@@ -175,16 +175,19 @@ def group_report(
         resampling = n_bootstrap if interval else 0, confidence, random_state
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), *resampling)
         columns, limits = columns | own, limits | ends_of_own
-    return Report(with_differences(columns, limits, listed, reference), index=listed.names())
+    report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
+    places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
+    report.attrs = {"confidence": confidence if interval else None, "reference_rows": places}
+    return report
 
 
 def _ends_of(
-    rate: str, values: FloatArray, sized: GroupTable, draws: FloatArray | None, confidence: float
+    rate: str, table: GroupTable, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
     if draws is None:
-        return wilson(values, sized.summed(RATES[rate].denominator), confidence)
-    drawn = np.where(np.isnan(values), np.nan, rates_of(draws, rate))
+        return table.means(rate).interval(confidence)
+    drawn = np.where(np.isnan(table.rate(rate)), np.nan, rates_of(draws, rate))
     return quantiles(drawn, (1 - confidence) / 2)
 
 
@@ -310,13 +313,14 @@ def _measure_labels(
     table = GroupTable.of_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
-    tables = [table, *map(table.with_weights, resampled(table.effective(), n_bootstrap, rng))]
+    draws = resampled(table.effective(), n_bootstrap, rng)
+    tables = [table, *(GroupTable(table.groups, weights) for weights in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
             how = spec.kind, spec.rates, reference, agg, np.nan
-            value, *draws = (part.compare(*how) for part in tables)
-            measured[name] = value, np.where(np.isnan(value), np.nan, draws)
+            value, *drawn = (part.compare(*how) for part in tables)
+            measured[name] = value, np.where(np.isnan(value), np.nan, drawn)
     return measured
 
 

@@ -1,4 +1,4 @@
-"""What a score model is: parameters to scores, and the way back for slopes.
+"""Score models: parameters to scores, and the way back for slopes.
 
 Losses and fairness constraints live in score space; a model turns the slope of any function of the
 scores into a gradient in the parameters, with one pull-back however many constraints there are.

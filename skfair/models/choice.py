@@ -1,4 +1,4 @@
-"""What users choose as ``model=``: linear scores, the layers of a network, or a score model."""
+"""The parameter ``model=``: linear scores, the layers of a network, or a score model."""
 
 from __future__ import annotations
 

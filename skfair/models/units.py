@@ -1,4 +1,4 @@
-"""How the rows of a data matrix are kept, where its columns lie, how far they spread; products."""
+"""Data matrices in units of their own: where columns lie, how far they spread, and products."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
-from skfair.groups.table import RATES
+from skfair.groups.table import hits_and_rows, rates_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
@@ -183,7 +183,7 @@ class Comparison:
         starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
         self.first = {start: first[start] for start in starts}
         self.counts += counts
-        sums = np.array([_hits_and_rows(counts, rate) for rate in self.rates])
+        sums = np.array([hits_and_rows(counts, rate) for rate in self.rates])
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
         self.windows.add(of_pairs, self.settings["min_rows"], self.limits_of_pairs)
@@ -231,8 +231,7 @@ class Comparison:
         """Return each rate of each group, over all rows."""
         by_rate = {}
         for rate in self.rates:
-            hits, rows = _hits_and_rows(self.counts, rate)
-            values = np.where(rows > 0, hits / np.where(rows > 0, rows, 1), np.nan).tolist()
+            values = rates_of(self.counts, rate).tolist()
             by_rate[rate] = dict(zip(self.names, values, strict=True))
         return by_rate
 
@@ -287,9 +286,3 @@ def texts(values: list[Any], n: int) -> tuple[Any, ...]:
         raise ValueError(f"Expected {n} texts, got {values!r:.100}.")
     check_text(values, "The name")
     return tuple(values)
-
-
-def _hits_and_rows(counts: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return what a rate of each group divides by what."""
-    above, below = RATES[rate][:2]
-    return (counts * above).sum(axis=(1, 2)), (counts * below).sum(axis=(1, 2))

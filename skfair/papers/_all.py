@@ -1,4 +1,4 @@
-"""What ``skfair.papers`` offers; imported when one of these names is first asked for there."""
+"""The names of ``skfair.papers``; imported when one of them is first asked for there."""
 
 from skfair.papers.benchmark.ghost import Ghost as Ghost
 from skfair.papers.benchmark.penalty import Penalty as Penalty

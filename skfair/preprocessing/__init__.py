@@ -1,4 +1,4 @@
-"""What is done to the training rows before a model is fitted."""
+"""Pre-processing: weights of the training rows before a model is fitted."""
 
 from skfair.preprocessing.reweighing import Reweighing
 

@@ -1,1 +1,1 @@
-"""What a solver may ask: values, gradients, samples, difference-of-convex parts."""
+"""Problems that solvers see: values, gradients, samples, difference-of-convex parts."""

@@ -1,4 +1,4 @@
-"""What every problem with two-sided bounds answers in the same way."""
+"""The base of problems with two-sided bounds: violation, residuals, copies with other bounds."""
 
 from __future__ import annotations
 

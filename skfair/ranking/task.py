@@ -1,4 +1,4 @@
-"""What a ranker solves: the problem on pairs of documents, how it is solved, what is measured."""
+"""The task of a ranker: the problem on pairs of documents, its solution, its measures."""
 
 from __future__ import annotations
 

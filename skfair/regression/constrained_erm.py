@@ -19,8 +19,8 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
-from skfair.estimators.certified.folds import MOST_ROWS
 from skfair.estimators.certified.judges import certified_means
+from skfair.estimators.certified.refits import MOST_ROWS
 from skfair.estimators.erm import report
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (

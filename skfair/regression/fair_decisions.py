@@ -131,7 +131,7 @@ class FairDecisionRegressor(
 
     Notes
     -----
-    Limits hold for the training rows; new rows exceed them by about one standard error. The maps
+    Limits hold for the training rows; new rows may miss them by about one standard error. The maps
     cost O(n log n) for each of their steps, and one step is enough for one known attribute.
 
     Examples

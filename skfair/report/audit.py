@@ -1,4 +1,4 @@
-"""What predictions do to groups, in one object that can be read, saved, and handed on.
+"""Audits: the effects of predictions on groups, in one object to read, save and hand on.
 
 ``audit`` visits the rows once, sums them up by the combinations of their attributes
 (:mod:`skfair.report.tally`), and computes all tables from these sums.
@@ -21,23 +21,12 @@ from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render, written
-from skfair.report.paths import (
-    named_clusters,
-    steps_of,
-    steps_of_front,
-    with_limits,
-)
-from skfair.report.reading import (
-    RawRows,
-    TaskName,
-    check_raw_rows,
-    find_task,
-    read_rows,
-)
+from skfair.report.paths import named_clusters, steps_of, steps_of_front, with_limits
+from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, verdicts_of
 from skfair.report.subgroups import judge_subgroups, search_subgroups
-from skfair.report.tally import Tally, tally_rows
+from skfair.report.tally import Tally, tally_blocks, tally_rows
 from skfair.report.tasks import Task, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table, views_of
 from skfair.utils.docs import documented
@@ -405,9 +394,10 @@ def audit(
 
     Notes
     -----
-    O(n) in the rows for each measure. Intervals are for one number each; with many groups some of
-    them miss. P-values cover all groups, attributes, metrics and subgroups, so that few of the
-    audits without a disparity find one.
+    O(n) in the rows for each measure; Dask collections are read in two passes over their blocks.
+    Intervals are for one number each; with many groups some of them miss. P-values cover all
+    groups, attributes, metrics and subgroups, so that few of the audits without a disparity find
+    one.
 
     Examples
     --------
@@ -433,21 +423,18 @@ def audit(
     )
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
-    check_raw_rows(raw, sensitive_features, conditional_on, 0.0 if is_scoring else threshold)
+    groups = sensitive_features, conditional_on
+    n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
+    if n_rows is None:
+        how = task, (pos_label, pos_label_true), threshold
+        return audit_tally(*tally_blocks(raw, groups, options, *how), title)
     if is_scoring:
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
     like = check_aligned(**raw.named())
-    read_task = find_task(raw, task, pos_label, pos_label_true)
-    rows = read_rows(raw, read_task, threshold)
-    tally = tally_rows(
-        rows,
-        read_task,
-        sensitive_features,
-        conditional_on,
-        like=like,
-        missing=MISSING if MISSING in options.unknown else None,
-    )
+    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
+    missing = MISSING if MISSING in options.unknown else None
+    tally = tally_rows(raw, read_task, *groups, threshold=threshold, like=like, missing=missing)
     return audit_tally(tally, read_task, options, title)
 
 
@@ -456,7 +443,7 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
     views = views_of(tally, options)
     calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
     rates = [rates_table(tally, views, options.confidence), *of_scores]
-    searched = searched_of(task, set(tally.moments))
+    searched = searched_of(task, set(tally.measures))
     unjudged, simulated, n_subgroups = search_subgroups(tally, searched, options)
     gaps, rarest, chances = find_gaps(tally, views, task, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)

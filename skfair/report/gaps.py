@@ -23,9 +23,9 @@ from scipy import special, stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
-from skfair.metrics.intervals import wilson
-from skfair.report.moments import Moments
+from skfair.groups.means import CellMeans, wilson
 from skfair.report.options import Options
+from skfair.report.simulation import drawn_means, smoothed
 from skfair.utils.rounding import ROUNDING
 
 # Each is 1 minus the other, so one drawing serves both, and they have one verdict.
@@ -170,18 +170,18 @@ class Compared:
     def of(
         cls,
         gap: Gap,
-        moments: list[Moments],
+        measures: list[CellMeans],
         drawn: list[_Drawn],
         groups: ComparedGroups,
         confidence: float,
     ) -> Compared:
         """Measure a gap, and compare it with simulated means."""
-        means = np.stack([measure.means[None] for measure in moments])
+        means = np.stack([measure.means[None] for measure in measures])
         pairs, names = np.stack(groups.pairs), groups.cells.names
         centres, around, alike = (np.stack(parts) for parts in zip(*drawn, strict=True))
         most = np.inf
-        if all(measure.is_share for measure in moments):
-            most = float(len(moments)) if gap.kind == "total" else 1.0
+        if all(measure.is_share for measure in measures):
+            most = float(len(measures)) if gap.kind == "total" else 1.0
         undefined = np.isnan(means).any(axis=(0, 1)) & groups.is_present
         simulated = Simulated.of(
             gap.tested.of_pairs(means, pairs)[0],
@@ -190,7 +190,7 @@ class Compared:
         )
         left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
         worst = gap.worst(alike, pairs)
-        low, high = _interval(gap, moments, centres, around, pairs, confidence)
+        low, high = _interval(gap, measures, centres, around, pairs, confidence)
         value = float(gap.worst(means, pairs)[0])
         ends = min(low, value), min(max(high, value), most)
         return cls(gap, means, pairs, list(names), left_out, worst, ends, simulated)
@@ -278,13 +278,13 @@ class Compared:
 
 
 def compare_gaps(
-    gaps: list[Gap], moments: Mapping[str, Moments], groups: ComparedGroups, options: Options
+    gaps: list[Gap], measures: Mapping[str, CellMeans], groups: ComparedGroups, options: Options
 ) -> list[Compared]:
     """Measure and simulate every gap between the cells that may be compared."""
     names = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
     are_both = {_HITS, _MISSES} <= set(names)
     drawn = {
-        name: _drawn(moments[name], groups, options)
+        name: _drawn(measures[name], groups, options)
         for name in names
         if not (name == _MISSES and are_both)
     }
@@ -294,7 +294,7 @@ def compare_gaps(
     return [
         Compared.of(
             gap,
-            [moments[name] for name in gap.measures],
+            [measures[name] for name in gap.measures],
             [drawn[name] for name in gap.measures],
             groups,
             options.confidence,
@@ -303,22 +303,23 @@ def compare_gaps(
     ]
 
 
-def _drawn(moments: Moments, groups: ComparedGroups, options: Options) -> _Drawn:
+def _drawn(measure: CellMeans, groups: ComparedGroups, options: Options) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
-    overall = moments._replace(sums=groups.block_sums(moments.sums.T).T)
-    centre = moments.smoothed_means
-    if moments.is_share:
+    overall = measure._replace(sums=groups.block_sums(measure.sums.T).T)
+    centre = smoothed(measure)
+    if measure.is_share:
         variances = centre * (1 - centre)
     else:  # of a single row none is known, which is not one of 0: that of all rows is taken
-        variances = np.where(np.isnan(moments.variances), overall.variances, moments.variances)
+        variances = np.where(np.isnan(measure.variances), overall.variances, measure.variances)
     rng, n_draws = options.rng, options.n_simulations
-    around = moments.drawn(rng, n_draws, centre, variances)
-    return centre[None], around, moments.drawn(rng, n_draws, overall.means, overall.variances)
+    around = drawn_means(measure, rng, n_draws, centre, variances)
+    alike = drawn_means(measure, rng, n_draws, overall.means, overall.variances)
+    return centre[None], around, alike
 
 
 def _interval(
     gap: Gap,
-    moments: list[Moments],
+    measures: list[CellMeans],
     centres: FloatArray,  # (n_measures, 1, n_cells)
     around: FloatArray,  # (n_measures, n_draws, n_cells)
     pairs: IntArray,
@@ -345,9 +346,9 @@ def _interval(
     n_errors = float(stats.norm.ppf(0.5 + confidence / 2))
     if at.size > 1:
         n_errors = max(n_errors, float(np.quantile(scaled.max(axis=1), confidence)))
-    if gap.kind != "total" and all(measure.is_share for measure in moments):
+    if gap.kind != "total" and all(measure.is_share for measure in measures):
         of_measures = [
-            _ends_of_shares(measure, pairs, n_errors, gap.is_ratio) for measure in moments
+            _ends_of_shares(measure, pairs, n_errors, gap.is_ratio) for measure in measures
         ]
         lows, highs = (np.concatenate(ends)[is_finite] for ends in zip(*of_measures, strict=True))
         low, high = float(np.maximum(lows, 0.0).max()), float(highs.max())
@@ -360,7 +361,7 @@ def _interval(
 
 
 def _ends_of_shares(
-    moments: Moments, pairs: IntArray, n_errors: float, is_ratio: bool
+    measure: CellMeans, pairs: IntArray, n_errors: float, is_ratio: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of the distance of the shares of each pair, or of their logarithms.
 
@@ -370,8 +371,8 @@ def _ends_of_shares(
     without the half row in 2.5 to 3.0%, by the usual interval in 3.1%, and not in 2.5% or less.
     """
     confidence = float(2 * stats.norm.cdf(n_errors) - 1)
-    n_rows = np.where(moments.weight > 0, moments.n_effective, np.nan)
-    shares = moments.means
+    n_rows = np.where(measure.weight > 0, measure.n_effective, np.nan)
+    shares = measure.means
     low, high = wilson(shares, n_rows, confidence)
     half = 0.5 / n_rows
     ends = np.stack([shares, np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)])

@@ -7,7 +7,7 @@ import pandas as pd
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.intervals import wilson
+from skfair.groups.means import wilson
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
 from skfair.report.tally import Tally
@@ -33,14 +33,14 @@ def impact_table(tally: Tally, views: list[View], options: Options) -> pd.DataFr
     """Return the rates, ratios and tests of each group of each view; empty without a preset."""
     if options.preset is None:
         return pd.DataFrame()
-    has_prices = options.preset == "ecoa" and "mean_prediction" in tally.moments
-    if "selection_rate" not in tally.moments and not has_prices:
+    has_prices = options.preset == "ecoa" and "mean_prediction" in tally.measures
+    if "selection_rate" not in tally.measures and not has_prices:
         raise ValueError(
             f"preset={options.preset!r} compares selection rates, which need two classes. Pass "
             "decisions as y_pred, or y_score with threshold."
         )
-    of_all = tally.moments.get("selection_rate", next(iter(tally.moments.values())))
-    if not (of_all.sums[2:] == tally.n_rows).all():
+    of_all = tally.measures.get("selection_rate", next(iter(tally.measures.values())))
+    if not (of_all.sums[:, 0] == tally.n_rows).all():
         raise ValueError(f"preset={options.preset!r} counts people. Leave out sample_weight.")
     table = pd.concat([_of_view(tally, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):
@@ -52,7 +52,7 @@ def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:
     """Return the table of one view."""
     status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
-    if "selection_rate" in tally.moments:
+    if "selection_rate" in tally.measures:
         table = _with_rates(table, tally, view, options)
     elif view.reference is not None:
         table.loc[view.reference, "status"] = REFERENCE
@@ -64,7 +64,13 @@ def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:
 def _with_rates(table: pd.DataFrame, tally: Tally, view: View, options: Options) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
-    selected = view.merged(tally.moments["selection_rate"]).sums[0].round().astype(np.int64)
+    selected = (
+        tally.measures["selection_rate"]
+        .merged(view.codes, len(view.names))
+        .sums[0, 1]
+        .round()
+        .astype(np.int64)
+    )
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"
@@ -98,7 +104,7 @@ def _within_strata(
     strata = encode_groups(tally.columns(tally.control), n_samples=tally.n_rows.size)
     shape = (strata.n_groups, len(view.names))
     joint = strata.codes[0] * shape[1] + view.codes
-    of_cells = tally.moments["selection_rate"].sums[0], tally.n_rows
+    of_cells = tally.measures["selection_rate"].sums[0, 1], tally.n_rows
     selected, n_rows = (
         np.bincount(joint, weights, shape[0] * shape[1]).reshape(shape) for weights in of_cells
     )
@@ -116,14 +122,11 @@ def _within_strata(
 
 def _add_means(table: pd.DataFrame, tally: Tally, view: View) -> None:
     """Add mean scores or prices, and how many standard deviations they are from the reference."""
-    name = next(
-        (measure for measure in ("mean_score", "mean_prediction") if measure in tally.moments), None
-    )
-    if name is None:
+    cells = tally.measures.get("mean_score", tally.measures.get("mean_prediction"))
+    if cells is None:
         return
-    cells = tally.moments[name]
     spread = float(np.sqrt(cells.whole().variances[0]))
-    means = view.merged(cells).means
+    means = cells.merged(view.codes, len(view.names)).means
     table["mean"] = means
     if view.reference is not None and spread > 0:
         apart = (means - means[view.reference]) / spread

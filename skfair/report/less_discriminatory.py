@@ -175,17 +175,9 @@ class Alternatives:
         for position, (x, y) in enumerate(both):
             marker = "s" if position == self.baseline else "o"
             colour = "C1" if position == self.selected else "C0"
-            ends: dict[str, Any] = {
-                "xerr": np.abs(x[1:, None] - x[0]),
-                "yerr": np.abs(y[1:, None] - y[0]),
-            }
-            looks: dict[str, Any] = {
-                "marker": marker,
-                "color": colour,
-                "alpha": 0.8,
-                "linewidth": 0.8,
-            }
-            ax.errorbar(x[0], y[0], **ends, **looks)
+            xerr, yerr = (np.abs(v[1:, None] - v[0]) for v in (x, y))
+            looks: dict[str, Any] = {"marker": marker, "color": colour, "alpha": 0.8}
+            ax.errorbar(x[0], y[0], yerr, xerr, linewidth=0.8, **looks)
         ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
         ax.set_xlabel("change of accuracy in points")
         ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")

@@ -1,4 +1,4 @@
-"""How an audit computes what it reports, checked."""
+"""The options of an audit, checked."""
 
 from __future__ import annotations
 

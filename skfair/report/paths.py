@@ -1,4 +1,4 @@
-"""What every model of a path, or clustering of a front, does to each group: for a slider."""
+"""Rates of groups under each model of a path, or in each clustering of a front: for a slider."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.options import read_options
-from skfair.report.reading import RawRows, TaskName, find_task, read_rows
+from skfair.report.reading import RawRows, TaskName, find_task, survey_rows
 from skfair.report.tally import tally_rows
 from skfair.report.views import rates_table, views_of
 
@@ -35,9 +35,8 @@ def steps_of(
     tables, options = [], read_options(random_state=0)
     for limit, predicted in zip(np.asarray(limits).tolist(), predictions, strict=True):
         raw = RawRows(y, predicted, None, predictions[0], sample_weight)
-        read_task = find_task(raw, task, pos_label)
-        rows = read_rows(raw, read_task, None)
-        tally = tally_rows(rows, read_task, sensitive_features, None)
+        read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
+        tally = tally_rows(raw, read_task, sensitive_features)
         table = rates_table(tally, views_of(tally, options), options.confidence)
         plain = table["measure"].str.partition("[")[0]
         kept = table[plain.isin(SHOWN)]

@@ -1,7 +1,13 @@
-"""What an audit is given, checked: which task it is, and the rows in plain arrays."""
+"""The arguments of an audit, checked: its task, and the rows in plain arrays.
+
+Rows may come in blocks. What must be known of all of them before any is counted is a
+:class:`Survey`; those of blocks add up.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -41,14 +47,74 @@ class RawRows(NamedTuple):
         """Return the columns that were given."""
         return {name: values for name, values in self._asdict().items() if values is not None}
 
+    def labels(self) -> dict[str, Any]:
+        """Return the columns of labels that were given, true ones first."""
+        columns = {"y_true": self.y_true, "y_pred": self.y_pred, "before": self.before}
+        return {name: values for name, values in columns.items() if values is not None}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What must be known of all rows before any is counted."""
+
+    # The labels of each column as they appear; None of one that has numbers with fractions
+    labels: dict[str, list[Any] | None] = field(default_factory=dict)
+    ends: tuple[float, float] = (np.inf, -np.inf)  # of the scores of rows with weight
+    n_rows: int = 0
+    n_counted: int = 0  # rows with weight
+
+    @property
+    def fractions(self) -> list[str]:
+        """The columns of labels that have numbers with fractions."""
+        return [name for name, levels in self.labels.items() if levels is None]
+
+    def __add__(self, other: Survey) -> Survey:
+        labels: dict[str, list[Any] | None] = {}
+        for name in {**self.labels, **other.labels}:
+            both = self.labels.get(name, []), other.labels.get(name, [])
+            known = [level for levels in both for level in levels or ()]
+            labels[name] = None if None in both else list(dict.fromkeys(known))
+        (low, high), (own_low, own_high) = self.ends, other.ends
+        return Survey(
+            labels,
+            (min(low, own_low), max(high, own_high)),
+            self.n_rows + other.n_rows,
+            self.n_counted + other.n_counted,
+        )
+
+
+def survey_rows(
+    labels: Mapping[str, Any],
+    name: TaskName,
+    score: tuple[str, Any] | None = None,  # scores, or predictions that may be numbers
+    weights: Any = None,
+) -> Survey:
+    """Look through rows; scores are left out if nobody asks for their ends."""
+    levels: dict[str, list[Any] | None] = {}
+    n_rows = len(next(iter(labels.values()), () if score is None else score[1]))
+    counted = np.ones(n_rows, bool)
+    if weights is not None:
+        counted = np.asarray(check_weights(weights, n_rows, are_all=False)) > 0
+    for column, values in labels.items():
+        has_fractions = name == "numbers" or look_like_scores(values)
+        levels[column] = None if has_fractions else check_labels(values, column).levels
+        if has_fractions:
+            check_scores(values, column)
+    survey = Survey(levels, n_rows=n_rows, n_counted=int(counted.sum()))
+    if score is None:
+        return survey
+    scores = check_scores(score[1], score[0])[counted]
+    ends = float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))
+    return replace(survey, ends=ends)
+
 
 def check_raw_rows(
     raw: RawRows,
     sensitive_features: ColumnsLike | None,
     conditional_on: ColumnsLike | None,
     threshold: float | None = None,
-) -> int:
-    """Raise unless there is something to audit; return the number of rows."""
+) -> int | None:
+    """Raise unless there is something to audit; return the number of rows if they are here."""
     if raw.y_pred is None and raw.y_score is None:
         raise ValueError("audit needs y_pred, y_score or both; got neither.")
     if raw.y_true is None and raw.y_pred is None and threshold is None:
@@ -57,58 +123,50 @@ def check_raw_rows(
             "are positive decisions."
         )
     if is_lazy(*raw, sensitive_features, conditional_on):
-        raise TypeError(
-            "audit reads rows in memory, got a Dask collection. Pass collection.compute(), or "
-            "audit a file of any size in blocks: python -m skfair audit FILE."
-        )
+        return None
     n_rows: int | None = None
     for name, values in raw.named().items():
         if sparse.issparse(values) or not hasattr(values, "__len__"):
             raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
         check_rows(len(values), name, n_rows)
         n_rows = len(values)
-    assert n_rows is not None
     return n_rows
 
 
 def find_task(
-    raw: RawRows, name: TaskName, pos_label: ClassLabel, pos_label_true: ClassLabel = None
+    survey: Survey, name: TaskName, pos_label: ClassLabel, pos_label_true: ClassLabel = None
 ) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     if name not in ("auto", "binary", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
-    if pos_label_true is not None and raw.y_true is None:
+    if pos_label_true is not None and "y_true" not in survey.labels:
         raise ValueError(f"pos_label_true={pos_label_true!r} is a class of y_true, got None.")
-    labels = {
-        argument: values
-        for argument in ("y_true", "y_pred", "before")
-        if (values := raw.named().get(argument)) is not None
-    }
-    if not labels and name != "numbers":
-        return task_of({}, name, pos_label)
-    reference = next(iter(labels.values()), None)
-    if name == "numbers" or (name == "auto" and look_like_scores(reference)):
-        if raw.y_pred is None:
+    first = next(iter(survey.labels), None)
+    if name == "numbers" or (name == "auto" and first in survey.fractions):
+        if "y_pred" not in survey.labels:
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
         return Numbers()
-    for argument, values in labels.items():
-        if look_like_scores(values):
-            raise ValueError(
-                f"{argument} has fractions, which look like scores, but y_true has labels. Pass "
-                "scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5; if "
-                "numbers are predicted, pass task='numbers'."
-            )
-    factorized = {argument: check_labels(values, argument) for argument, values in labels.items()}
-    return task_of(factorized, name, pos_label, pos_label_true)
+    if survey.fractions:
+        raise ValueError(
+            f"{survey.fractions[0]} has fractions, which look like scores, but y_true has labels. "
+            "Pass scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5; "
+            "if numbers are predicted, pass task='numbers'."
+        )
+    return task_of(survey, name, pos_label, pos_label_true)
 
 
 def task_of(
-    factorized: dict[str, Factorized],
+    survey: Survey,
     name: TaskName,
     pos_label: ClassLabel,
     pos_label_true: ClassLabel = None,  # the first column has labels of its own, with this class
 ) -> Task:
     """Return the task for labels of these levels; without any, a threshold decides by scores."""
+    nothing = np.zeros(0, np.int64)
+    factorized = {
+        argument: Factorized(nothing, in_order(levels or []))
+        for argument, levels in survey.labels.items()
+    }
     if not factorized:
         if name not in ("auto", "binary"):
             message = "Scores and a threshold are decisions. Leave out task, or pass labels."

@@ -10,8 +10,8 @@ import pandas as pd
 from scipy import stats
 
 from skfair._typing import FloatArray, IntArray
-from skfair.metrics.intervals import wilson
-from skfair.report.moments import sums_by
+from skfair.groups.levels import sums_by
+from skfair.groups.means import wilson
 from skfair.utils.rounding import TINY
 
 # Scores are counted in this many bins of equal width.

@@ -28,10 +28,18 @@ from scipy import sparse, stats
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
+from skfair.groups.means import CellMeans, added
 from skfair.report.gaps import Simulated
-from skfair.report.moments import Moments, added
 from skfair.report.options import Options, read_options
-from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, read_rows
+from skfair.report.reading import (
+    RawRows,
+    TaskName,
+    check_raw_rows,
+    find_task,
+    read_rows,
+    survey_rows,
+)
+from skfair.report.simulation import drawn_means
 from skfair.report.tally import Kinds, Tally, measured
 from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
@@ -116,7 +124,7 @@ def members_of(tables: list[Table], cells: IntArray) -> sparse.csr_array:
 
 
 def compare_with_rest(
-    tables: list[Table], measure: str, whole: Moments, inside: Moments, min_size: float
+    tables: list[Table], measure: str, whole: CellMeans, inside: CellMeans, min_size: float
 ) -> tuple[pd.DataFrame, BoolArray, FloatArray]:
     """Measure each subgroup and everybody else, and how extreme the difference is.
 
@@ -161,13 +169,13 @@ def search_subgroups(
     cells = members_of(tables, np.arange(tally.n_rows.size))
     unjudged, simulated = [], []
     for measure in measures:
-        moments = tally.moments[measure]
-        inside = moments._replace(sums=(cells @ moments.sums.T).T)
+        of_cells = tally.measures[measure]
+        inside = of_cells._replace(sums=np.stack([(cells @ own.T).T for own in of_cells.sums]))
         table, is_kept, scale = compare_with_rest(
-            tables, measure, moments.whole(), inside, options.min_size
+            tables, measure, of_cells.whole(), inside, options.min_size
         )
         kept = np.flatnonzero(is_kept)
-        largest = _largest_by_chance(cells[kept], scale[kept], moments, options)
+        largest = _largest_by_chance(cells[kept], scale[kept], of_cells, options)
         unjudged.append(table[is_kept])
         extreme = unjudged[-1]["standard_errors"].to_numpy()
         simulated.append(Simulated.scaled(extreme, largest))
@@ -203,26 +211,25 @@ def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.D
 
 
 def _largest_by_chance(
-    cells: sparse.csr_array, scale: FloatArray, moments: Moments, options: Options
+    cells: sparse.csr_array, scale: FloatArray, measure: CellMeans, options: Options
 ) -> FloatArray:
     """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
-    n_simulations, whole = options.n_simulations, moments.whole()
+    n_simulations, whole = options.n_simulations, measure.whole()
     if not scale.size:
         return np.zeros(n_simulations)
-    every = np.ones(moments.weight.size)
-    weight = (cells @ moments.weight)[:, None]
+    every = np.ones(measure.weight.size)
+    weight = (cells @ measure.weight)[:, None]
     at_once = max(1, min(n_simulations, 4_000_000 // scale.size))
     largest: list[FloatArray] = []
     for start in range(0, n_simulations, at_once):
         n_draws = min(at_once, n_simulations - start)
-        means = moments.drawn(
-            options.rng, n_draws, every * whole.means[0], every * whole.variances[0]
-        )
-        totals = np.nan_to_num(means) * moments.weight
+        population = every * whole.means[0], every * whole.variances[0]
+        means = drawn_means(measure, options.rng, n_draws, *population)
+        totals = np.nan_to_num(means) * measure.weight
         overall = totals.sum(axis=1)
         rates = overall / whole.weight[0]
         variances = (
-            rates * (1 - rates) if moments.is_share else np.full(n_draws, whole.variances[0])
+            rates * (1 - rates) if measure.is_share else np.full(n_draws, whole.variances[0])
         )
         inside = cells @ totals.T  # (n_subgroups, n_draws)
         apart = np.abs(inside / weight - (overall - inside) / (whole.weight[0] - weight))
@@ -323,8 +330,10 @@ def find_subgroups(
     check_number(n_bins, "n_bins", low=2, kind=Integral)
     raw = RawRows(y_true, y_pred, y_score, None, sample_weight)
     n_rows = check_raw_rows(raw, None, None, threshold)
+    if n_rows is None:
+        raise TypeError("find_subgroups reads single rows. compute() the Dask collections.")
     check_aligned(**raw.named())
-    read_task = find_task(raw, task, pos_label)
+    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
     rows = read_rows(raw, read_task, threshold)
     tables = list(list_tables(_read_columns(columns, n_rows, n_bins), None, depth, min_size))
     parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]
@@ -332,7 +341,9 @@ def find_subgroups(
     return pd.concat(sorted_parts, ignore_index=True)
 
 
-def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[tuple[Value, list[Moments]]]:
+def _measures(
+    rows: Rows, task: Task, tables: list[Table]
+) -> Iterator[tuple[Value, list[CellMeans]]]:
     """Yield what is searched: errors and selections, and of scores the mean residual.
 
     Each comes with its sums by combination of each table.
@@ -348,7 +359,7 @@ def _measures(rows: Rows, task: Task, tables: list[Table]) -> Iterator[tuple[Val
     if task.kind == "binary" and score is not None and rows.true is not None:
         residual = rows.true - score
         sums = [
-            Moments.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
+            CellMeans.of_rows(residual, None, table.codes, table.n_groups, rows.weights)
             for table in tables
         ]
         yield ("mean_residual", residual, None), sums
@@ -396,12 +407,12 @@ def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
 
 
 def _judged(
-    tables: list[Table], measure: Value, sums: list[Moments], options: Options
+    tables: list[Table], measure: Value, sums: list[CellMeans], options: Options
 ) -> pd.DataFrame:
     """Measure each subgroup and all other rows, and say how extreme the difference is."""
     whole = sums[0].whole()
     parts = [
-        own._replace(sums=own.sums[:, of_columns.kept])
+        own._replace(sums=own.sums[..., of_columns.kept])
         for own, of_columns in zip(sums, tables, strict=True)
     ]
     inside = added(parts).counted_from(whole.origin)
@@ -414,7 +425,7 @@ def _judged(
     return table.assign(p_value=(1 + n_beaten) / (1 + largest.size))[is_kept]
 
 
-def _exact_scale(inside: Moments, whole: Moments) -> FloatArray:
+def _exact_scale(inside: CellMeans, whole: CellMeans) -> FloatArray:
     """Return the standard deviations of a normal variable that is as improbable as each count.
 
     Counts of the smaller side are binomial; that the values of a sample are dealt out without

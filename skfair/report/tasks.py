@@ -1,7 +1,7 @@
-"""What is measured for decisions, for several classes, and for numbers.
+"""The measures of decisions, of several classes, and of numbers.
 
 A task turns checked rows into values by measure, and says which differences between groups are
-reported. Everything after that is the same for all tasks, see :mod:`skfair.report.moments`.
+reported. Everything after that is the same for all tasks, see :mod:`skfair.groups.means`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import read_reference
 from skfair.metrics.intervals import difference_interval
 from skfair.report.gaps import Compared, Simulated, compare_gaps
-from skfair.report.moments import Moments
 from skfair.report.options import Options
 from skfair.report.scores import ScoreTables
 from skfair.report.tally import Tally
@@ -38,10 +37,6 @@ class View(NamedTuple):
     n_rows: FloatArray
     apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
     reference: int | None  # the group that has the reference level of each attribute
-
-    def merged(self, cells: Moments) -> Moments:
-        """Add up the cells of each group."""
-        return cells.merged(self.codes, len(self.names))
 
     def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return a table of one measure with its interval."""
@@ -93,9 +88,9 @@ def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFr
     whole = View("", [], ["all"], of_all, tally.n_rows.sum(keepdims=True), "", None)
     tables = []
     for view in (whole, *views):
-        for measure, cells in tally.moments.items():
-            moments = view.merged(cells)
-            tables.append(view.rates(measure, moments.means, *moments.interval(confidence)))
+        for measure, cells in tally.measures.items():
+            merged = cells.merged(view.codes, len(view.names))
+            tables.append(view.rates(measure, merged.means, *merged.interval(confidence)))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -136,7 +131,7 @@ def _compared(
     tally: Tally, views: list[View], task: Task, options: Options
 ) -> Iterable[tuple[dict[str, Any], Compared]]:
     """Yield every gap, and where it is: the view, the model, and whether it is within strata."""
-    gaps = gaps_of(task, options.metrics, set(tally.moments))
+    gaps = gaps_of(task, options.metrics, set(tally.measures))
     for view in views:
         is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:
@@ -151,14 +146,14 @@ def _compared(
             )
             codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
             for model, prefix in (("now", ""), ("before", BEFORE)):
-                moments = {
+                measures = {
                     name.removeprefix(prefix): of_cells.merged(codes, n_groups)
-                    for name, of_cells in cells.moments.items()
+                    for name, of_cells in cells.measures.items()
                     if name.startswith(prefix)
                 }
-                known = [gap for gap in gaps if set(gap.measures) <= set(moments)]
+                known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                for compared in compare_gaps(known, moments, groups, options):
+                for compared in compare_gaps(known, measures, groups, options):
                     yield where, compared
 
 
@@ -177,11 +172,11 @@ def signed_table(
         if place is None or view.apart[place]:
             continue
         is_other = (view.apart == "") & (np.arange(len(view.names)) != place)
-        for measure, cells in tally.moments.items():
+        for measure, cells in tally.measures.items():
             if measure.startswith(BEFORE):
                 continue
-            moments = view.merged(cells)
-            values, ends = moments.means, moments.interval(options.confidence)
+            merged = cells.merged(view.codes, len(view.names))
+            values, ends = merged.means, merged.interval(options.confidence)
             low, high = difference_interval(values, *ends, place)
             columns = {
                 "view": view.name,
@@ -228,9 +223,9 @@ def score_report(
         return pd.DataFrame(), pd.DataFrame(), []
     calibration, densities, rates = [], [], []
     is_share, edges = bool(task.classes), tally.scores.edges
-    means = tally.moments["mean_score" if "mean_score" in tally.moments else "mean_prediction"]
+    means = tally.measures["mean_score" if "mean_score" in tally.measures else "mean_prediction"]
     for view in views:
-        weight, squares = view.merged(means).sums[2:]
+        weight, squares = means.merged(view.codes, len(view.names)).sums[:, 0]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
         sums = tally.scores.by_group(view.codes, len(view.names))
         tables = ScoreTables(edges, sums, is_share, per_weight)

@@ -1,4 +1,4 @@
-"""What ``skfair.solvers`` offers; imported when one of these names is first asked for there."""
+"""The names of ``skfair.solvers``; imported when one of them is first asked for there."""
 
 from skfair.solvers.clustering.prices import Prices as Prices
 from skfair.solvers.eigen.arpack import Arpack as Arpack

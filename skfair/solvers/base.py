@@ -7,11 +7,11 @@ A solver writes down its steps, and the driver does the rest::
     class Descent(IterativeSolver[Problem]):
         rate: Positive = 0.1
 
-        def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
-            at = problem.evaluate(start)
+        def steps(self, problem, run):
+            at = problem.evaluate(run.start)
             for n_iter in count():
                 gradient = at.gradient()
-                is_flat = np.abs(gradient).max() <= tol
+                is_flat = np.abs(gradient).max() <= run.tol
                 yield Step(at, np.zeros(problem.n_constraints), n_iter,
                            status="converged" if is_flat else None)
                 at = problem.evaluate(at.theta - self.rate * gradient)
@@ -194,6 +194,16 @@ class Solver(ABC):
         """
 
 
+class Run(NamedTuple):
+    """Where a solver starts, and when it ends."""
+
+    start: FloatArray  # a copy, which may be changed
+    multipliers: FloatArray | None  # as well; None if nothing is known of them
+    tol: float  # the largest KKT residual at which to stop
+    max_iter: int  # the most iterations, for methods whose steps depend on it
+    rng: np.random.RandomState  # draws rows
+
+
 class IterativeSolver(Solver, Generic[P]):
     """Base of solvers that write down their steps; the module shows one.
 
@@ -213,16 +223,7 @@ class IterativeSolver(Solver, Generic[P]):
     default_max_iter: ClassVar[int] = 5000
 
     @abstractmethod
-    def steps(
-        self,
-        problem: P,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: P, run: Run) -> Iterator[Step]:
         """Yield where the method has got to, as long as it is asked.
 
         After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
@@ -232,16 +233,8 @@ class IterativeSolver(Solver, Generic[P]):
         ----------
         problem : Problem
             What is to be solved.
-        start : ndarray of shape (n_parameters,)
-            Where to start: a copy, which may be changed.
-        multipliers : ndarray of shape (n_constraints,) or None
-            Multipliers to start from, a copy; None if nothing is known of them.
-        tol : float
-            Largest KKT residual at which to stop.
-        max_iter : int
-            Largest number of iterations, for methods whose steps depend on it.
-        rng : RandomState
-            Draws rows.
+        run : Run
+            Where it starts, and when it ends.
 
         Yields
         ------
@@ -277,14 +270,8 @@ class IterativeSolver(Solver, Generic[P]):
                 "The objective or a constraint is NaN at the start. Look for NaN in what a loss, a "
                 "rule or a score model of your own returns (skfair.models.check_score_model)."
             )
-        for step in self.steps(
-            cast(P, problem),
-            start,
-            lam0,
-            tol=tol,
-            max_iter=max_iter,
-            rng=check_random_state(random_state),
-        ):
+        run = Run(start, lam0, tol, max_iter, check_random_state(random_state))
+        for step in self.steps(cast(P, problem), run):
             violation = problem.violation(step.at)
             columns = {"objective": step.at.objective, "max_violation": violation, **step.columns}
             history.record(iteration=step.n_iter, **columns)

@@ -1,4 +1,4 @@
-"""What scikit-learn has only in its newer versions, and what stands in for it in older ones.
+"""Stand-ins for what only newer versions of scikit-learn have.
 
 Callbacks came with 1.9. Before it estimators have no ``set_callbacks``, and fits report nothing.
 """

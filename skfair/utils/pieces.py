@@ -1,4 +1,4 @@
-"""How much a pass takes at a time: pieces of one size wherever the reason is the same.
+"""Sizes of the pieces that a pass takes at a time: one wherever the reason is the same.
 
 Sizes do not depend on the number of threads, so neither do results.
 """

@@ -1,4 +1,4 @@
-"""How much of a number may be rounding: the four sizes that comparisons allow for.
+"""Sizes of rounding errors: the four that comparisons allow for.
 
 A float has 16 digits. What is lost of them depends on what the number was computed from. Kernels
 have numbers of their own, for numba freezes those of other files.

@@ -1,4 +1,4 @@
-"""What a meta-estimator hands on to the fit of the estimator inside it, with and without routing.
+"""Metadata for the fit of an estimator inside another one, with and without routing.
 
 With metadata routing on, the estimator inside gets what it has requested; without it, it gets the
 weights if its fit takes them, and whatever else was passed to the fit of the meta-estimator.

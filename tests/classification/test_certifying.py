@@ -20,11 +20,12 @@ from tests.estimators.certified.test_judges import options as certified
 
 
 def test_prices_on_all_rows_cost_less_accuracy_than_a_split():
-    quality = []
+    quality = {}
     for certify in ("auto", "split"):
-        model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **certified(by=certify)))
-        quality.append(model.score(*EVERYBODY[:2]))
-    assert quality[0] > quality[1]
+        given = {"max_disparity": 0.15, **certified(by=certify)}
+        models = [ConstrainedERMClassifier(**given | {"random_state": seed}) for seed in range(4)]
+        quality[certify] = np.mean([fitted(model).score(*EVERYBODY[:2]) for model in models])
+    assert quality["auto"] > quality["split"]
 
 
 def test_cross_is_that_of_fair_decisions():

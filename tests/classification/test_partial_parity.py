@@ -16,12 +16,22 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from skfair import Sensitive, metrics
-from skfair.classification import PartialParityCalibrator, PartialParityClassifier
-from skfair.constraints.partial import PARTIAL_RULES, IntervalConstraint
-from skfair.constraints.partial.rates import RateRule
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.constraints import (
+    AccuracyParity,
+    DemographicParity,
+    EqualizedOdds,
+    FalsePositiveParity,
+)
+from skfair.constraints.partial import IntervalConstraint
 from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.papers import IDCA, SSG
+from skfair.solvers import ALLBFGS
 from tests import naive
 from tests.naive.partial import step
 
@@ -279,35 +289,112 @@ def test_what_smooth_rules_miss_by_little_is_made_up_for(seed):
 
 @pytest.mark.parametrize("aware", [True, False])
 @pytest.mark.parametrize("scale", ["conditional", "ccdf"])
-def test_a_rate_rule_of_three_lines(aware, scale):
-    """False positive rates: the rule says which class counts, and nothing else is told of it."""
+def test_constraints_are_objects_with_limits_of_their_own(aware, scale):
+    X, y, group = data = people(n=600)
+    own = {"scale": scale, "group_aware": aware, "data": data}
+    model = fit((0.1, 0.6), FalsePositiveParity(0.05), 1.0, **own)
+    named = fit((0.1, 0.6), "false_positive_parity", 0.05, **own)
+    np.testing.assert_array_equal(scores_of(model, X, group), scores_of(named, X, group))
+    assert model.effective_disparity_ == 0.05
+    covered = []
+    for one in "ab":
+        rank = np.mean(scores_of(model, X, group)[(group == one) & (y == 0)] > 0)
+        covered.append((np.clip(rank, 0.1, 0.6) - 0.1) / (0.5 if scale == "conditional" else 1))
+    assert model.train_disparity_ == pytest.approx(abs(np.subtract(*covered)), abs=1e-9)
+    assert model.certified_
+    unlimited = fit((0.1, 0.6), IntervalConstraint(FalsePositiveParity()), 1.0, **own)
+    assert unlimited.train_disparity_ > 0.1 * (1 if scale == "conditional" else 0.5)
+    assert 0 < model.noise_floor_ < 0.2
+    held_out = model.disparity_upper_bound(X, y, sensitive_features=group)
+    assert held_out > model.train_disparity_
+    with pytest.raises(ValueError, match="looks at classes: pass y"):
+        model.disparity_upper_bound(X, sensitive_features=group)
+    calibrator = PartialParityCalibrator(None, (0.1, 0.6), FalsePositiveParity(0.05), 1.0)
+    assert calibrator.fit(X, y, sensitive_features=group).certified_
+    assert calibrator.effective_disparity_ == 0.05
 
-    @PARTIAL_RULES.register("fpr")
-    class FalsePositiveRates(RateRule):
-        by_class = True
-        classes = (0,)
 
-    try:
-        X, y, group = data = people(n=600)
-        model = fit((0.1, 0.6), "fpr", 0.05, scale=scale, group_aware=aware, data=data)
-        scores = scores_of(model, X, group)
-        covered = []
-        for one in "ab":
-            rank = np.mean(scores[(group == one) & (y == 0)] > 0)
-            covered.append((np.clip(rank, 0.1, 0.6) - 0.1) / (0.5 if scale == "conditional" else 1))
-        assert model.train_disparity_ == pytest.approx(abs(np.subtract(*covered)), abs=1e-9)
-        assert model.certified_
-        unlimited = fit((0.1, 0.6), "fpr", 1.0, scale=scale, group_aware=aware, data=data)
-        assert unlimited.train_disparity_ > 0.1 * (1 if scale == "conditional" else 0.5)
-        assert 0 < model.noise_floor_ < 0.2
-        held_out = model.disparity_upper_bound(X, y, sensitive_features=group)
-        assert held_out > model.train_disparity_
-        with pytest.raises(ValueError, match="looks at classes: pass y"):
-            model.disparity_upper_bound(X, sensitive_features=group)
-        calibrator = PartialParityCalibrator(LogisticRegression(), (0.1, 0.6), "fpr", 0.05)
-        assert calibrator.fit(X, y, sensitive_features=group).certified_
-    finally:
-        del PARTIAL_RULES["fpr"]
+@pytest.mark.parametrize("estimator", [PartialParityClassifier, PartialParityCalibrator])
+@pytest.mark.parametrize(
+    ("constraint", "said"),
+    [
+        (AccuracyParity(), "not for intervals. Choose from demographic_parity, equal_opp"),
+        (DemographicParity(reference="overall"), "Leave out reference, comparison and min_ratio"),
+        (EqualizedOdds(min_ratio=0.8), "Leave out reference, comparison and min_ratio"),
+        (DemographicParity(-0.1), "max_disparity must be a number from 0 to inf, got -0.1"),
+    ],
+)
+def test_objects_that_do_not_work_within_intervals_are_told_what_does(estimator, constraint, said):
+    X, y, group = people()
+    with pytest.raises(ValueError, match=said):
+        estimator(constraint=constraint).fit(X, y, sensitive_features=group)
+
+
+def test_constraints_within_intervals_are_not_for_other_estimators():
+    X, y, group = people()
+    model = ConstrainedERMClassifier("statistical_parity")
+    with pytest.raises(ValueError, match="not for classification. PartialParityClassifier takes"):
+        model.fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("limit", [0.1, 0.15])
+def test_of_all_forms_and_rounds_the_best_solution_is_kept(limit):
+    """The most accurate one within the limit, and each round goes on from the last one."""
+    X, y, group = people()
+    seen, last = [], {}
+
+    class Recorder(ALLBFGS):
+        def solve(self, problem, theta, multipliers=None, **params):
+            begins_anew = multipliers is None
+            assert begins_anew or np.array_equal(theta, last["theta"])
+            result = super().solve(problem, theta, multipliers, **params)
+            last["theta"] = result.theta
+            coef, intercept = problem.model.raw(problem.model_part(result.theta))
+            scores = X @ coef + intercept
+            gap = disparity("equalized_odds", "conditional", y, scores, group, (0.1, 0.6))
+            seen.append((begins_anew, gap <= limit + 1e-9, np.mean((scores > 0) == y)))
+            return result
+
+    model = fit((0.1, 0.6), "equalized_odds", limit, solver=Recorder())
+    assert sum(begins_anew for begins_anew, *_ in seen) == 4  # forms
+    assert model.n_solves_ == len(seen) > 4
+    within = [accuracy for _, is_within, accuracy in seen if is_within]
+    assert min(within) < max(within) - 0.01
+    assert model.certified_
+    assert model.score(X, y) == pytest.approx(max(within), abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
+def test_scores_of_any_spread_need_few_rounds(rule, alpha):
+    """Steps are as wide as scores are spread, so a strong penalty makes a problem no harder."""
+    model = fit((0.1, 0.6), rule, 0.1, alpha=alpha)
+    assert model.certified_
+    assert model.n_solves_ <= 3
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds"])
+def test_a_row_of_weight_two_is_two_rows_in_all_rounds(rule):
+    X, y, group = people(seed=3, n=500)
+    times = np.random.default_rng(0).integers(0, 4, y.size)
+    again = np.repeat(np.arange(y.size), times)
+    own = {"alpha": 0.01, "random_state": 0}
+    one = fit((0.1, 0.6), rule, 0.1, data=(X, y, group), sample_weight=times * 1.0, **own)
+    two = fit((0.1, 0.6), rule, 0.1, data=(X[again], y[again], group[again]), **own)
+    assert one.n_solves_ == two.n_solves_ > 1
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
+
+
+def test_nothing_is_solved_after_a_problem_that_was_stopped():
+    calls = []
+
+    class Impatient(ALLBFGS):
+        def solve(self, problem, theta, multipliers=None, **params):
+            params["callback"] = lambda theta: calls.append(theta) or True
+            return super().solve(problem, theta, multipliers, **params)
+
+    model = fit((0.1, 0.6), "demographic_parity", 0.02, solver=Impatient())
+    assert model.n_solves_ == len(calls) == 1
 
 
 def test_residuals_are_largest_entries():

@@ -347,6 +347,10 @@ ARGUMENTS = {
     "bw_method": (["scott", 0.5], [0.0, -1.0]),
     "bounds": ([None, (0, 1)], [(1, 0), (0,), (float("nan"), 1), (-1e9, 1e9)]),
     "GroupRatesDisplay.reference": ([None, "g0"], []),
+    "report": (
+        [metrics.group_report([1, 0], [1, 0], sensitive_features=["a", "b"])],
+        [None, [1, 2], 3.0],
+    ),
     "GroupRatesDisplay.from_predictions.reference": ([None, "g0"], ["zz", {"zz": 1}, ["g0"]]),
     "CCDFCurveDisplay.from_estimator.reference": ([None, "g0"], ["zz"]),
     "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),

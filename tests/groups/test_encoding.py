@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.encoding import encode_groups, one_group
+from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
 
 SEX = ["m", "f", "f", "m", "m"]
@@ -376,15 +376,6 @@ def test_one_of_several_attributes_is_that_column_alone():
     assert unnamed.levels.attributes == ("sensitive_feature_0", "sensitive_feature_1")
     assert unnamed.names[0] == "sensitive_feature_0=f"
     assert encode_groups(SEX).levels.attributes == ("sensitive_feature",)
-
-
-def test_one_group():
-    encoding = one_group(4)
-    assert encoding.n_groups == encoding.n_attributes == 1
-    assert encoding.codes.tolist() == [[0] * 4]
-    assert encoding.cells().codes.tolist() == [0] * 4
-    assert one_group(2).names == ("all",)
-    assert one_group(2).levels.combinations is None
 
 
 def test_other_data_frames_are_read_column_by_column():

@@ -106,15 +106,6 @@ def test_shares_beyond_0_and_1():
     assert intervals.highest_rank(0.0, 0) == 0.2
 
 
-def test_any_shape_of_shares():
-    intervals = Intervals([(0, 0.1), (0.3, 0.5)], LEVELS)
-    shares = np.linspace(0, 1, 12).reshape(3, 4)
-    for rank_at in (intervals.lowest_rank, intervals.highest_rank):
-        table = rank_at(shares, 1)
-        assert table.shape == shares.shape
-        assert table.ravel().tolist() == [rank_at(v, 1).item() for v in shares.ravel().tolist()]
-
-
 @few
 @by_seed
 def test_widened_covers_what_is_near_any_interval_of_any_group(seed):
@@ -139,10 +130,3 @@ def test_widened_merges_and_stays_within_0_and_1():
     intervals = Intervals([(0.01, 0.1), (0.2, 0.3), (0.8, 0.99)], LEVELS)
     assert intervals.widened(0.06).bounds[2] == pytest.approx(np.array([(0, 0.36), (0.74, 1)]))
     assert intervals.widened(0.0).bounds[0].tolist() == intervals.bounds[0].tolist()
-
-
-def test_some_of_the_groups():
-    given = {"a": (0, 0.5), "b": [(0.1, 0.2), (0.7, 1)], "c": (0.2, 0.4)}
-    some = Intervals(given, LEVELS).of_groups(1, 3)
-    assert [pairs.tolist() for pairs in some.bounds] == [[[0.1, 0.2], [0.7, 1]], [[0.2, 0.4]]]
-    assert some.lengths == pytest.approx([0.4, 0.2])

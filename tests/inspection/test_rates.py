@@ -264,9 +264,9 @@ def test_plain_numbers_with_rates_of_ones_own():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rates": "tpr"}, "rates has 'tpr'; the rates are selection_rate, true_"),
+        ({"rates": "tpr"}, "rates has 'tpr'; the rates are selection_rate. Others"),
         ({"rates": []}, "rates has no entry"),
-        ({"rates": ["selection_rate", "accuracy"]}, "y_true is None, but 'accuracy' needs true"),
+        ({"rates": ["selection_rate", "accuracy"]}, "'accuracy'; the rates are .*pass y_true"),
         ({"kind": "line"}, "kind must be 'point' or 'bar', got 'line'"),
     ],
 )
@@ -294,6 +294,9 @@ def test_differences_from_a_reference_group(sample):
     report = group_report(y_true, y_pred, sensitive_features=group, reference="b")
     low = report["selection_rate_difference_low"]
     assert_allclose(display.low[0], [low["a"], low["c"]])
+    drawn = GroupRatesDisplay.from_report(report, rates=ALL_RATES)
+    assert (drawn.reference, drawn.confidence) == ("b", 0.95)
+    assert_allclose(drawn.high, display.high)
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert labels == [f"{one}\nn = {(group == one).sum()}" for one in "acb"]
     assert display.ax_.get_xlabel().startswith("Difference from b (below 0: lower)")
@@ -307,10 +310,4 @@ def test_differences_from_a_reference_group(sample):
     with pytest.raises(ValueError, match="'zz' is a group that no attribute has"):
         draw(y_true, y_pred, group, reference="zz")
     with pytest.raises(ValueError, match="one reference group"):
-        GroupRatesDisplay.from_predictions(
-            y_true,
-            y_pred,
-            sensitive_features=both,
-            intersectional=False,
-            reference={"letter": "b", "sex": "f"},
-        )
+        draw(y_true, y_pred, both, intersectional=False, reference={"letter": "b", "sex": "f"})

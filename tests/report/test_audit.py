@@ -5,6 +5,7 @@ import re
 from functools import partial
 from itertools import permutations
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -83,15 +84,39 @@ def test_rates_are_plain_counting(weighted):
     assert auc == pytest.approx(exact, abs=0.002)
 
 
-def test_intervals_of_rates_are_those_of_the_report():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_of_rates_are_those_of_the_report(weighted):
     A, y, p, _ = people()
-    report = metrics.group_report(y, p, sensitive_features=A[["age"]])
-    found = FEW(y, p, sensitive_features=A).rates
+    w = np.where(p == 1, 3.0, 1.0) if weighted else None  # weights that know the decision
+    report = metrics.group_report(y, p, sensitive_features=A[["age"]], sample_weight=w)
+    found = FEW(y, p, sensitive_features=A, sample_weight=w).rates
     for measure in ("selection_rate", "true_positive_rate", "positive_predictive_value"):
         rows = found[(found["view"] == "age") & (found["measure"] == measure)].set_index("group")
         for end in ("low", "high"):
             expected = report.loc[rows.index, f"{measure}_{end}"]
             np.testing.assert_allclose(rows[f"value_{end}"], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("task", ["binary", "classes", "numbers"])
+def test_an_audit_of_dask_collections_is_that_of_their_rows(task):
+    A, y, p, score = people()
+    frame = A.assign(y=y, p=p, score=score, w=1.0 + 2 * p, region=np.arange(y.size) % 3)
+    if task == "classes":
+        frame["p"] = np.where(score > 0.8, 2, p)
+    elif task == "numbers":
+        frame[["y", "p"]] += 0.25
+    frame.iloc[:9, 0], options = None, {"unknown": [None], "preset": None}
+
+    def audited(rows):
+        scores = rows["score"] if task == "binary" else None
+        groups = {"sensitive_features": rows[["sex", "age"]], "conditional_on": rows["region"]}
+        return FEW(rows["y"], rows["p"], scores, **groups, sample_weight=rows["w"], **options)
+
+    whole, in_blocks = audited(frame), audited(dd.from_pandas(frame, npartitions=4))
+    for name in ("rates", "gaps", "calibration", "densities"):
+        pd.testing.assert_frame_equal(getattr(in_blocks, name), getattr(whole, name), rtol=1e-9)
+    with pytest.raises(ValueError, match="zero for every row"):
+        audited(dd.from_pandas(frame.assign(w=0.0), npartitions=4))
 
 
 @pytest.mark.parametrize("within", [None, "region"])

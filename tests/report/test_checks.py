@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from skfair.groups.means import CellMeans
 from skfair.report import audit
 from skfair.report.checks import check_condition, read_condition
 from skfair.report.gaps import _ends_of_shares
-from skfair.report.moments import Moments
 
 NAME = "demographic_parity_difference"
 
@@ -40,7 +40,7 @@ def test_with_the_limit_exactly_true_either_error_is_rare(sizes, rates, is_ratio
     )
     selected = counts.ravel().astype(float)
     n_rows = np.repeat(sizes, counts.shape[1]).astype(float)
-    share = Moments(np.stack([selected, selected, n_rows, n_rows]), is_share=True)
+    share = CellMeans(np.array([[n_rows, selected, selected]] * 2), is_share=True)
     cells = np.arange(selected.size).reshape(2, -1)
     z = stats.norm.ppf(0.975)
     low, high = _ends_of_shares(share, (cells[0], cells[1]), z, is_ratio)

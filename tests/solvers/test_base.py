@@ -42,8 +42,8 @@ class Walk(IterativeSolver):
 
     default_max_iter = 100
 
-    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
-        self.told.append((start, multipliers, tol, max_iter, rng))
+    def steps(self, problem, run):
+        self.told.append(tuple(run))
         for k, x in enumerate(self.points):
             columns = {"share": k / 2} if k else {}
             yield Step(at(x), np.array([-x]), k, self.ends.get(k), columns, self.answer)

@@ -117,8 +117,8 @@ def test_solvers_keep_the_contract(subject, case, check):
 class Lazy(IterativeSolver):
     """Returns its start."""
 
-    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
-        yield Step(problem.evaluate(start), np.zeros(problem.n_constraints), 0, "converged")
+    def steps(self, problem, run):
+        yield Step(problem.evaluate(run.start), np.zeros(problem.n_constraints), 0, "converged")
 
 
 class Reversed(ALNewton):

@@ -15,7 +15,7 @@ import skfair
 from skfair.constraints.base import CONSTRAINTS
 from skfair.estimators.partial.options import solver_of_name
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
-from skfair.inspection.rates import _check_rates
+from skfair.inspection.rates import _read_rates
 from skfair.losses import LOSSES
 from skfair.metrics import disparity_test, largest_group_loss
 from skfair.problems.cut.choice import make_affinity
@@ -99,7 +99,11 @@ def test_other_wrong_names_get_a_proposal():
             lambda name: disparity_test(name, [0, 1], [0, 1], sensitive_features=[0, 1]),
         ),
         ("al_newtn", "al_newton", solver_of_name),
-        ("selection_rates", "selection_rate", lambda name: _check_rates(name, [0, 1])),
+        (
+            "selection_rates",
+            "selection_rate",
+            lambda name: _read_rates(name, pd.DataFrame(columns=["n", "selection_rate"])),
+        ),
         (
             "hing",
             "hinge",

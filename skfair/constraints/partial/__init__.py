@@ -1,29 +1,11 @@
-"""Rules within percentile intervals of the scores.
+"""Moments of constraints within percentile intervals of the scores.
 
-:class:`skfair.classification.PartialParityClassifier` takes them by name, or an
-:class:`IntervalConstraint` that says more.
+:class:`skfair.classification.PartialParityClassifier` takes the constraints by name, as objects, or
+as an :class:`IntervalConstraint` that says more.
 """
 
-from skfair.constraints.partial.base import (
-    PARTIAL_RULES,
-    BoundPartialRule,
-    IntervalConstraint,
-    PartialRows,
-    PartialRule,
-    RankWithin,
-    Values,
-    read_constraint,
-)
+from skfair.constraints.partial.base import RankedMoment, Values
+from skfair.constraints.partial.interval import IntervalConstraint, read_constraint
 from skfair.constraints.partial.surrogates import Surrogate
 
-__all__ = [
-    "BoundPartialRule",
-    "IntervalConstraint",
-    "PARTIAL_RULES",
-    "PartialRows",
-    "PartialRule",
-    "RankWithin",
-    "Surrogate",
-    "Values",
-    "read_constraint",
-]
+__all__ = ["IntervalConstraint", "RankedMoment", "Surrogate", "Values", "read_constraint"]

@@ -27,17 +27,15 @@ C sigma+ + (u u - C) sigma-.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.constraints.partial.base import (
-    PARTIAL_RULES,
-    BoundPartialRule,
-    PartialRows,
-    PartialRule,
-    Values,
-)
-from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
+from skfair.constraints.base import CONSTRAINTS, OneLimit
+from skfair.constraints.cells import TrainingRows
+from skfair.constraints.partial.base import RankedMoment, Values
+from skfair.constraints.partial.row_pairs import PairTerm, Spline
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
 
@@ -61,17 +59,16 @@ def step_splines(surrogate: Surrogate) -> tuple[Spline, Spline]:
     return Spline.of(rise | level), Spline.of({w - r: corner, w + r: (slope * r, slope)})
 
 
-class _BoundGroupAUC(BoundPartialRule):
+class GroupAUCMoment(RankedMoment):
     """One row per pair of groups."""
 
-    def __init__(self, rows: PartialRows, surrogate: Surrogate) -> None:
-        weights = np.ones(rows.codes.size) if rows.sample_weight is None else rows.sample_weight
-        members = [np.flatnonzero(rows.codes == g) for g in range(rows.n_groups)]
-        self._groups = [(rows, weights[rows]) for rows in members]
-        self._intervals = rows.intervals.bounds
-        self._pairs = list(zip(*np.triu_indices(rows.n_groups, k=1), strict=True))
-        self.surrogate = surrogate
-        names = rows.group_names
+    metrics = ("partial_group_auc_gap",)
+
+    def __init__(self, rows: TrainingRows, surrogate: Surrogate) -> None:
+        super().__init__(rows, surrogate)
+        step_splines(surrogate)  # raises for a step that never ends
+        self._pairs = list(combinations(range(self.n_groups), 2))
+        names = self.group_names
         self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in self._pairs)
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
@@ -81,10 +78,10 @@ class _BoundGroupAUC(BoundPartialRule):
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return how far pairs are from even, O(n log n + n G)."""
-        ranked = [RankedRows(rows, scores, weights) for rows, weights in self._groups]
+        ranked = self.ranked_groups(scores)
         masses = [
-            ranked_group.masses(pairs)
-            for ranked_group, pairs in zip(ranked, self._intervals, strict=True)
+            of_group.masses(pairs)
+            for of_group, pairs in zip(ranked, self.intervals.bounds, strict=True)
         ]
         step, minus = step_splines(self.surrogate)
         tape = []
@@ -116,14 +113,9 @@ class _BoundGroupAUC(BoundPartialRule):
         return slopes, np.zeros(0)
 
 
-@PARTIAL_RULES.register("group_auc")
-class GroupAUC(PartialRule):
+@CONSTRAINTS.register("group_auc")
+class GroupAUC(OneLimit):
     """Inside the interval no group ranks above another, Definition A.1; needs a compact step."""
 
-    metric = "partial_group_auc_gap"
-    is_repairable = True
-
-    def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the constraint to rows."""
-        step_splines(surrogate)  # raises for a step that never ends
-        return [_BoundGroupAUC(rows, surrogate)]
+    tasks = frozenset({"intervals"})
+    ranked = GroupAUCMoment

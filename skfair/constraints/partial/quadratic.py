@@ -16,44 +16,50 @@ positives of k', and of k' above its own positives.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from itertools import permutations
+from typing import ClassVar, Self
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.base import (
-    PARTIAL_RULES,
-    BoundPartialRule,
-    PartialRows,
-    PartialRule,
-    Values,
-)
+from skfair._typing import FloatArray
+from skfair.constraints.base import CONSTRAINTS, OneLimit
+from skfair.constraints.cells import TrainingRows
+from skfair.constraints.partial.base import RankedMoment, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
-# (cell above, cell below)
-Comparison = tuple[int, int]
+# A cell: whether it is of the second of two groups, and its class (0 without classes).
+Cell = tuple[int, int]
 
 
-class _BoundQuadratic(BoundPartialRule):
-    """Sums of comparisons of two cells."""
+class QuadraticMoment(RankedMoment):
+    """Sums of comparisons of two cells, a row for each order of two groups."""
+
+    compared: ClassVar[tuple[tuple[Cell, Cell], ...]]  # the cells above, and those below them
 
     def __init__(
-        self,
-        rows: PartialRows,
-        surrogate: Surrogate,
-        cells: IntArray,
-        n_cells: int,
-        comparisons: dict[str, list[Comparison]],
+        self, rows: TrainingRows, surrogate: Surrogate, classes: tuple[int, ...] = ()
     ) -> None:
-        self._cells, self._n_cells = cells, n_cells
-        self._shares = rows.shares(cells, n_cells)
-        pairs = np.empty((0, 1, 2), np.intp)  # one group: nothing to compare
-        if comparisons:
-            pairs = np.array(list(comparisons.values()))
-        self._above, self._below = pairs.transpose(2, 0, 1)
-        self.surrogate = surrogate
-        self.row_names = tuple(comparisons)
+        super().__init__(rows, surrogate)
+        n_classes, names = max(1, len(classes)), self.group_names
+        self._n_cells = n_classes * self.n_groups
+        self._cells = n_classes * self.codes + (rows.classes if classes else 0)
+        self._shares = self.shares(self._cells, self._n_cells)
+        pairs = np.array(list(permutations(range(self.n_groups), 2)), dtype=np.intp).reshape(-1, 2)
+        which, label = np.array(self.compared).transpose(2, 1, 0)  # (above and below, comparisons)
+        self._above, self._below = n_classes * pairs[:, which].transpose(1, 0, 2) + label[:, None]
+        self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in pairs)
+
+    @classmethod
+    def forms(
+        cls,
+        rows: TrainingRows,
+        surrogate: Surrogate,
+        classes: tuple[int, ...] = (),
+        ranks_whole_groups: bool = False,
+        printed: bool = False,
+    ) -> list[Self]:
+        """Bind it to rows; there is one form."""
+        return [cls(rows, surrogate, classes)]
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return upper bounds only."""
@@ -86,58 +92,45 @@ class _BoundQuadratic(BoundPartialRule):
         return self._shares * slopes, np.zeros(0)
 
 
-class QuadraticRule(PartialRule):
-    """A constraint of comparisons; subclasses say which cells are compared."""
+class GroupAUCQuadraticMoment(QuadraticMoment):
+    """Compares one group with the other."""
 
-    uses_interval = False
-
-    def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the constraint to rows."""
-        cells, n_cells = rows.codes, rows.n_groups
-        if self.by_class:
-            cells, n_cells = 2 * cells + (rows.targets > 0), 2 * n_cells
-        names = rows.group_names
-        comparisons = {
-            f"{names[k]} above {names[other]}": self.compare(k, other)
-            for k, other in permutations(range(rows.n_groups), 2)
-        }
-        return [_BoundQuadratic(rows, surrogate, cells, n_cells, comparisons)]
-
-    @abstractmethod
-    def compare(self, k: int, other: int) -> list[Comparison]:
-        """Return what the row of two groups adds up.
-
-        Cells are the groups or, by class, 2 k for the negatives of group k, 2 k + 1 for its
-        positives.
-        """
+    compared = (((0, 0), (1, 0)),)
 
 
-@PARTIAL_RULES.register("group_auc_quadratic")
-class GroupAUCQuadratic(QuadraticRule):
+@CONSTRAINTS.register("group_auc_quadratic")
+class GroupAUCQuadratic(OneLimit):
     """A row of one group is as likely above a row of the other as below it, (102)."""
 
-    def compare(self, k: int, other: int) -> list[Comparison]:
-        """Compare one group with the other."""
-        return [(k, other)]
+    tasks = frozenset({"intervals"})
+    ranked = GroupAUCQuadraticMoment
 
 
-@PARTIAL_RULES.register("inter_group_pairwise")
-class InterGroupPairwise(QuadraticRule):
+class InterGroupMoment(QuadraticMoment):
+    """Compares positives with the other group's negatives, negatives with its positives."""
+
+    compared = (((0, 1), (1, 0)), ((0, 0), (1, 1)))
+
+
+@CONSTRAINTS.register("inter_group_pairwise")
+class InterGroupPairwise(OneLimit):
     """Positives of one group beat negatives of the other as often as the other way round, (105)."""
 
-    by_class = True
-
-    def compare(self, k: int, other: int) -> list[Comparison]:
-        """Compare positives with the other group's negatives, negatives with its positives."""
-        return [(2 * k + 1, 2 * other), (2 * k, 2 * other + 1)]
+    subset = "class"
+    tasks = frozenset({"intervals"})
+    ranked = InterGroupMoment
 
 
-@PARTIAL_RULES.register("intra_group_pairwise")
-class IntraGroupPairwise(QuadraticRule):
+class IntraGroupMoment(QuadraticMoment):
+    """Compares positives and negatives of one group, negatives and positives of the other."""
+
+    compared = (((0, 1), (0, 0)), ((1, 0), (1, 1)))
+
+
+@CONSTRAINTS.register("intra_group_pairwise")
+class IntraGroupPairwise(OneLimit):
     """Positives of a group beat its negatives as often as in the other group, (107)."""
 
-    by_class = True
-
-    def compare(self, k: int, other: int) -> list[Comparison]:
-        """Compare positives and negatives of one group, negatives and positives of the other."""
-        return [(2 * k + 1, 2 * k), (2 * other, 2 * other + 1)]
+    subset = "class"
+    tasks = frozenset({"intervals"})
+    ranked = IntraGroupMoment

@@ -35,298 +35,192 @@ ranks there. Where intervals differ between groups, ranks are in units of the sh
 The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
 other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
 each other (one interval for all), all ranks below the interval or hardly in it, all ranks above it
-or hardly in it. Comparisons with a centre come last.
+or hardly in it. With ranks in the whole group the last two say that nobody inside the interval, or
+everybody, is decided positively. Shares compared with a centre come last.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from skfair._typing import FloatArray
-from skfair.constraints.partial.base import (
-    PARTIAL_RULES,
-    BoundPartialRule,
-    PartialRows,
-    PartialRule,
-    Values,
-)
-from skfair.constraints.partial.row_pairs import RankedRows
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.cells import TrainingRows
+from skfair.constraints.partial.base import RankedMoment, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
 Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
-
-SIDES: tuple[Form, ...] = ("below", "above")
-PLUS_MINUS: tuple[Part, ...] = ("plus", "minus")
-
-# What measures a constraint by the number of its classes.
-_METRICS = (
-    "partial_demographic_parity_gap",
-    "partial_equal_opportunity_gap",
-    "partial_equalized_odds_gap",
-)
+# Values of all cells, and their slopes by the rate of each step.
+OfCells = tuple[FloatArray, tuple[FloatArray, ...]]
 
 
-class _BoundRates(BoundPartialRule):
+class RateMoment(RankedMoment):
     """Shares (or ranks) of every cell at the decision threshold; a cell is a group in a class."""
 
+    metrics = (
+        "partial_demographic_parity_gap",
+        "partial_equal_opportunity_gap",
+        "partial_equalized_odds_gap",
+    )
+    is_share = limits_decisions = True
+
     def __init__(
-        self, rows: PartialRows, surrogate: Surrogate, form: Form, classes: tuple[int, ...]
+        self,
+        rows: TrainingRows,
+        surrogate: Surrogate,
+        classes: tuple[int, ...] = (),
+        form: Form = "shares",
+        leeway: float = 1.0,  # factor on tolerances
     ) -> None:
-        n_groups = rows.n_groups
-        self._form = form
-        # A row is a distance from a centre, the disparity a difference of two shares.
-        shortest = float(rows.intervals.lengths.min())
-        self.penalty_unit = 2.0 if form in ("shares", "masses") else 2 / shortest
-        self._has_centers = form not in ("below", "above")
-        self._n_groups = n_groups
-        self._intervals = rows.intervals
-        self._thetas = np.array([rows.threshold])
+        super().__init__(rows, surrogate)
+        n_groups, n_parts = self.n_groups, max(1, len(classes))
+        n_cells, shortest = n_groups * n_parts, float(self.intervals.lengths.min())
+        self._form, self._leeway, self._n_cells = form, leeway, n_cells
+        self._groups = np.tile(np.arange(n_groups), n_parts)  # of each cell
+        suffixes, cells = [""], self.codes
         if classes:
-            place = np.full(2, -1)
-            place[list(classes)] = np.arange(len(classes))
-            of_class = place[(rows.targets > 0).astype(np.intp)]
+            suffixes = [f", y={'+' if c else '-'}" for c in classes]
+            place = np.full(2, n_parts)
+            place[list(classes)] = np.arange(n_parts)
+            part = place[rows.classes]
             # Rows of a class that does not count are put into a cell of their own, without weight.
-            self.n_aux = len(classes)
-            cells = np.where(of_class < 0, n_groups * self.n_aux, rows.codes + n_groups * of_class)
-            names = [f"{name}, y={'+' if c else '-'}" for c in classes for name in rows.group_names]
-        else:
-            self.n_aux, cells, names = 1, rows.codes, list(rows.group_names)
-        self._n_cells = n_groups * self.n_aux
-        shares = rows.shares(cells, self._n_cells + 1)
-        self._shares = np.where(cells == self._n_cells, 0.0, shares)
+            cells = np.where(part == n_parts, n_cells, self.codes + n_groups * part)
         self._cells = np.ascontiguousarray(cells, dtype=np.int64)
-        self._groups = np.tile(np.arange(n_groups), self.n_aux)
-        self._center = np.repeat(np.arange(self.n_aux), n_groups)
-        self.surrogate = surrogate
+        shares = self.shares(self._cells, n_cells + 1)
+        self._shares = np.where(self._cells == n_cells, 0.0, shares)
+        names = [name + suffix for suffix in suffixes for name in self.group_names]
+        # The cells that a row is about, and those that are subtracted where pairs are compared.
+        self._terms: tuple[IntArray, ...] = (np.arange(n_cells),)
+        # A row is a distance from a centre, the disparity a difference of two shares.
+        self.penalty_unit = 2.0 if form in ("shares", "masses") else 2 / shortest
+        self.n_aux = n_parts if form in ("shares", "masses", "ranks") else 0
+        self._unit = 1.0  # what all of an interval amounts to
+        if form == "pairs":
+            self._unit, self.penalty_unit = shortest, 1 / shortest
+            starts = range(0, n_cells, n_groups)
+            pairs = [(s + i, s + j) for s in starts for i, j in combinations(range(n_groups), 2)]
+            self._terms = tuple(np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T)
+            names = [f"{names[i]} - {names[j]}" for i, j in pairs]
         self.row_names = tuple(names)
+
+    @classmethod
+    def forms(
+        cls,
+        rows: TrainingRows,
+        surrogate: Surrogate,
+        classes: tuple[int, ...] = (),
+        ranks_whole_groups: bool = False,
+        printed: bool = False,
+    ) -> list[Self]:
+        """Bind it to rows, in all forms but the printed one, or in that of (21), (50) or (56)."""
+        assert rows.intervals is not None
+        if printed and not ranks_whole_groups:
+            return [cls(rows, surrogate, classes, "pairs")]
+        sides: list[Form] = ["below", "above"]
+        if ranks_whole_groups:
+            outside = [cls(rows, surrogate, (), side, leeway=0.0) for side in sides]
+            return [*outside, cls(rows, surrogate, classes, "masses")]
+        pairs = rows.intervals.bounds
+        is_same = all(np.array_equal(pair, pairs[0]) for pair in pairs)
+        forms: list[Form] = ["ranks"] if is_same else []
+        forms += [*sides, "shares"]
+        return [cls(rows, surrogate, classes, form) for form in forms]
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds of shares, or of ranks."""
-        m, intervals, groups = self._n_cells, self._intervals, self._groups
-        none = np.full(m, np.inf)
-        if self._form in ("shares", "masses"):
-            return np.zeros(m), np.full(m, tolerance)
-        if self._form == "ranks":
-            return np.zeros(m), tolerance * intervals.lengths[groups]
+        intervals, groups, tolerance = self.intervals, self._groups, tolerance * self._leeway
+        none = np.full(self._n_cells, np.inf)
         if self._form == "below":
             return -none, np.array([intervals.highest_rank(tolerance, g).item() for g in groups])
-        return np.array([intervals.lowest_rank(1 - tolerance, g).item() for g in groups]), none
+        if self._form == "above":
+            return np.array([intervals.lowest_rank(1 - tolerance, g).item() for g in groups]), none
+        high = np.full(self.n_constraints, tolerance * self._unit)
+        if self._form == "ranks":
+            high = tolerance * intervals.lengths[groups]
+        return -high if self._form == "pairs" else np.zeros(high.size), high
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
         """Return the lowest value of each class."""
-        if not self._has_centers:
-            return np.zeros(self.n_aux)
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
-        return np.asarray(values.reshape(self.n_aux, self._n_groups).min(axis=1))
+        by_class = values[: self.n_aux * self.n_groups].reshape(self.n_aux, self.n_groups)
+        return np.asarray(by_class.min(axis=1))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return shares or ranks minus their centre, O(n)."""
-        linear = self._form != "shares"
-        center = aux[self._center] if self._has_centers else 0.0
-        shares = self._shares_at(scores)
-        if linear or part == "whole":
-            rates = self._rates(scores, shares, part)
-            values, along = rates, np.ones(self._n_cells)
-            if not linear:
-                values, along = self._share(rates)
-            tape = (scores, shares, part, (part,), (along,))
-            return Values(values - (center if part != "minus" else 0.0), tape)
-        plus, minus = (self._rates(scores, shares, sign) for sign in PLUS_MINUS)
-        value, of_plus, of_minus = np.zeros((3, self._n_cells))
-        for cell, g in enumerate(self._groups):
-            for low, high in self._intervals.bounds[g]:
-                end = low if part == "plus" else high
-                takes_plus = plus[cell] >= end + minus[cell]
-                value[cell] += plus[cell] if takes_plus else end + minus[cell]
-                of_plus[cell] += takes_plus
-                of_minus[cell] += not takes_plus
-        lengths = self._intervals.lengths[self._groups]
-        value, of_plus, of_minus = value / lengths, of_plus / lengths, of_minus / lengths
-        if part == "plus":
-            tops = np.array([self._intervals.bounds[g][:, 1].sum() for g in self._groups])
-            bottoms = np.array([self._intervals.bounds[g][:, 0].sum() for g in self._groups])
-            value = value + (tops - bottoms) / lengths - center
-        return Values(value, (scores, shares, part, PLUS_MINUS, (of_plus, of_minus)))
+        """Return shares or ranks minus their centre, or differences of them, O(n).
+
+        With ranks in the whole group it is O(n log n).
+        """
+        shares = self._shares
+        if self._form == "masses":
+            if part != "whole":
+                raise ValueError(
+                    "A constraint with ranks in the whole group (rank_within='group') is not "
+                    "convex. Use solver='al_lbfgs' or solver='repair'."
+                )
+            shares = self._masses(scores)
+        has_parts = part != "whole" and self._form in ("shares", "pairs")
+        steps: tuple[Part, ...] = ("plus", "minus") if has_parts else (part,)
+        rows = scores, self._cells, shares, np.zeros(1), self._n_cells + 1
+        rates = [self.surrogate.rates(*rows, step)[0, :-1] for step in steps]
+        terms = list(zip(self._terms, self._of_cells(part, rates), strict=False))
+        values = np.sum([of_cells[cells] for cells, (of_cells, _) in terms], axis=0)
+        if part != "minus" and self.n_aux:
+            values = values - np.repeat(aux, self.n_groups)
+        return Values(values, (scores, shares, part, steps, terms))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and centres, O(n)."""
-        scores, shares, part, parts, factors = at.tape
-        total, rows = np.zeros(scores.size), (scores, self._cells, shares)
-        for sign, factor in zip(parts, factors, strict=True):
-            pull = np.append(multipliers * factor, 0.0)[None, :]
-            total += self.surrogate.slopes(*rows, self._thetas, pull, sign)[0]
+        scores, shares, part, steps, terms = at.tape
+        total, rows = np.zeros(scores.size), (scores, self._cells, shares, np.zeros(1))
+        for k, step in enumerate(steps):
+            pull = np.zeros((1, self._n_cells + 1))
+            for cells, (_, slopes) in terms:
+                pull[0, :-1] += slopes[k] * np.bincount(cells, multipliers, self._n_cells)
+            total += self.surrogate.slopes(*rows, pull, step)[0]
         of_aux = np.zeros(self.n_aux)
-        if self._has_centers and part != "minus":
-            of_aux -= np.bincount(self._center, multipliers, self.n_aux)
+        if part != "minus" and self.n_aux:
+            of_aux -= multipliers.reshape(self.n_aux, self.n_groups).sum(axis=1)
         return total, of_aux
 
-    def _share(self, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the shares of ranks, and their slopes."""
-        share, slope = np.empty(self._n_cells), np.zeros(self._n_cells)
+    def _of_cells(self, part: Part, rates: list[FloatArray]) -> list[OfCells]:
+        """Return the functions of the cells that the terms of a row add up."""
+        if len(rates) == 2:
+            ends = [self._larger(rates[0], rates[1], end) for end in (0, 1)]
+            if self._form == "pairs":
+                return ends if part == "plus" else ends[::-1]
+            value, slopes = ends[part == "minus"]
+            return [(value + (part == "plus"), slopes)]
+        value, slope = rates[0], np.ones(self._n_cells)
+        if self._form in ("shares", "pairs"):
+            cells, lengths = list(zip(value, self._groups, strict=True)), self.intervals.lengths
+            inside = np.array([float(self.intervals.contains(rate, g)) for rate, g in cells])
+            value = self._unit * np.array([self.intervals.share(rate, g) for rate, g in cells])
+            slope = self._unit * inside / lengths[self._groups]
+        return [(value, (slope,)), (-value, (-slope,))]
+
+    def _larger(self, plus: FloatArray, minus: FloatArray, end: int) -> OfCells:
+        """Return max(F+, a + F-), a the lower or upper ends; as printed, F+ is added to it."""
+        value, by_plus, n_pieces = np.zeros((3, self._n_cells))
         for cell, g in enumerate(self._groups):
-            share[cell] = self._intervals.share(rates[cell], g)
-            inside = self._intervals.contains(rates[cell], g)
-            slope[cell] = float(inside) / self._intervals.lengths[g]
-        return share, slope
-
-    def _shares_at(self, scores: FloatArray) -> FloatArray:
-        """Return the weight of each row in the rate of its cell."""
-        return self._shares
-
-    def _rates(self, scores: FloatArray, shares: FloatArray, part: Part) -> FloatArray:
-        rows = scores, self._cells, shares
-        rates = self.surrogate.rates(*rows, self._thetas, self._n_cells + 1, part)
-        return rates[0, : self._n_cells]
-
-
-class _BoundPairs(_BoundRates):
-    """Problem (21) as printed: pairs of groups in ranks, with the convex parts of Example D.5."""
-
-    def __init__(self, rows: PartialRows, surrogate: Surrogate, classes: tuple[int, ...]) -> None:
-        super().__init__(rows, surrogate, "pairs", classes)
-        self.n_aux, self._has_centers = 0, False
-        names, n = self.row_names, self._n_groups
-        starts = range(0, len(names), n)  # of the cells of each class
-        pairs = [(s + i, s + j) for s in starts for i, j in combinations(range(n), 2)]
-        self._pairs = np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T
-        self.row_names = tuple(f"{names[i]} - {names[j]}" for i, j in pairs)
-        lengths = rows.intervals.lengths
-        self._unit = float(lengths.min())
-        self._factors = (self._unit / lengths)[self._groups]
-        self.penalty_unit = 1 / self._unit
-
-    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of differences in ranks."""
-        high = np.full(self.n_constraints, tolerance * self._unit)
-        return -high, high
-
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return the differences in ranks, or the parts of Example D.5, O(n)."""
-        (i, j), shares = self._pairs, self._shares
-        if part == "whole":
-            covered, along = self._share(self._rates(scores, shares, part))
-            covered, along = self._unit * covered, np.diag(self._unit * along)
-            tape = (scores, shares, part, (part,), (along[i] - along[j],))
-            return Values(covered[i] - covered[j], tape)
-        rates = [self._rates(scores, shares, sign) for sign in PLUS_MINUS]
-        first, second = (i, j) if part == "plus" else (j, i)
-        lows, low_slopes = self._larger(*rates, end=0)
-        highs, high_slopes = self._larger(*rates, end=1)
-        slopes = tuple(
-            np.diag(low)[first] + np.diag(high)[second]
-            for low, high in zip(low_slopes, high_slopes, strict=True)
-        )
-        return Values(lows[first] + highs[second], (scores, shares, part, PLUS_MINUS, slopes))
-
-    def _larger(
-        self, plus: FloatArray, minus: FloatArray, *, end: int
-    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-        """Return F+ + max(F- + a, F+) of all cells, with the slopes by F+ and F-.
-
-        ``a`` is the lower end of the intervals, or the upper one.
-        """
-        values, by_plus = np.zeros((2, self._n_cells))
-        n_parts = np.zeros(self._n_cells)
-        for cell, g in enumerate(self._groups):
-            ends = self._intervals.bounds[g][:, end]
-            values[cell] = np.maximum(minus[cell] + ends, plus[cell]).sum() + ends.size * plus[cell]
+            ends = self.intervals.bounds[g][:, end]
+            value[cell] = np.maximum(minus[cell] + ends, plus[cell]).sum()
             by_plus[cell] = (plus[cell] >= minus[cell] + ends).sum()
-            n_parts[cell] = ends.size
-        factors = self._factors
-        slopes = factors * (n_parts + by_plus), factors * (n_parts - by_plus)
-        return factors * values, slopes
+            n_pieces[cell] = ends.size
+        by_minus = n_pieces - by_plus
+        if self._form == "pairs":
+            value, by_plus = value + n_pieces * plus, by_plus + n_pieces
+        factor = self._unit / self.intervals.lengths[self._groups]
+        return factor * value, (factor * by_plus, factor * by_minus)
 
-    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slopes by scores, O(n)."""
-        *rest, slopes = at.tape
-        of_cells = tuple(multipliers @ of_rows for of_rows in slopes)
-        return super().pull(Values(at.values, (*rest, of_cells)), np.ones(self._n_cells))
-
-
-class _BoundRatesInGroup(_BoundRates):
-    """Rates by class of the rows whose rank in the whole group is inside the interval."""
-
-    def __init__(self, rows: PartialRows, surrogate: Surrogate, classes: tuple[int, ...]) -> None:
-        super().__init__(rows, surrogate, "masses", classes)
-        weights = np.ones(rows.codes.size) if rows.sample_weight is None else rows.sample_weight
-        members = [np.flatnonzero(rows.codes == g) for g in range(rows.n_groups)]
-        self._members = [(own, weights[own]) for own in members]
-
-    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
-        """Return rates minus their centre, O(n log n)."""
-        if part != "whole":
-            raise ValueError(
-                "A constraint with ranks in the whole group (rank_within='group') is not convex. "
-                "Use solver='al_lbfgs' or solver='repair'."
-            )
-        return super().evaluate(scores, aux, part)
-
-    def _shares_at(self, scores: FloatArray) -> FloatArray:
+    def _masses(self, scores: FloatArray) -> FloatArray:
+        """Return the weight of each row in the rate of its cell: its ranks inside the interval."""
         masses = np.empty(scores.size)
-        for (own, weights), interval in zip(self._members, self._intervals.bounds, strict=True):
-            ranked = RankedRows(own, scores, weights)
+        for ranked, interval in zip(self.ranked_groups(scores), self.intervals.bounds, strict=True):
             low, high, _ = ranked.masses(interval)
             masses[ranked.rows] = high - low
         masses[self._cells == self._n_cells] = 0.0
         inside = np.bincount(self._cells, masses, self._n_cells + 1)
         # A cell without rows inside has no rate: 0 here, and the metric refuses it.
         return np.asarray(masses / np.where(inside > 0, inside, 1.0)[self._cells])
-
-
-class _BoundOutside(_BoundRates):
-    """Nobody inside the interval is decided positively (or everybody): all rates are the same."""
-
-    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of ranks."""
-        return super().bounds(0.0)
-
-
-class RateRule(PartialRule):
-    """A constraint on rates of decisions; subclasses say which classes count."""
-
-    is_share = limits_decisions = is_repairable = True
-
-    def __init_subclass__(cls) -> None:
-        if "metric" not in cls.__dict__:
-            cls.metric = _METRICS[len(cls.classes)]
-
-    def as_printed(self, rows: PartialRows, surrogate: Surrogate) -> BoundPartialRule:
-        """Bind the constraint to rows in the form of (21), (50) or (56)."""
-        if self.ranks_whole_groups:
-            return super().as_printed(rows, surrogate)
-        return _BoundPairs(rows, surrogate, self.classes)
-
-    def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind it to rows, in all its forms but the printed one; the centres come last."""
-        if self.ranks_whole_groups:
-            outside = [_BoundOutside(rows, surrogate, form, ()) for form in SIDES]
-            return [*outside, _BoundRatesInGroup(rows, surrogate, self.classes)]
-        pairs = rows.intervals.bounds
-        forms: list[Form] = ["below", "above", "shares"]
-        if all(np.array_equal(pair, pairs[0]) for pair in pairs):
-            forms.insert(0, "ranks")
-        return [_BoundRates(rows, surrogate, form, self.classes) for form in forms]
-
-
-@PARTIAL_RULES.register("demographic_parity")
-class DemographicParity(RateRule):
-    """Inside the interval decisions are positive at the same rate, Definition 4.3, (21)."""
-
-
-@PARTIAL_RULES.register("equal_opportunity")
-class EqualOpportunity(RateRule):
-    """The same within the positives, who are ranked among themselves, (50)."""
-
-    by_class = True
-    classes = (1,)
-
-
-@PARTIAL_RULES.register("equalized_odds")
-class EqualizedOdds(RateRule):
-    """The same within each class, which is ranked by itself, (56)."""
-
-    by_class = True
-    classes = (0, 1)

@@ -19,37 +19,33 @@ from typing import Self
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.base import (
-    PARTIAL_RULES,
-    BoundPartialRule,
-    PartialRows,
-    PartialRule,
-    Values,
-)
+from skfair.constraints.base import CONSTRAINTS, OneLimit
+from skfair.constraints.cells import TrainingRows
+from skfair.constraints.partial.base import RankedMoment, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
 
-class _BoundStatisticalParity(BoundPartialRule):
+class StatisticalParityMoment(RankedMoment):
     """Soft rates of every group at every threshold."""
 
-    is_mean = True
+    metrics = ("partial_statistical_parity_gap",)
+    ccdf_metric = "partial_ccdf_gap"
+    is_share = is_mean = True
 
-    def __init__(self, rows: PartialRows, surrogate: Surrogate) -> None:
-        self.cells, self._n_groups = rows.codes, rows.n_groups
-        self._shares = rows.shares(rows.codes, rows.n_groups)
-        self._intervals = rows.intervals
+    def __init__(self, rows: TrainingRows, surrogate: Surrogate) -> None:
+        super().__init__(rows, surrogate)
+        self.cells, self._shares = self.codes, self.shares(self.codes, self.n_groups)
         self.percentiles = rows.percentiles
-        self.surrogate = surrogate
         self.n_aux = rows.percentiles.size
         # A row is a distance in ranks from the middle, the disparity a difference in shares.
-        self.penalty_unit = 2 / float(rows.intervals.lengths.min())
+        self.penalty_unit = 2 / float(self.intervals.lengths.min())
         self.row_names = tuple(
-            f"{name} at {share:.3g}" for share in rows.percentiles for name in rows.group_names
+            f"{name} at {share:.3g}" for share in rows.percentiles for name in self.group_names
         )
 
     def ranks(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and highest rank of each group at each threshold, (P, G)."""
-        v, n_groups, intervals = self.percentiles, self._n_groups, self._intervals
+        v, n_groups, intervals = self.percentiles, self.n_groups, self.intervals
         # At most 1: the last share that leaves room for the tolerance.
         v = np.minimum(v, max(0.0, 1 - tolerance))
         low = np.stack([intervals.lowest_rank(v, g) for g in range(n_groups)], axis=1)
@@ -85,7 +81,7 @@ class _BoundStatisticalParity(BoundPartialRule):
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and thresholds, O(n P)."""
         scores, aux, part = at.tape
-        pull = multipliers.reshape(self.n_aux, self._n_groups)
+        pull = multipliers.reshape(self.n_aux, self.n_groups)
         return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull, part)
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
@@ -96,27 +92,22 @@ class _BoundStatisticalParity(BoundPartialRule):
 
     def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
         """Return the derivatives of the rates along a change of scores and thresholds, O(n P)."""
-        rates = np.empty((self.n_aux, self._n_groups))
+        rates = np.empty((self.n_aux, self.n_groups))
         for p, change in enumerate(of_aux):
             weights = np.zeros_like(rates)
             weights[p] = 1.0
             slopes, _ = self.pull(at, weights)
-            rates[p] = np.bincount(self.cells, slopes * (of_scores - change), self._n_groups)
+            rates[p] = np.bincount(self.cells, slopes * (of_scores - change), self.n_groups)
         return rates.ravel()
 
     def _rates(self, scores: FloatArray, thetas: FloatArray, part: Part) -> FloatArray:
         rows = scores, self.cells, self._shares
-        return self.surrogate.rates(*rows, thetas, self._n_groups, part)
+        return self.surrogate.rates(*rows, thetas, self.n_groups, part)
 
 
-@PARTIAL_RULES.register("statistical_parity")
-class StatisticalParity(PartialRule):
+@CONSTRAINTS.register("statistical_parity")
+class StatisticalParity(OneLimit):
     """Scores inside the interval have the same distribution in all groups, Definition 4.2."""
 
-    metric = "partial_statistical_parity_gap"
-    ccdf_metric = "partial_ccdf_gap"
-    is_share = is_repairable = True
-
-    def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the constraint to rows."""
-        return [_BoundStatisticalParity(rows, surrogate)]
+    tasks = frozenset({"intervals"})
+    ranked = StatisticalParityMoment

@@ -50,7 +50,7 @@ class PathRows(NamedTuple):
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
         rates, n_features = self.rates, self.shares.shape[1]
-        directions = np.zeros((len(rates.names), n_features))
+        directions = np.zeros((rates.groups.size, n_features))
         total, step = rates.totals(), rates.counted[1].toarray()
         for r, group in enumerate(rates.groups.tolist()):
             rows = rates.members.indices[rates.members.indptr[r] : rates.members.indptr[r + 1]]

@@ -217,7 +217,7 @@ def _can_shrink(rates: RowRates) -> bool:
     """Whether decisions get fairer, and can be shown to be, if nearly nobody is selected."""
     if any(block.is_ratio for block in rates.blocks):
         return False
-    share = rates.of(np.zeros(rates.weights.size, dtype=bool))
+    share, _ = rates.counts(np.zeros((rates.weights.size, 1), dtype=bool))
     return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
 
 

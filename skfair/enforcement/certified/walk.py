@@ -1,4 +1,4 @@
-"""Which decisions can be shown to keep limits for unseen data: one path, judged in a fixed order.
+"""One path of decisions, judged in a fixed order: those that can be certified for unseen data.
 
 Prices that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows
@@ -11,24 +11,25 @@ pass, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse, special
+from scipy.optimize.elementwise import find_root
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
-from skfair.groups.table import effective_size
+from skfair.enforcement.decisions.judge import ClassRule
+from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_block, score_statistic
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000
-# Bounds are found to 1e-6, in at most so many tests.
-_PRECISION, _N_TRIALS = 1e-6, 40
+_PRECISION = 1e-6  # of bounds
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
 # Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
@@ -44,7 +45,7 @@ class Block(NamedTuple):
     against_overall: bool
     # (n_rates,): what each of them is divided by; only tests need it, see weighted_blocks
     weights: FloatArray = np.empty(0)
-    rule: str = ""  # the name of the constraint, and of the attribute that its limit is for
+    constraint: str = ""  # its name, and that of the attribute that the limit is for
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,10 @@ class RowRates:
     # it changes
     counted: tuple[sparse.csr_array, sparse.csr_array]
     groups: IntArray  # (n_rates,): group of each rate
-    names: tuple[str, ...]
+    # (n_rates,): the class whose decision counts as selection in each rate; -1 for the true one
+    labels: IntArray
     blocks: tuple[Block, ...]  # what is compared
+    classes: IntArray  # (n_samples,): the true classes
     weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
     precision: float = 1.0  # as how many rows each counts in a test
     # Share of the people who count in each rate that may be replaced by any others
@@ -88,11 +91,19 @@ class RowRates:
         """Return what disparities may grow to."""
         return np.asarray(self.shift + (1 - self.shift) * disparity)
 
-    def part(self, rows: IntArray) -> RowRates:
+    def part(self, rows: IntArray | slice) -> RowRates:
         """Return the rates of some of the rows."""
-        refused, step = (sparse.csr_array(effects[:, rows]) for effects in self.counted)
-        members = sparse.csr_array(self.members[:, rows])
-        return replace(self, members=members, counted=(refused, step), weights=self.weights[rows])
+        columns: Any = rows
+        members, refused, step = (
+            sparse.csr_array(matrix[:, columns]) for matrix in (self.members, *self.counted)
+        )
+        return replace(
+            self,
+            members=members,
+            counted=(refused, step),
+            classes=self.classes[rows],
+            weights=self.weights[rows],
+        )
 
     def totals(self) -> FloatArray:
         """Return the weight that each rate is divided by."""
@@ -103,115 +114,76 @@ class RowRates:
         totals = self.totals()
         return [block._replace(weights=totals[block.rates]) for block in self.blocks]
 
-    def effects(self) -> FloatArray:
-        """Return what selecting a row changes in each rate, shape (n_rates, n_samples)."""
-        total = self.totals()[:, None]
-        return np.asarray(
-            self.counted[1].toarray() * self.weights / np.where(total > 0, total, 1.0)
-        )
+    def gained(self, decisions: NDArray[Any], weights: FloatArray) -> FloatArray:
+        """Return what decisions add to the sums of the rates, (n_rates, n_steps).
 
-    def of(self, selected: BoolArray) -> FloatArray:
-        """Return the rates of decisions."""
-        total = self.totals()
-        hits = self.counted[0] @ self.weights + self.counted[1] @ (self.weights * selected)
-        return np.asarray(hits / np.where(total > 0, total, 1.0))
-
-    def changes(self, selected: FloatArray) -> FloatArray:
-        """Return what rates gain, (n_rates, n_steps), if so much more of each row is selected."""
-        total = self.totals()[:, None]
-        grown = self.counted[1] @ (self.weights[:, None] * selected)
-        return np.asarray(grown / np.where(total > 0, total, 1.0))
-
-    def counts(self, selected: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return rates and effective numbers of rows, each (n_rates, n_steps).
-
-        ``selected`` are decisions of shape (n_samples, n_steps).
+        ``decisions`` are classes, or whether rows are selected, (n_samples, n_steps).
         """
-        shape = (len(self.names), selected.shape[1])
-        sums = np.zeros((2, *shape))
-        is_equal = bool((self.weights == self.weights[0]).all())
-        n = selected.shape[0]
+        gained = np.zeros((self.labels.size, decisions.shape[1]))
+        for label in np.unique(self.labels).tolist():
+            selected = decisions == (self.classes[:, None] if label < 0 else label)
+            which = np.flatnonzero(self.labels == label)
+            gained[which] = self.counted[1][which] @ (weights[:, None] * selected)
+        return gained
+
+    def counts(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
+        sums, n = np.zeros((2, self.labels.size, decisions.shape[1])), len(decisions)
         for start in range(0, n, _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            refused, step = (
-                effects if n <= _ROWS_AT_ONCE else effects[:, part] for effects in self.counted
-            )
-            w, chosen = self.weights[part], selected[part]
-            if is_equal:
-                sums[0] += w[0] * ((refused @ np.ones(w.size))[:, None] + step @ chosen)
-                continue
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            part, own = self if n <= _ROWS_AT_ONCE else self.part(rows), decisions[rows]
             for power, total in enumerate(sums, start=1):
-                total += (refused @ w**power)[:, None] + step @ (w[:, None] ** power * chosen)
-        if is_equal:
-            sums[1] = self.weights[0] * sums[0]
-        base = [self.members @ values for values in (self.weights, self.weights**2)]
-        mass, squares = (np.broadcast_to(sums[:, None], shape) for sums in base)
-        sizes = self.precision * effective_size(mass, squares, sums[0], sums[1])
+                w = part.weights**power
+                total += (part.counted[0] @ w)[:, None] + part.gained(own, w)
+        squares = np.asarray(self.members @ self.weights**2)
+        mass, squares = (
+            np.broadcast_to(values[:, None], sums[0].shape) for values in (self.totals(), squares)
+        )
+        powers = [(mass, sums[0], sums[0]), (squares, sums[1], sums[1])]
+        sizes = self.precision * effective_size(np.array(powers))
         # Sums of all rows in another order may be larger by a rounding error.
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
 
 
 def row_rates(
-    bounds: Sequence[BoundConstraint],  # on differences or ratios of rates
+    constraints: Sequence[ClassRule],  # on differences or ratios of rates
+    classes: IntArray,
     weights: FloatArray,
 ) -> RowRates:
     """Return the rates of constraints; raise for constraints that have no test."""
-    members, refused, steps, blocks, names, n_rates = [], [], [], [], [], 0
-    for bound in bounds:
+    members, refused, steps, blocks = [], [], [], []
+    labels: list[int] = []
+    for bound, label in constraints:
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
             raise ValueError(
                 f"confidence= has no test of {bound.name} yet: use limits on differences or ratios "
                 "of selection, true or false positive rates, or of accuracies."
             )
-        if bound.comparison.against_overall and isinstance(bound.comparison, Ratio):
+        against_overall = bound.comparison.against_overall
+        is_ratio = isinstance(bound.comparison, Ratio)
+        if against_overall and is_ratio:
             raise ValueError("confidence= has no test of ratios to the overall rate.")
         counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
         counts.eliminate_zeros()
         counts.data = np.ones(counts.nnz)
         low, high = (bound.moment.strict(np.full(weights.size, sign)) for sign in (-1.0, 1.0))
-        members.append(counts)
-        refused.append(sparse.csr_array(counts.multiply(low)))
-        steps.append(sparse.csr_array(counts.multiply(high - low)))
-        names += [f"{bound.name}: {name}" for name in bound.rate_names]
         for block in np.unique(bound.blocks):
             which = np.flatnonzero(bound.blocks == block)
             if which.size > 1:
-                blocks.append(
-                    Block(
-                        which + n_rates,
-                        bound.max_disparity,
-                        isinstance(bound.comparison, Ratio),
-                        bound.comparison.against_overall,
-                        rule=bound.name,
-                    )
-                )
-        n_rates += len(bound.rate_names)
-    stacked = [sparse.csr_array(sparse.vstack(parts)) for parts in (members, refused, steps)]
-    groups = np.concatenate([bound.rate_groups for bound in bounds])
+                own = which + len(labels), bound.max_disparity, is_ratio, against_overall
+                blocks.append(Block(*own, constraint=bound.name))
+        members.append(counts)
+        refused.append(counts.multiply(low))
+        steps.append(counts.multiply(high - low))
+        labels += [-1 if label is None else label] * len(bound.rate_names)
     return RowRates(
-        stacked[0], (stacked[1], stacked[2]), groups, tuple(names), tuple(blocks), weights
-    )
-
-
-def stacked(parts: Sequence[RowRates]) -> RowRates:
-    """Return the rates of several decisions about the same rows, one row for each decision."""
-
-    def apart(matrices: Iterable[sparse.csr_array]) -> sparse.csr_array:
-        return sparse.csr_array(sparse.block_diag(list(matrices), format="csr"))
-
-    first = np.cumsum([0, *(len(part.names) for part in parts)]).tolist()
-    blocks = [
-        block._replace(rates=block.rates + start)
-        for part, start in zip(parts, first, strict=False)
-        for block in part.blocks
-    ]
-    return RowRates(
-        apart(part.members for part in parts),
-        (apart(part.counted[0] for part in parts), apart(part.counted[1] for part in parts)),
-        np.concatenate([part.groups for part in parts]),
-        tuple(name for part in parts for name in part.names),
+        sparse.csr_array(sparse.vstack(members)),
+        (sparse.csr_array(sparse.vstack(refused)), sparse.csr_array(sparse.vstack(steps))),
+        np.concatenate([bound.rate_groups for bound, _ in constraints]),
+        np.array(labels),
         tuple(blocks),
-        np.concatenate([part.weights for part in parts]) / len(parts),
+        classes,
+        weights,
     )
 
 
@@ -224,17 +196,19 @@ class Walked(NamedTuple):
     p_values: FloatArray
     disparities: FloatArray
     bounds: FloatArray
-    # By constraint: p-values and smallest limits, (2, n_steps)
-    by_rule: dict[str, FloatArray]
+    # p-values and smallest limits, (2, n_steps)
+    by_constraint: dict[str, FloatArray]
 
     def reported(self, step: int) -> dict[str, object]:
         """Return the fitted attributes that say what was shown at a step."""
         return {
             "p_value_": float(self.p_values[step]),
-            "p_values_": {name: float(values[0, step]) for name, values in self.by_rule.items()},
+            "p_values_": {
+                name: float(values[0, step]) for name, values in self.by_constraint.items()
+            },
             "certified_disparity_": float(self.bounds[step]),
             "certified_disparities_": {
-                name: float(values[1, step]) for name, values in self.by_rule.items()
+                name: float(values[1, step]) for name, values in self.by_constraint.items()
             },
         }
 
@@ -242,13 +216,13 @@ class Walked(NamedTuple):
 def walk(
     rates: RowRates,
     # (n_samples, n_steps): the decisions of each step on rows that had no part in it
-    selected: BoolArray,
+    decisions: NDArray[Any],
     confidence: float,
 ) -> Walked:
     """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
-    share, size = rates.counts(selected)
-    p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
-    by_rule: dict[str, FloatArray] = {}
+    share, size = rates.counts(decisions)
+    p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
+    by_constraint: dict[str, FloatArray] = {}
     for block in rates.weighted_blocks():
         p_of_block = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
@@ -257,18 +231,18 @@ def walk(
             p_of_block[near] = _p_values(block, share[:, near], size[:, near], block.limit)
         p_values = np.maximum(p_values, p_of_block)
         disparities = np.maximum(disparities, _disparities(block, share, size))
-        smallest = _smallest_limits(block, share, size, 1 - confidence, p_of_block)
+        smallest = _smallest_limits(block, share, size, 1 - confidence)
         bounds = np.maximum(bounds, smallest)
         own = np.stack([p_of_block, rates.after_shift(smallest)])
-        by_rule[block.rule] = np.maximum(by_rule.get(block.rule, own), own)
+        by_constraint[block.constraint] = np.maximum(by_constraint.get(block.constraint, own), own)
     failed = np.flatnonzero(p_values > 1 - confidence)
-    last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
-    return Walked(last, p_values, disparities, rates.after_shift(bounds), by_rule)
+    last = int(failed[0]) - 1 if failed.size else p_values.size - 1
+    return Walked(last, p_values, disparities, rates.after_shift(bounds), by_constraint)
 
 
-def last_kept(
+def last_satisfied(
     rates: RowRates,
-    selected: BoolArray,  # (n_samples, n_steps): decisions of each row by the model of its fold
+    decisions: NDArray[Any],  # (n_samples, n_steps): on each row by the model of its fold
     changes: FloatArray,  # (n_rates, n_steps): what rates gain if the mean of the models decides
     confidence: float,
 ) -> int:
@@ -279,8 +253,8 @@ def last_kept(
     blocks, as true and false positive rates, comes to its limits at once on a path that these rows
     helped to lay out, and each may err on its own: there the p-values add up.
     """
-    share, size = rates.counts(selected)
-    share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(selected.shape[1])
+    share, size = rates.counts(decisions)
+    share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(decisions.shape[1])
     for block in rates.weighted_blocks():
         total += _p_values(block, share, size, block.limit, quick=True)
     return int(np.flatnonzero(total <= 2 * (1 - confidence)).max(initial=-1))
@@ -301,46 +275,21 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
     return p_values
 
 
-def _smallest_limits(
-    block: Block, share: FloatArray, size: FloatArray, alpha: float, at_limit: FloatArray
-) -> FloatArray:
-    """Return the smallest limit of a block that is shown at a level, for each step.
+def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
+    """Return the smallest limit of a block that is shown at a level, for each step."""
 
-    The normal quantile of a p-value is nearly a straight line in the limit, so secants find it.
-    The p-values at the limit that is asked for are known.
-    """
-    variances = (share * (1 - share) / np.maximum(size, 1.0))[block.rates]
-    step = np.sqrt(np.sort(variances, axis=0)[-2:].sum(axis=0)) + 1e-4
-    low, high = np.zeros_like(step), np.ones_like(step)  # not shown, shown
-    point = np.clip(_disparities(block, share, size) - special.ndtri(alpha) * step, 0.001, 0.999)
-    last, todo = np.full_like(step, block.limit), np.arange(step.size)
-    height_there = _height(at_limit, alpha)
-    for trial in range(_N_TRIALS):
-        lows = point[todo]
-        p_values = _p_values(block, share[:, todo], size[:, todo], lows, quick=True)
-        height = _height(p_values, alpha)
-        low[todo], high[todo] = (
-            np.where(height > 0, lows, low[todo]),
-            np.where(height > 0, high[todo], lows),
-        )
-        drop = height_there[todo] - height
-        moved = lows - last[todo]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            move = height * np.where(np.isfinite(drop), moved / drop, step[todo])
-        middle = 0.5 * (low[todo] + high[todo])
-        target = lows + move
-        is_inside = (target > low[todo]) & (target < high[todo]) & (trial % 5 < 4)
-        last[todo], height_there[todo] = lows, height
-        point[todo] = np.where(is_inside, target, middle)
-        todo = todo[np.abs(point[todo] - lows) > 0.5 * _PRECISION]
-        if not todo.size:
-            break
-    return np.asarray(np.minimum(point + _PRECISION, 1.0))
+    def height(limits: FloatArray, steps: FloatArray) -> FloatArray:
+        some = steps.astype(np.int64)
+        p_values = _p_values(block, share[:, some], size[:, some], limits, quick=True)
+        # As normal quantiles p-values are nearly a straight line in the limit.
+        return np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
 
-
-def _height(p_values: FloatArray, alpha: float) -> FloatArray:
-    """Return p-values as normal quantiles above the level."""
-    return np.asarray(np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0))
+    steps = np.arange(share.shape[1], dtype=np.float64)
+    roots = find_root(
+        height, (0.0, 1.0), args=(steps,), tolerances={"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
+    )
+    shown = np.where(roots.success, np.maximum(*roots.bracket), 1.0)
+    return np.asarray(np.minimum(shown + 0.5 * _PRECISION, 1.0))
 
 
 def _sides(
@@ -395,13 +344,13 @@ def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArra
     return np.asarray(np.where(larger > 0, missing, 0.0).max(axis=0))
 
 
-def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> int:
+def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -> int:
     """Return about how many rows in all it would take to certify decisions without disparity.
 
     With that many the test succeeds in 80% of all samples, at the rates of these decisions.
     """
-    share, size = rates.counts(selected[:, None])
-    n, needed = selected.size, 0.0
+    share, size = rates.counts(decisions[:, None])
+    n, needed = decisions.size, 0.0
     for block in rates.blocks:
         k = np.maximum(size[block.rates, 0], 1e-9)
         mean = float(np.average(share[block.rates, 0], weights=k))

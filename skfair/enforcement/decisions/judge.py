@@ -1,4 +1,4 @@
-"""What decisions are worth, and whether they satisfy the constraints: counted on the rows.
+"""The judge of decisions: their worth and their disparities, counted on the rows.
 
 With several classes a constraint on selection is kept for each class against the rest. A constraint
 on right predictions (accuracy parity) is one constraint for all classes.

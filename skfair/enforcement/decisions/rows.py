@@ -207,15 +207,6 @@ def _effects(
     )
 
 
-def rows_of_cells(bound: BoundConstraint, near: FloatArray) -> sparse.csr_array:
-    """Return what makes rows of a constraint of cell means; of quotients their slopes there."""
-    if bound.quotients is None:
-        return sparse.csr_array(bound.matrix)
-    rates, overall = _linear_near(bound, near)
-    compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
-    return sparse.csr_array(compared.of_rates @ rates + compared.of_overall @ overall)
-
-
 def _linear_near(
     bound: BoundConstraint, near: FloatArray
 ) -> tuple[sparse.csr_array, sparse.csr_array]:

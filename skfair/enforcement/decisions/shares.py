@@ -1,4 +1,4 @@
-"""What a row is expected to add to the rates: shares of groups, strata and classes.
+"""Shares of rows in groups, strata and classes: their expected part in each rate.
 
 Feature ``(g, s, y)`` of a row is the probability that it is in group g and in stratum s and has the
 true class y. Group and stratum are known, or the pair of group and class is estimated from the

@@ -1,4 +1,4 @@
-"""What a solution of a smooth problem is good for, judged by true values at its best threshold.
+"""The judge of smooth solutions: true values of rates at the best threshold.
 
 A :class:`Judge` knows the true bounds. It measures solutions, compares true with smooth values of
 the constraints, and chooses among all that were measured.
@@ -141,7 +141,8 @@ class Judge:
         values = [
             r.row_values(of_cells) for r, of_cells in zip(self.problem.rules, means, strict=True)
         ]
-        return self.problem.from_centers(self.problem.constraint_rows.joined(values))
+        rows = self.problem.constraint_rows
+        return rows.from_middles(rows.joined(values))
 
     def best(self, candidates: Sequence[StrictResult]) -> StrictResult:
         """Return the first step on the path whose best solution is about as good as any."""

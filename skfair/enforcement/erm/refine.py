@@ -1,4 +1,4 @@
-"""Where constraints cost much accuracy: from the loss to smooth errors, and back to scores.
+"""Refinement where constraints cost much accuracy: smooth errors in place of the loss.
 
 There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
 smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are

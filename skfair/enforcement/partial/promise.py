@@ -2,32 +2,30 @@
 
 A :class:`Promise` says what is limited, in the units of the metric that measures it; it is read
 from the parameters and the groups, and everything that is certified is measured by it, with
-:mod:`skfair.metrics`. What it must know of a constraint, the constraint says itself
-(:class:`skfair.constraints.partial.PartialRule`).
+:mod:`skfair.metrics`. What it must know of a constraint, its moment over ranked rows says
+(:class:`skfair.constraints.partial.RankedMoment`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair._typing import FloatArray, IntervalLike
-from skfair.constraints.partial import (
-    PARTIAL_RULES,
-    IntervalConstraint,
-    PartialRows,
-    PartialRule,
-    Surrogate,
-    read_constraint,
-)
+from skfair.constraints.base import Constraint
+from skfair.constraints.cells import TrainingRows
+from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
+from skfair.losses import LogLoss
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
@@ -37,100 +35,84 @@ _FLOOR_SAMPLES = 20
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
 
 
-class Promise(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Promise:
     """What is limited on given rows."""
 
-    name: str  # name of the rule
-    rule: PartialRule  # the rule
+    constraint: IntervalConstraint
     interval: IntervalLike  # the interval as the user gave it
     is_ccdf: bool  # whether disparities are shares of the whole groups, not of the interval
-    bound: float  # the disparity allowed
+    limit: Limit  # the disparity allowed, of all attributes or of each (None: it is free)
     groups: GroupEncoding  # the groups of the rows
     targets: FloatArray  # (n_samples,): -1 and 1
     weights: FloatArray | None  # (n_samples,): weights of the rows
-    # The intervals on which shares have to agree: those of the user, or all of them together,
-    # longer by the bound, where groups are compared at thresholds (``compares_thresholds``):
-    # the ranks of other groups at their thresholds lie there
-    intervals: Intervals
     # Set if the rows are few weighted ones that stand for those of Dask collections
     behind: WeightedRows | None = None
-    # Limit of each attribute (None: it is free) if each has its own; ``bound`` is the largest then
-    limits: tuple[float | None, ...] | None = None
 
     @classmethod
     def of(
         cls,
-        constraint: str | IntervalConstraint,
+        constraint: str | Constraint,
         interval: IntervalLike,
         scale: str,
-        bound: Limit,
+        limit: Limit,
         groups: GroupEncoding,
         targets: FloatArray,
         weights: FloatArray | None = None,
         behind: WeightedRows | None = None,
     ) -> Self:
         """Read a promise from parameters."""
-        constraint, is_ccdf = read_constraint(constraint), scale == "ccdf"
-        name, rule = constraint.name, constraint.rule
-        own = Intervals(interval, groups.levels)
-        largest, limits = loosest(bound), tuple(limits_of_attributes(bound, groups))
-        made = cls(name, rule, interval, is_ccdf, largest, groups, targets, weights, own, behind)
-        if isinstance(bound, Mapping) and len(limits) > 1:
-            made = made._replace(limits=limits)
-        return made.with_bound(largest)
+        within, limits = read_constraint(constraint), limits_of_attributes(limit, groups)
+        if not isinstance(limit, Mapping) or len(limits) == 1:
+            limit = loosest(limit)
+        terms = within, interval, scale == "ccdf", limit
+        return cls(*terms, groups, targets, weights, behind)
 
-    def with_bound(self, bound: float) -> Self:
-        """Return the promise with another bound."""
-        intervals = self._longer(bound) if self.compares_thresholds else self.intervals
-        return self._replace(bound=float(bound), intervals=intervals)
+    @cached_property
+    def own_intervals(self) -> Intervals:
+        """The intervals of the user."""
+        return Intervals(self.interval, self.groups.levels)
 
-    def _longer(self, length: float) -> Intervals:
-        return Intervals(self.interval, self.groups.levels).widened(length)
+    @cached_property
+    def intervals(self) -> Intervals:
+        """The intervals on which shares have to agree.
+
+        They are those of the user, or all of them together, longer by the bound, where groups are
+        compared at thresholds: the ranks of other groups at their thresholds lie there.
+        """
+        own = self.own_intervals
+        return own.widened(self.bound) if self.compares_thresholds else own
+
+    @property
+    def bound(self) -> float:
+        """The disparity allowed, the largest one if each attribute has its own limit."""
+        return loosest(self.limit)
 
     def _seen_longer(self, length: float) -> Self:
         """Return the promise on an interval of the user's that is longer."""
-        return self._replace(interval=_pairs(self._longer(length)))
+        return replace(self, interval=_pairs(self.own_intervals.widened(length)))
 
     def of_attributes(self) -> list[Self]:
         """Return the promise of each attribute that is limited, if each has its own limit."""
-        if self.limits is None:
+        if not isinstance(self.limit, Mapping):
             return [self]
-        pairs = Intervals(self.interval, self.groups.levels).bounds
         parts = []
-        for a, limit in enumerate(self.limits):
-            if limit is not None:
+        for a, name in enumerate(self.groups.levels.attributes):
+            if self.limit[name] is not None:
                 groups, ends = self.groups.of_attribute(a), self.groups.offsets[a : a + 2]
-                own = dict(zip(groups.names, pairs[ends[0] : ends[1]], strict=True))
-                parts.append(
-                    self._replace(
-                        groups=groups,
-                        limits=None,
-                        interval=own,
-                        intervals=self.intervals.of_groups(*ends),
-                    ).with_bound(limit)
+                pairs = self.own_intervals.bounds[ends[0] : ends[1]]
+                own = dict(zip(groups.names, pairs, strict=True))
+                part = replace(
+                    self, groups=groups, interval=own, limit=loosest({"": self.limit[name]})
                 )
+                parts.append(part)
         return parts
 
     @property
     def ratios(self) -> FloatArray:
         """Limit of each attribute that is limited, as a part of the bound."""
-        parts = [
-            max(part.bound, ROUNDING) / max(self.bound, ROUNDING) for part in self.of_attributes()
-        ]
-        return np.array(parts)
-
-    @property
-    def limits_text(self) -> str:
-        """The limits, as a user would write them."""
-        if self.limits is None:
-            return f"{self.bound:g}"
-        return repr(self.by_name())
-
-    def by_name(self) -> float | dict[str, float | None]:
-        """Return the bound, or the limit of each attribute."""
-        if self.limits is None:
-            return self.bound
-        return dict(zip(self.groups.levels.attributes, self.limits, strict=True))
+        bounds = np.array([part.bound for part in self.of_attributes()])
+        return np.asarray(np.maximum(bounds, ROUNDING) / max(self.bound, ROUNDING))
 
     def load(self, scores: FloatArray) -> float:
         """Return the disparity of scores; where each attribute has its limit, in units of these.
@@ -141,6 +123,12 @@ class Promise(NamedTuple):
         return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
 
     @property
+    def name(self) -> str:
+        """Name of the constraint, as the user passed it."""
+        name = self.constraint.name
+        return name if isinstance(name, str) else type(name).__name__
+
+    @property
     def is_vacuous(self) -> bool:
         """Whether no attribute has two groups to compare."""
         return self.groups.is_vacuous
@@ -148,12 +136,13 @@ class Promise(NamedTuple):
     @property
     def compares_thresholds(self) -> bool:
         """Whether groups are compared at thresholds, not at ranks."""
-        return self.is_ccdf and self.rule.ccdf_metric is not None
+        return self.is_ccdf and self.constraint.ranked.ccdf_metric is not None
 
     @property
     def unit(self) -> float:
         """Units of the disparity that a share of the intervals is."""
-        return float(self.intervals.lengths[0]) if self.is_ccdf and self.rule.is_share else 1.0
+        is_share = self.is_ccdf and self.constraint.ranked.is_share
+        return float(self.intervals.lengths[0]) if is_share else 1.0
 
     @property
     def tolerance(self) -> float:
@@ -166,9 +155,7 @@ class Promise(NamedTuple):
         if not self.compares_thresholds:
             return middles * max(0.0, 1 - self.tolerance)
         # As in the paper: equally spaced in the interval that the user gave.
-        pairs = np.unique(
-            np.concatenate(Intervals(self.interval, self.groups.levels).bounds), axis=0
-        )
+        pairs = np.unique(np.concatenate(self.own_intervals.bounds), axis=0)
         ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
         place = middles * ends[-1]
         piece = np.searchsorted(ends, place)
@@ -178,7 +165,8 @@ class Promise(NamedTuple):
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        if self.rule.metric is None:
+        constraint = self.constraint
+        if constraint.metric is None:
             return self._surrogate_value(scores)
         arguments: dict[str, Any] = {
             "sensitive_features": self.groups,
@@ -186,18 +174,17 @@ class Promise(NamedTuple):
             "sample_weight": self.weights,
         }
         positive = None
-        if self.rule.classes:
-            positive = self.targets > 0
-            rank_within = "group" if self.rule.ranks_whole_groups else "class"
-            arguments |= {"rank_within": rank_within, "pos_label": bool(self.rule.classes[-1])}
-        if self.rule.ranks_whole_groups:
-            arguments["zero_division"] = np.nan
-        metric = getattr(metrics, self.rule.metric)
-        if not self.is_ccdf or self.rule.ccdf_metric is None:
+        if constraint.classes:
+            positive, in_groups = self.targets > 0, constraint.ranks_whole_groups
+            arguments |= {"pos_label": bool(constraint.classes[-1])}
+            arguments |= {"rank_within": "group" if in_groups else "class"}
+            arguments |= {"zero_division": np.nan} if in_groups else {}
+        metric = getattr(metrics, constraint.metric)
+        if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
-        ccdf_metric = getattr(metrics, self.rule.ccdf_metric)
         try:
+            ccdf_metric = getattr(metrics, str(constraint.ranked.ccdf_metric))
             return float(ccdf_metric(positive, scores, **arguments))
         except ValueError:  # ties: no threshold of some group lies in the interval
             arguments["interval"] = _pairs(self.intervals)
@@ -207,51 +194,57 @@ class Promise(NamedTuple):
         """Return what a constraint without a metric limits: the largest of its values."""
         surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
         parts = [self.rows(a, nothing) for a in range(self.groups.n_attributes)]
-        values = [self.rule.prepare(rows, surrogate)[0].evaluate(scores, nothing) for rows in parts]
-        return max(float(rates.values.max(initial=0.0)) for rates in values)
+        moments = [self.constraint.moments(rows, surrogate)[0] for rows in parts]
+        values = [moment.evaluate(scores, nothing).values for moment in moments]
+        return max(float(of_attribute.max(initial=0.0)) for of_attribute in values)
 
-    def rows(self, attribute: int, percentiles: FloatArray) -> PartialRows:
+    def rows(self, attribute: int, percentiles: FloatArray) -> TrainingRows:
         """Return what a constraint sees: the groups of one attribute."""
-        groups = self.groups
-        first, stop = groups.offsets[attribute], groups.offsets[attribute + 1]
-        return PartialRows(
-            codes=groups.codes[attribute] - first,
-            group_names=tuple(groups.names[first:stop]),
-            targets=self.targets,
-            sample_weight=self.weights,
-            intervals=self.intervals.of_groups(first, stop),
-            percentiles=percentiles,
-            threshold=0.0,
-        )
+        groups = self.groups.of_attribute(attribute)
+        ends = self.groups.offsets[attribute : attribute + 2].tolist()
+        named = (0, 1), None, self.intervals.of_groups(*ends), percentiles
+        return TrainingRows(groups, self.targets, self.weights, LogLoss(), *named)
+
+    def check_nonempty(self, class_names: Sequence[Any]) -> None:
+        """Raise if a group has no rows, of one of the classes that count if classes do."""
+        self.groups.check_nonempty(sample_weight=self.weights)
+        if self.constraint.classes:
+            classes = (self.targets > 0).astype(np.int64)
+            counted = list(self.constraint.classes)
+            self.groups.check_nonempty(classes, class_names, self.weights, counted)
 
     def floor(self) -> float:
         """Return the smallest disparity that the numbers of rows let one ask for."""
-        if not self.rule.is_share:
+        if not self.constraint.ranked.is_share:
             return 0.0
         return float((1 / (self.counts() if self.is_ccdf else self.inside())).max())
 
     def inside(self) -> FloatArray:
         """Return how many rows of each group and class that counts may lie inside its interval."""
-        counts, lengths = self.counts(), self.intervals.lengths[:, None]
-        if not self.rule.ranks_whole_groups:
+        counts, lengths = self.counts(), self.own_intervals.lengths[:, None]
+        if not self.constraint.ranks_whole_groups:
             return np.asarray(counts * lengths)
-        of_groups = self._replace(rule=PARTIAL_RULES["statistical_parity"]()).counts()
+        of_groups = np.asarray(self.groups.sums(self._counted), dtype=float)[:, None]
         return np.asarray(np.minimum(counts, of_groups * lengths))
+
+    @property
+    def _counted(self) -> FloatArray | None:
+        """How many rows each one stands for; None if itself."""
+        if self.behind is not None:
+            return np.where(self.behind.weights > 0, self.behind.counts, 0.0)
+        return None if self.weights is None else (self.weights > 0).astype(float)
 
     def counts(self) -> FloatArray:
         """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
-        counted = None if self.weights is None else (self.weights > 0).astype(float)
-        if self.behind is not None:
-            counted = np.where(self.behind.weights > 0, self.behind.counts, 0.0)
-        return self.sums(counted)
+        return self.sums(self._counted)
 
     def sums(self, values: FloatArray | None) -> FloatArray:
         """Add up values by group and class that counts, (n_groups, n_classes); ones if None."""
-        if not self.rule.classes:
+        if not self.constraint.classes:
             return np.asarray(self.groups.sums(values), dtype=float)[:, None]
         classes = (self.targets > 0).astype(np.int64)
         table = self.groups.cross_counts(classes, 2, values)
-        return np.asarray(table[:, list(self.rule.classes)], dtype=float)
+        return np.asarray(table[:, list(self.constraint.classes)], dtype=float)
 
     def kept_by_bins(self) -> tuple[Promise, float]:
         """Return what to keep by rows in bins so that all rows keep this promise, and the gap.
@@ -261,7 +254,7 @@ class Promise(NamedTuple):
         shares differ by at most that much more than the bins show; probabilities that one group
         outranks the other, by twice as much. Rates at thresholds between bins are exact.
         """
-        if self.behind is None or self.is_vacuous or self.rule.limits_decisions:
+        if self.behind is None or self.is_vacuous or self.constraint.ranked.limits_decisions:
             return self, 0.0
         error = share = self.behind.resolution()
         promise = self
@@ -269,8 +262,8 @@ class Promise(NamedTuple):
             # The ranks of all rows may lie in the interval where those of the bins do not.
             promise = self._seen_longer(share)
         else:
-            lengths = Intervals(self.interval, self.groups.levels).lengths
-            error = share / float(lengths.min()) * (1 if self.rule.is_share else 2)
+            lengths = self.own_intervals.lengths
+            error = share / float(lengths.min()) * (1 if self.constraint.ranked.is_share else 2)
         if error > 0.5 * self.bound:
             warn_user(
                 f"Bins of scores hold up to {share:.2g} of a group, which leaves the disparity of "
@@ -278,7 +271,7 @@ class Promise(NamedTuple):
                 "more, choose a longer interval or merge small groups."
             )
         # A bin is moved as a whole: less than its share cannot be asked of the bins.
-        return promise._replace(bound=max(self.bound - error, error)), error
+        return replace(promise, limit=max(self.bound - error, error)), error
 
 
 def _pairs(intervals: Intervals) -> list[Any]:
@@ -286,90 +279,58 @@ def _pairs(intervals: Intervals) -> list[Any]:
     return [tuple(pair) for pair in intervals.bounds[0].tolist()]
 
 
-def make_promise(
-    constraint: str | IntervalConstraint,
-    interval: IntervalLike,
-    scale: str,
-    max_disparity: Limit,
-    groups: GroupEncoding,
-    targets: FloatArray,
-    weights: FloatArray | None,
-    class_names: Sequence[Any],
-    *,
-    behind: WeightedRows | None = None,
-) -> Promise:
-    """Read the promise of a fit from parameters and groups; raise or warn where it is senseless."""
-    groups.check_nonempty(sample_weight=weights)
-    constraint = read_constraint(constraint)
-    rule = constraint.rule
-    if rule.by_class:
-        classes = (targets > 0).astype(np.int64)
-        groups.check_nonempty(classes, class_names, weights, list(rule.classes) or None)
-    if scale == "ccdf" and not rule.is_share:
+def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
+    """Return the promise of a fit, with a limit that the rows allow; raise if it is senseless."""
+    within, groups = promise.constraint, promise.groups
+    promise.check_nonempty(class_names)
+    if promise.is_ccdf and not within.ranked.is_share:
         raise ValueError(
-            f"scale='ccdf' has no meaning for constraint={constraint.name!r}, whose disparity is "
+            f"scale='ccdf' has no meaning for constraint={within.name!r}, whose disparity is "
             "no share of an interval. Use scale='conditional'."
         )
-    promise = Promise.of(
-        constraint, interval, scale, max_disparity, groups, targets, weights, behind
-    )
-    if promise.is_ccdf and promise.rule.ranks_whole_groups:
+    if promise.is_ccdf and within.ranks_whole_groups:
         raise ValueError(
             "scale='ccdf' has no meaning for rank_within='group': how many rows of a class are "
             "inside the interval depends on the scores. Use scale='conditional'."
         )
-    intervals, is_ccdf = promise.intervals, promise.is_ccdf
-    if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > ROUNDING:
+    decides = within.ranked.limits_decisions
+    if promise.is_ccdf and decides and np.ptp(promise.intervals.lengths) > ROUNDING:
         raise ValueError(
             "scale='ccdf' compares shares of whole groups, so the intervals of all groups must be "
-            f"equally long; got {interval!r}. Use scale='conditional'."
+            f"equally long; got {promise.interval!r}. Use scale='conditional'."
         )
-    if rule.uses_interval:
-        _check_rows_inside(promise)
+    inside = promise.inside().min(axis=1)
+    if within.metric and inside.min() < 1 - 1e-9:
+        rows = [f"{name!r} {n:.1f}" for name, n in zip(groups.names, inside.tolist(), strict=True)]
+        raise ValueError(
+            f"The interval {promise.interval!r} holds less than one row of a group. Rows inside "
+            f"it: {listed(rows)}. Choose a longer interval or merge small groups."
+        )
     if promise.is_vacuous and groups.levels.attributes:
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
             "active.",
         )
-    if promise.limits is None:
-        return _allowed_by_rows(promise, "max_disparity")
-    names = promise.groups.levels.attributes
-    limited = [name for name, limit in zip(names, promise.limits, strict=True) if limit is not None]
-    parts = {
-        name: _allowed_by_rows(part, f"max_disparity[{name!r}]").bound
-        for name, part in zip(limited, promise.of_attributes(), strict=True)
-    }
-    largest = max(parts.values(), default=np.inf)
-    return promise._replace(limits=tuple(map(parts.get, names))).with_bound(largest)
+    if not isinstance(promise.limit, Mapping):
+        return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
+    limits: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)
+    limited = [name for name in limits if promise.limit[name] is not None]
+    for name, part in zip(limited, promise.of_attributes(), strict=True):
+        limits[name] = _allowed_by_rows(part, f"max_disparity[{name!r}]")
+    return replace(promise, limit=limits)
 
 
-def _allowed_by_rows(promise: Promise, name: str) -> Promise:
-    """Return the promise with a bound that the numbers of rows allow."""
+def _allowed_by_rows(promise: Promise, name: str) -> float:
+    """Return the limit, or with a warning the least one that the numbers of rows allow."""
     floor = promise.floor()
     if promise.bound >= floor or promise.is_vacuous:
-        return promise
+        return promise.bound
     warn_user(
         f"{name}={promise.bound:g} is less than one row of the smallest group in the "
         f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
         "interval or merge small groups.",
     )
-    return promise.with_bound(floor)
-
-
-def _check_rows_inside(promise: Promise) -> None:
-    """Raise if a group has no whole row inside its interval."""
-    intervals = Intervals(promise.interval, promise.groups.levels)
-    inside = promise._replace(intervals=intervals).inside().min(axis=1)
-    if np.all(inside >= 1 - 1e-9):
-        return
-    rows = [
-        f"{name!r} {number:.1f}"
-        for name, number in zip(promise.groups.names, inside.tolist(), strict=True)
-    ]
-    raise ValueError(
-        f"The interval {promise.interval!r} holds less than one row of a group. Rows inside it: "
-        f"{listed(rows)}. Choose a longer interval or merge small groups."
-    )
+    return floor
 
 
 def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
@@ -393,7 +354,7 @@ def upper_bound(
     replaced by any others, ranks may move by as much again. With weights n_k is the effective
     number of rows, which makes it an approximation.
     """
-    if promise.rule.ranks_whole_groups:
+    if promise.constraint.ranks_whole_groups:
         raise ValueError(
             "There is no such bound for rank_within='group': how many rows of a class are inside "
             "the interval is not known. Use rank_within='class'."
@@ -420,9 +381,10 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
         else "Raise max_disparity or n_percentiles, choose a longer interval, merge small groups, "
         "or let the model use the group (group_aware=True), which makes the bound exact."
     )
+    limit = promise.limit if isinstance(promise.limit, Mapping) else f"{promise.bound:g}"
     warn_user(
         f"No model was found whose {promise.name} disparity on the training data is at most "
-        f"{promise.limits_text}; the smallest reached is {disparity:.4g}. {remedy}",
+        f"{limit}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
     )
 

@@ -64,11 +64,6 @@ class PartialResult(NamedTuple):
     spread: float = 0.0  # of the scores
 
     @property
-    def scores(self) -> FloatArray:
-        """The scores of the solution."""
-        return self.problem.evaluate(self.result.theta).scores
-
-    @property
     def rank(self) -> tuple[float, float]:
         """The smaller, the better."""
         return self.excess, -self.quality
@@ -98,10 +93,6 @@ class Target(NamedTuple):
     def excess(self, disparity: float) -> float:
         """Return by how much a disparity is too large."""
         return max(disparity - self.max_disparity - ROUNDING, 0.0)
-
-    def rank(self, scores: FloatArray, disparity: float) -> tuple[float, float]:
-        """Return what the better of two solutions has less of."""
-        return self.excess(disparity), -self.quality(scores)
 
 
 def solve_partially(
@@ -153,7 +144,7 @@ def _rounds(
     for n_done in range(1, n_rounds + 1):
         result = solver.solve(problem, theta, multipliers, **params)
         theta, multipliers = result.theta, result.multipliers
-        last = _measured(problem, result, target)
+        last = measured(problem, result, target)
         solved.append(last)
         is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
         # Later any solution within the bound will do.
@@ -168,7 +159,7 @@ def _rounds(
     return solved
 
 
-def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> PartialResult:
+def measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> PartialResult:
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
@@ -224,7 +215,7 @@ def _moved(
         )
 
     theta = best_factor(problem, problem.start(theta), is_harmless) * theta
-    return _measured(problem, solved.result._replace(theta=problem.start(theta)), target)
+    return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 
 def best_factor(

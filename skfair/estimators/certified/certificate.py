@@ -1,11 +1,13 @@
-"""What certified limits ask for: one parameter of estimators."""
+"""The parameter ``confidence=``: certified limits and their options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from numbers import Real
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from skfair.utils.text import settings_repr
 from skfair.utils.validation import check_number, check_probability
@@ -70,8 +72,41 @@ class Certificate:
         return settings_repr(self)
 
 
-def read_certificate(confidence: float | Certificate | None) -> Certificate | None:
-    """Return a certificate for a confidence; None for limits on the training rows only."""
-    if confidence is None or isinstance(confidence, Certificate):
-        return confidence
-    return Certificate(confidence)
+class Certified:
+    """An estimator whose limits can be certified for unseen data.
+
+    Attributes
+    ----------
+    certified_disparity_ : float
+        With ``confidence``: the smallest limit that can be shown to hold for unseen data.
+    certified_disparities_ : dict of str to float
+        The same of each constraint, and of each attribute that has a limit of its own; not for
+        limits within an interval of ranks.
+    p_value_ : float
+        With ``confidence``: how likely such data are at most, if unseen data exceed a limit.
+    p_values_ : dict of str to float
+        The same of each constraint, and of each attribute that has a limit of its own.
+    path_ : dict of str to ndarray of shape (n_steps,)
+        With ``confidence``, on rows that had no part in a step: "accuracy" ("r2" of regressors),
+        "selection_rate" (NaN of regressors), "disparity", "bound", "p_value" and "is_certified".
+    """
+
+    confidence: float | Certificate | None
+    _CERTIFICATE: ClassVar = (
+        *("p_value_", "p_values_"),
+        *("certified_disparity_", "certified_disparities_", "path_"),
+    )
+    _confidence_constraints: ClassVar[dict[str, Any]] = {
+        "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
+    }
+
+    @property
+    def _certificate(self) -> Certificate | None:
+        """What is asked for; None for limits on the training rows only."""
+        asked = self.confidence
+        return asked if asked is None or isinstance(asked, Certificate) else Certificate(asked)
+
+    def _forget(self, *names: str) -> None:
+        """Forget the certificate of an earlier fit, and other fitted attributes."""
+        for name in (*self._CERTIFICATE, *names):
+            vars(self).pop(name, None)

@@ -1,4 +1,4 @@
-"""Who judges models that are certified as a whole: by decisions, by means, or within intervals.
+"""Who judges models that are refitted: by their decisions, their means, or within intervals.
 
 A judge reads the rows that had no part in the fit, asks a model for its predictions there, and
 returns a verdict: a p-value of the limit, and the smallest limit that can be shown.
@@ -8,28 +8,31 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import r2_score
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.certified.walk import RowRates, row_rates, walk
+from skfair.enforcement.certified.walk import row_rates, walk
 from skfair.enforcement.partial.promise import Promise, upper_bound
-from skfair.estimators.certified.folds import Folds
-from skfair.estimators.certified.split import (
-    Halves,
-    JudgedRows,
+from skfair.estimators.certified.refits import (
+    HeldOut,
     Verdict,
-    fit_under_rising_limits,
+    certified_refit,
+    deployed,
+    in_folds,
+    in_parts,
+    linear_refits,
+    refits,
 )
-from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction
+from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import take_columns
@@ -56,44 +59,6 @@ def in_memory(data: TrainingData) -> None:
         raise ValueError(NOT_LAZY)
 
 
-# --- decisions ---------------------------------------------------------------------------------
-
-
-class Decides(Predicts, Protocol):
-    """A fitted classifier."""
-
-    pos_label_: Any
-
-
-class DecisionJudge:
-    """Judges decisions by the rates of groups."""
-
-    def __init__(self, rates: RowRates, halves: Halves, confidence: float) -> None:
-        self.rates, self.confidence = rates.part(halves.judging), confidence
-        self.X, self.y = halves.part(halves.X), halves.part(halves.y)
-
-    def __call__(self, model: Decides) -> Verdict:
-        """Return the verdict on a model."""
-        predicted = model.predict(self.X)
-        selected = predicted == model.pos_label_
-        shares = [
-            np.average(is_so, weights=self.rates.weights)
-            for is_so in (selected, self.y == model.pos_label_)
-        ]
-        both = np.array([[1 - share, share] for share in shares])
-        weights, steps = self.rates.weights, selected[:, None]
-        walked = walk(self.rates, steps, self.confidence)
-        return Verdict(
-            float(walked.p_values[0]),
-            float(walked.disparities[0]),
-            float(walked.bounds[0]),
-            float(accuracy_score(self.y, predicted, sample_weight=weights)),
-            float(shares[0]),
-            bool(is_nearly_constant(*both)),
-            walked.reported(0),
-        )
-
-
 def certified_decisions(
     estimator: Any,
     data: TrainingData,
@@ -105,100 +70,32 @@ def certified_decisions(
     """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
     certificate, codes = estimator._certificate, (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = [rule.bound for rule in class_rules(rules, rows, estimator.max_disparity)]
-    rates = row_rates(bound, rows.weights).against(certificate.shift)
+    bound = class_rules(rules, rows, estimator.max_disparity)
+    rates = row_rates(bound, codes, rows.weights).against(certificate.shift)
     kinds = data.groups.cells(codes, 2).codes
-    halves = Halves.of(X, data.y, metadata, kinds, estimator.random_state, certificate.share)
-    limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
-    return fit_under_rising_limits(
-        estimator,
-        halves,
-        DecisionJudge(rates, halves, certificate.confidence),
-        limits,
-        float(rates.after_shift(min(block.limit for block in rates.blocks))),
-        certificate.confidence,
-    )
+    held_out = HeldOut(X, data.y, [in_parts(kinds, estimator.random_state, certificate.share)])
+    own, actual = rates.part(held_out.judging), codes[held_out.judging]
 
-
-# --- means -------------------------------------------------------------------------------------
-
-
-class MeanLimit(NamedTuple):
-    """A limit on the difference of mean predictions, and whether it holds within strata."""
-
-    value: float
-    within_strata: bool
-
-    @property
-    def name(self) -> str:
-        """What it limits, as ``train_disparities_`` calls it."""
-        return "MeanScoreParity" + " within strata" * self.within_strata
-
-
-class MeanJudge:
-    """Judges predictions by the means of groups."""
-
-    def __init__(
-        self,
-        limits: Sequence[MeanLimit],
-        rows: JudgedRows,
-        # "sensitive_features", "intersectional" and "sample_weight" of the test, for all rows
-        options: Mapping[str, Any],
-        strata: Any,  # control features of all rows, or None
-        confidence: float,
-        # Share of each group that may be replaced by others, with predictions in the same range
-        shift: float,
-    ) -> None:
-        self.confidence, self.shift = confidence, shift
-        self.limits, self.rows = limits, rows
-        self.y = np.asarray(rows.part(rows.y), np.float64)
-        own, is_crossed = rows.part(options["sensitive_features"]), options["intersectional"]
-        strata = rows.part(strata)
-        self.groups = [
-            checked_rows(
-                own,
-                strata if limit.within_strata else None,
-                None,
-                is_crossed,
-                n_samples=self.y.size,
-                like=own,
-            )[0]
-            for limit in limits
+    def judge(models: list[Any]) -> Verdict:
+        selected = (held_out.predictions(models) == classes[1]).astype(np.int64)
+        walked = walk(own, selected[:, None], certificate.confidence)
+        weights = own.weights / own.weights.sum()
+        shares = [
+            np.array([1 - weights @ labels, weights @ labels]) for labels in (selected, actual)
         ]
+        return Verdict(
+            float(walked.p_values[0]),
+            float(walked.disparities[0]),
+            float(walked.bounds[0]),
+            float(weights @ (selected == actual)),
+            float(shares[0][1]),
+            bool(is_nearly_constant(*shares)),
+            walked.reported(0),
+        )
 
-    def __call__(self, fitted: Any) -> Verdict:
-        """Return the verdict on what was fitted."""
-        predicted = self.rows.predict(fitted)
-        spread, shift = float(np.ptp(predicted)), self.shift
-        verdicts = []
-        for limit, groups in zip(self.limits, self.groups, strict=True):
-            sample = None, predicted, (groups, None, None, True), None
-            evidence = evidence_of_scores("mean_score_difference", sample)
-            # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
-            now = (limit.value - shift * spread) / (1 - shift)
-            p_value = evidence.p_value(now) if now >= 0 else 1.0
-            bound = evidence.smallest_shown(self.confidence, spread)
-            bound = shift * spread + (1 - shift) * bound
-            verdicts.append((p_value, evidence.largest, bound))
-        p_value, disparity, bound = (max(values) for values in zip(*verdicts, strict=True))
-        deployed = self.rows.deployed(fitted)
-        is_constant = bool(np.ptp(deployed) <= SUM_ROUNDING * np.abs(deployed).max())
-        names = [limit.name for limit in self.limits]
-        own_p, _, own_bounds = zip(*verdicts, strict=True)
-        by_rule = {
-            "p_values_": dict(zip(names, own_p, strict=True)),
-            "certified_disparities_": dict(zip(names, own_bounds, strict=True)),
-        }
-        quality = _explained(self.y, predicted)
-        return Verdict(p_value, disparity, bound, quality, np.nan, is_constant, by_rule)
-
-
-def _explained(y: FloatArray, predicted: FloatArray) -> float:
-    """Return the coefficient of determination, without the checks of scikit-learn."""
-    missed, spread = float(((y - predicted) ** 2).sum()), float(((y - y.mean()) ** 2).sum())
-    if spread == 0:
-        return float(missed == 0)
-    return 1 - missed / spread
+    path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    limit = float(rates.after_shift(min(block.limit for block in rates.blocks)))
+    return certified_refit(estimator, held_out, path, judge, limit)
 
 
 def certified_means(
@@ -212,47 +109,93 @@ def certified_means(
     whole: tuple[LinearConstrainedERM, float] | None,
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
+    limits = _limits_of_means(estimator, rules)
+    if data.sample_weight is not None:
+        raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
+    certificate, seed = estimator._certificate, estimator.random_state
+    kinds = data.groups.cells().codes
+    if whole is not None:
+        held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
+        path = linear_refits(estimator, data, *whole, held_out.splits)
+    else:
+        held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
+        path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    groups = _groups_of_means(estimator, X, metadata, held_out, rules)
+    y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
+    names = ["MeanScoreParity" + " within strata" * rule.within_strata for rule in rules]
+
+    def judge(models: list[Any]) -> Verdict:
+        predicted = held_out.predictions(models)
+        spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
+        for limit, own in zip(limits, groups, strict=True):
+            evidence = evidence_of_scores(
+                "mean_score_difference", (None, predicted, (own, None, None, True), None)
+            )
+            # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
+            now = (limit - shift * spread) / (1 - shift)
+            p_value = evidence.p_value(now) if now >= 0 else 1.0
+            bound = evidence.smallest_shown(certificate.confidence, spread)
+            verdicts.append((p_value, evidence.largest, shift * spread + (1 - shift) * bound))
+        p_values, disparities, bounds = zip(*verdicts, strict=True)
+        of_all = deployed(models).predict(held_out.X)
+        return Verdict(
+            max(p_values),
+            max(disparities),
+            max(bounds),
+            float(r2_score(y, predicted)),
+            np.nan,
+            bool(np.ptp(of_all) <= SUM_ROUNDING * np.abs(of_all).max()),
+            {
+                "p_values_": dict(zip(names, p_values, strict=True)),
+                "certified_disparities_": dict(zip(names, bounds, strict=True)),
+            },
+        )
+
+    return certified_refit(estimator, held_out, path, judge, min(limits), quality="r2")
+
+
+def _limits_of_means(estimator: Any, rules: Sequence[Constraint]) -> list[float]:
+    """Return the limit of each constraint; raise if it has no test."""
     limits = []
     for rule in rules:
-        own = rule.own_limit
-        value = estimator.max_disparity if own is None else own
-        compared = rule.compared()
-        if rule.metric != "mean_score_difference" or compared.against_overall:
+        if rule.metric != "mean_score_difference" or rule.compared().against_overall:
             raise ValueError(
                 f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
                 "which compares the groups with each other."
             )
-        limits.append(MeanLimit(_one_limit(value), rule.within_strata))
-    if data.sample_weight is not None:
-        raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
+        limits.append(
+            _one_limit(estimator.max_disparity if rule.own_limit is None else rule.own_limit)
+        )
+    return limits
+
+
+def _groups_of_means(
+    estimator: Any,
+    X: Any,
+    metadata: Mapping[str, Any],
+    held_out: HeldOut,
+    rules: Sequence[Constraint],
+) -> list[Any]:
+    """Return the groups that each constraint compares, of the rows that judge."""
+    asked, judging = estimator._sensitive, held_out.judging
     sensitive, strata = metadata["sensitive_features"], metadata["control_features"]
-    if estimator._sensitive.columns is not None:
-        sensitive = take_columns(X, estimator._sensitive.columns)
-    if estimator._sensitive.within is not None:
-        strata = take_columns(X, estimator._sensitive.within, "within")
-    certificate, seed = estimator._certificate, estimator.random_state
-    judging: JudgedRows
-    if whole is not None:
-        judging = Folds.of(data, *whole, seed)
-    else:
-        kinds = data.groups.cells().codes
-        judging = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
-    options = {"sensitive_features": sensitive, "intersectional": estimator._sensitive.crossed}
-    return fit_under_rising_limits(
-        estimator,
-        judging,
-        MeanJudge(limits, judging, options, strata, certificate.confidence, certificate.shift),
-        {
-            "max_disparity": estimator.max_disparity,
-            "constraint": estimator.constraint,
-        },
-        min(limit.value for limit in limits),
-        certificate.confidence,
-        quality="r2",
-    )
-
-
-# --- scores within intervals -------------------------------------------------------------------
+    if asked.columns is not None:
+        sensitive = take_columns(X, asked.columns)
+    if asked.within is not None:
+        strata = take_columns(X, asked.within, "within")
+    own = take_rows(sensitive, judging)
+    strata = None if strata is None else take_rows(strata, judging)
+    return [
+        checked_rows(
+            own,
+            strata if rule.within_strata else None,
+            None,
+            asked.crossed,
+            n_samples=judging.size,
+            like=own,
+        )[0]
+        for rule in rules
+    ]
 
 
 class IntervalJudge:
@@ -267,26 +210,31 @@ class IntervalJudge:
     def __init__(
         self,
         estimator: Any,  # its parameters say what is limited
-        halves: Halves,
-        sensitive_features: Any,  # groups of all rows, if the columns of X do not hold them
+        held_out: HeldOut,  # in one split
+        metadata: Mapping[str, Any],
     ) -> None:
         certificate = estimator._certificate
-        self.limit, self.confidence = float(estimator.max_disparity), certificate.confidence
+        self.limit, self.confidence = float(estimator._limit), certificate.confidence
         self.shift = certificate.shift
-        self.X, self.y = halves.part(halves.X), halves.part(halves.y)
-        self.groups = halves.part(sensitive_features)
-        self.weights = halves.part(halves.metadata.get("sample_weight"))
+        own: list[Any] = [
+            None if values is None else take_rows(values, held_out.judging)
+            for values in (
+                *(held_out.X, held_out.y),
+                *(metadata["sensitive_features"], metadata.get("sample_weight")),
+            )
+        ]
+        self.X, self.y, self.groups, self.weights = own
         is_plain = self.weights is None and estimator.scale == "conditional"
-        rule = read_constraint(estimator.constraint).rule
-        self.classes = rule.classes
-        self.metric = (
-            "partial_demographic_parity_gap" if rule.limits_decisions else str(rule.metric)
-        )
+        within = read_constraint(estimator.constraint)
+        decides = within.ranked.limits_decisions
+        self.classes = within.classes
+        self.metric = "partial_demographic_parity_gap" if decides else str(within.metric)
         self.has_test = is_plain and self.metric in SCORE_METRICS
         self.interval = estimator.interval
 
-    def __call__(self, model: PartialPrediction) -> Verdict:
+    def __call__(self, models: list[PartialPrediction]) -> Verdict:
         """Return the verdict on a model."""
+        (model,) = models
         own_groups = {"sensitive_features": self.groups} if model.is_group_aware_ else {}
         scores = model.decision_function(self.X, **own_groups)
         weights = check_weights(self.weights, scores.size)
@@ -356,25 +304,20 @@ def certified_interval(
     estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
     """Return the fitted attributes of a model whose scores can be shown to satisfy a limit."""
-    rule = read_constraint(estimator.constraint).rule
-    if not rule.is_repairable or rule.ranks_whole_groups:
+    within = read_constraint(estimator.constraint)
+    if not within.metric or within.ranks_whole_groups:
         raise ValueError(
             f"confidence= has no test of constraint={estimator.constraint!r}. Use a constraint on "
             "scores or decisions within an interval, such as 'statistical_parity', with "
             "rank_within='class'."
         )
-    limit, certificate = _one_limit(estimator.max_disparity), estimator._certificate
-    positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
+    limit, certificate = _one_limit(estimator._limit), estimator._certificate
+    positive = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
-    halves = Halves.of(X, data.y, metadata, kinds, seed, certificate.share)
-    return fit_under_rising_limits(
-        estimator,
-        halves,
-        IntervalJudge(estimator, halves, metadata["sensitive_features"]),
-        {"max_disparity": estimator.max_disparity},
-        limit,
-        certificate.confidence,
-    )
+    held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
+    path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    judge = IntervalJudge(estimator, held_out, metadata)
+    return certified_refit(estimator, held_out, path, judge, limit)
 
 
 def _one_limit(limit: Any) -> float:

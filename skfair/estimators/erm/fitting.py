@@ -1,4 +1,4 @@
-"""What the constrained estimators share: their parameters, and the steps of a fit.
+"""The fit of constrained estimators: their parameters, and its steps.
 
 A fit reads the data, builds the problem, chooses a solver, solves and reports. What these steps do
 is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
@@ -23,7 +23,7 @@ from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.judge import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
-from skfair.estimators.certified.split import Certified
+from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
     ModelOptions,

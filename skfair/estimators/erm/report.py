@@ -1,4 +1,4 @@
-"""What a fitted constrained estimator says of itself: attributes and warnings.
+"""The report of a fitted constrained estimator: attributes and warnings.
 
 Each function takes what was found and returns fitted attributes by name; the estimator stores them.
 """

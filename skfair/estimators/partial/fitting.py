@@ -1,4 +1,4 @@
-"""How PartialParityClassifier finds its model: from the promise to the problem and its solution.
+"""The fit of PartialParityClassifier: from the limits to the problem and its solution.
 
 The order is that of a fit: what is promised, whether the model may use the group, the problem in
 score space, its solver, what is stored.
@@ -6,8 +6,8 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -17,12 +17,13 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray
 from skfair.base import SensitiveFeaturesMixin
-from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
+from skfair.constraints.partial import Surrogate, read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.partial.strict import (
     PartialResult,
     Target,
     best_factor,
+    measured,
     solve_partially,
 )
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
@@ -46,8 +47,6 @@ Model = LinearScore | GroupedLinearScore | PlugInScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
-# Standard deviation of scores for which the widths of smooth steps are, where they follow it.
-SPREAD = 1.5
 # Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
 # steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
 # test rows of 600-row samples (COMPAS, Adult, Bank) and of simulated ones.
@@ -76,7 +75,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
                 "group_aware=True, or use solver='al_lbfgs'."
             )
-        if self.solver == "repair" and not promise.rule.is_repairable:
+        if self.solver == "repair" and not promise.constraint.metric:
             raise ValueError(
                 f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
                 "solver='al_lbfgs'."
@@ -103,7 +102,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth constraint unless scores are only repaired."""
-        targets, constraint = promise.targets, read_constraint(self.constraint)
+        targets, constraint = promise.targets, promise.constraint
         weights = np.ones(targets.size) if data.sample_weight is None else data.sample_weight
         n_rows = float(weights.sum())
         free = PartialParityProblem(
@@ -124,30 +123,35 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if solver is None or promise.is_vacuous or not promise.of_attributes():
             return _fit_freely(free, params)
         check_needs(solver, free)
-        _check_ranks(promise, solver, self.solver)
+        if constraint.ranks_whole_groups and not solver.can_continue:
+            raise ValueError(
+                f"solver={self.solver!r} is for differences of convex functions, which no "
+                "constraint with rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the "
+                "model is group-aware."
+            )
         target = Target(
             measure=promise.load,
             quality=free.objective.share_right,
             max_disparity=promise.bound,
             weights=data.sample_weight,
         )
-        build = partial(self._problems, promise, free, solver)
         if self.enforce == "strict" and solver.can_continue:
             if not free.objective.uses_interval:
-                return self._solve_in_rounds(free, solver, target, build, params)
-            unlimited = _fit_freely(free, params)
-            if target.excess(target.measure(unlimited.scores)) == 0:
+                return self._solve_in_rounds(free, promise, solver, target, params)
+            unlimited = measured(free, _fit_freely(free, params).result, target)
+            if not unlimited.excess:
                 return unlimited
             easy = _with_log_loss(free)
-            build_easy = partial(self._problems, promise, easy, solver)
-            first = self._solve_in_rounds(easy, solver, target, build_easy, params)
-            return _go_on(self, first, solver, target, build, params)
+            first = self._solve_in_rounds(easy, promise, solver, target, params)
+            return _go_on(self, first, free, promise, solver, target, params)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(constraint.surrogate, solver)
-        problems = _checked(build(surrogate, constraint.n_percentiles), solver)
+        problems = self._problems(promise, free, solver, surrogate)
+        for problem in problems:  # what they offer depends on their constraints
+            check_needs(solver, problem)
         return solve_partially(
             problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
         )
@@ -155,27 +159,29 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _solve_in_rounds(
         self,
         free: PartialParityProblem,
+        promise: Promise,
         solver: Solver,
         target: Target,
-        build: Callable[[Surrogate, int], list[PartialParityProblem]],
         params: SolveOptions,
+        start: FloatArray | None = None,  # None for the free model, if that misses the limit
     ) -> PartialResult:
-        """Solve smooth problems from the free model on, if that does not satisfy the limit."""
-        unlimited = _fit_freely(free, params)
-        start = unlimited.result.theta
-        scores = free.model.forward(start)[0]
-        if target.measure(scores) <= target.max_disparity:
-            return unlimited
-        constraint, spread = read_constraint(self.constraint), target.spread(scores)
-        surrogate = _narrowed(constraint, solver, spread)
+        """Solve smooth problems, from a start on."""
+        is_last = start is None and not self._is_repaired()
+        if start is None:
+            unlimited = measured(free, _fit_freely(free, params).result, target)
+            start = unlimited.result.theta
+            if not unlimited.excess:
+                return unlimited
+        spread = target.spread(free.model.forward(start)[0])
+        surrogate = make_surrogate(promise.constraint.surrogate, solver, spread)
         return solve_partially(
-            build(surrogate, constraint.n_percentiles),
+            self._problems(promise, free, solver, surrogate),
             solver,
             start,
             surrogate,
             target,
-            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else MAX_ROUNDS,
-            wanders=not self._is_repaired(),
+            n_rounds=MAX_ROUNDS if is_last else ROUNDS_BEFORE_REPAIR,
+            wanders=is_last,
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, ROUND_TOL)},
         )
 
@@ -194,30 +200,28 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         free: PartialParityProblem,
         solver: Solver,
         surrogate: Surrogate,
-        n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of its constraint; the paper's algorithms get one."""
         limited = promise.of_attributes()
         if solver.ignores_tolerance:
-            limited = [part.with_bound(0.0) for part in limited]
-        parts = [
-            (part.rule, part.rows(a, part.percentiles(n_percentiles)))
+            limited = [replace(part, limit=0.0) for part in limited]
+        is_printed = solver.compares_pairs or self.enforce == "paper"
+        constraint = promise.constraint
+        rows = [
+            part.rows(a, part.percentiles(constraint.n_percentiles))
             for part in limited
             for a in range(part.groups.n_attributes)
         ]
-        if solver.compares_pairs or self.enforce == "paper":
-            forms = [[rule.as_printed(rows, surrogate)] for rule, rows in parts]
-        else:
-            forms = [rule.prepare(rows, surrogate) for rule, rows in parts]
-        if not solver.can_continue:
+        forms = [constraint.moments(of, surrogate, printed=is_printed) for of in rows]
+        if is_printed or not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
         tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
-        ratios = None if promise.limits is None else promise.ratios
+        ratios = promise.ratios if isinstance(promise.limit, Mapping) else None
         return [
             PartialParityProblem(
-                free.model, free.objective, rules, tolerance, alpha=free.alpha, ratios=ratios
+                free.model, free.objective, moments, tolerance, alpha=free.alpha, ratios=ratios
             )
-            for rules in zip(*forms, strict=True)
+            for moments in zip(*forms, strict=True)
         ]
 
     # --- result ---------------------------------------------------------------------------------
@@ -240,10 +244,10 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.objective_ = at.objective
         self.multipliers_ = result.multipliers
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
-        names = [name for rule in problem.rules for name in rule.row_names]
+        names = [name for moment in problem.moments for name in moment.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
         self.percentiles_ = np.concatenate(
-            [np.empty(0), *(rule.percentiles for rule in problem.rules)]
+            [np.empty(0), *(moment.percentiles for moment in problem.moments)]
         )
         self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
         self.n_iter_ = int(result.n_iter)
@@ -252,43 +256,21 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.history_ = result.history
         # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
         # may a user's model.
-        is_final = self.enforce != "strict" or not problem.rules
+        is_final = self.enforce != "strict" or not problem.moments
         is_smooth = problem.objective.is_smooth and problem.model.has_curvature
         runs_to_the_end = solved.is_precise and is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
-            _warn_not_converged(self.n_iter_, self.kkt_residual_, self.tol)
+            warn_user(
+                f"The solver stopped after {self.n_iter_} steps with a residual of "
+                f"{self.kkt_residual_:.2g} (tol={self.tol:g}). Raise max_iter, or standardise the "
+                "columns.",
+                ConvergenceWarning,
+            )
 
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""
         wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
-        return (
-            wanted and self.is_group_aware_ and read_constraint(self.constraint).rule.is_repairable
-        )
-
-
-def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[PartialParityProblem]:
-    """Return problems that a solver can solve: what they offer depends on their constraints."""
-    for problem in problems:
-        check_needs(solver, problem)
-    return problems
-
-
-def _check_ranks(promise: Promise, solver: Solver, name: str | Solver) -> None:
-    """Raise if a solver relies on convex parts that the constraint does not have."""
-    if promise.rule.ranks_whole_groups and not solver.can_continue:
-        raise ValueError(
-            f"solver={name!r} is for differences of convex functions, which no constraint with "
-            "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
-            "group-aware."
-        )
-
-
-def _warn_not_converged(n_iter: int, residual: float, tol: float) -> None:
-    warn_user(
-        f"The solver stopped after {n_iter} steps with a residual of {residual:.2g} (tol={tol:g}). "
-        "Raise max_iter, or standardise the columns.",
-        ConvergenceWarning,
-    )
+        return bool(wanted and self.is_group_aware_ and read_constraint(self.constraint).metric)
 
 
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
@@ -323,20 +305,13 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
     )
 
 
-def _narrowed(constraint: IntervalConstraint, solver: Solver, spread: float) -> Surrogate:
-    """Return the smooth step; as wide as scores are spread, unless it is the user's own."""
-    surrogate = make_surrogate(constraint.surrogate, solver)
-    if isinstance(constraint.surrogate, Surrogate) or not spread:
-        return surrogate
-    return surrogate.narrowed(spread / SPREAD)
-
-
 def _go_on(
     options: PartialFitting,
     first: PartialResult,
+    free: PartialParityProblem,
+    promise: Promise,
     solver: Solver,
     target: Target,
-    build: Callable[[Surrogate, int], list[PartialParityProblem]],
     params: SolveOptions,
 ) -> PartialResult:
     """Go on from the solution under a smooth loss; return the better of both.
@@ -344,23 +319,12 @@ def _go_on(
     Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
     are multiplied rank the same, and a factor makes them no worse than constant ones.
     """
-    constraint = read_constraint(options.constraint)
-    surrogate = make_surrogate(constraint.surrogate, solver)
-    form = first.problem.with_objective(build(surrogate, 1)[0].objective)
-    factor = best_factor(form, first.result.theta)
-    theta = factor * form.model_part(first.result.theta)
-    surrogate = _narrowed(constraint, solver, target.spread(form.model.forward(theta)[0]))
-    smoothed = solve_partially(
-        build(surrogate, constraint.n_percentiles),
-        solver,
-        theta,
-        surrogate,
-        target,
-        n_rounds=ROUNDS_BEFORE_REPAIR,
-        **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(options.tol, ROUND_TOL)},
-    )
-    both = [first._replace(problem=form, n_solves=0), smoothed]
-    best = min(both, key=lambda candidate: target.rank(candidate.scores, candidate.disparity))
+    form = first.problem.with_objective(free.objective)
+    start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
+    smoothed = options._solve_in_rounds(free, promise, solver, target, params, start)
+    best = min(first._replace(problem=form), smoothed, key=lambda candidate: candidate.rank)
     factor = best_factor(best.problem, best.result.theta)
-    best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
-    return best._replace(n_solves=first.n_solves + smoothed.n_solves)
+    return best._replace(
+        result=best.result._replace(theta=factor * best.result.theta),
+        n_solves=first.n_solves + smoothed.n_solves,
+    )

@@ -1,4 +1,4 @@
-"""What PartialParityClassifier makes of its parameters: objective, solver, smooth steps."""
+"""Parameters of PartialParityClassifier read: objective, solver, smooth steps."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from skfair.utils.text import did_you_mean
 # ramp's corners.
 WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
 ROUNDING = 0.2
+# Standard deviation of scores for which these widths are, where they follow it.
+SPREAD = 1.5
 
 
 def make_objective(
     loss: str | Loss | Objective,
-    interval: IntervalLike,  # of the rule
+    interval: IntervalLike,  # of the constraint
     targets: FloatArray,
     shares: FloatArray,
 ) -> BoundObjective:
@@ -64,9 +66,15 @@ def solver_of_name(name: str) -> Solver:
     )
 
 
-def make_surrogate(surrogate: Kind | Surrogate, solver: Solver) -> Surrogate:
-    """Return the smooth step, without corners for solvers that run until they have converged."""
+def make_surrogate(
+    surrogate: Kind | Surrogate, solver: Solver, spread: float = SPREAD
+) -> Surrogate:
+    """Return the smooth step; as wide as scores are spread, unless it is the user's own.
+
+    It has no corners for solvers that run until they have converged.
+    """
     if isinstance(surrogate, Surrogate):
         return surrogate
     rounding = ROUNDING if surrogate == "ramp" and solver.is_precise else 0.0
-    return Surrogate(surrogate, WIDTHS[surrogate], rounding)
+    made = Surrogate(surrogate, WIDTHS[surrogate], rounding)
+    return made.narrowed(spread / SPREAD) if spread else made

@@ -16,18 +16,18 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.constraints.partial import IntervalConstraint, read_constraint
+from skfair.constraints.base import Constraint
+from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import (
     Promise,
-    make_promise,
+    checked,
     simulated_floor,
     upper_bound,
     warn_below_noise,
     warn_not_kept,
 )
-from skfair.enforcement.partial.repair import GroupMaps
-from skfair.enforcement.partial.repair_scores import repair_scores
-from skfair.estimators.certified.split import Certified
+from skfair.enforcement.partial.repair import GroupMaps, repair_scores
+from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
@@ -63,7 +63,7 @@ class PartialPrediction(Certified, ClassifierMixin):
 
     enforce = "strict"  # a parameter of PartialParityClassifier
     interval: IntervalLike
-    constraint: str | IntervalConstraint
+    constraint: str | Constraint
     scale: str
     max_disparity: Limit
     is_group_aware_: bool
@@ -73,17 +73,22 @@ class PartialPrediction(Certified, ClassifierMixin):
     classes_: NDArray[Any]
     _group_levels: GroupLevels
 
+    @property
+    def _limit(self) -> Limit:
+        """Limit of the constraint, or else of the estimator."""
+        own = read_constraint(self.constraint).own_limit
+        return self.max_disparity if own is None else own
+
     def _settle(
         self, promise: Promise, scores: FloatArray, *, is_repaired: bool, min_gap: float = 0.0
     ) -> None:
         """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
-        self.effective_disparity_, bound = promise.by_name(), promise.bound
+        self.effective_disparity_, bound = promise.limit, promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
-            repaired = repair_scores(kept, scores, min_gap=min_gap)
-            self.calibration_ = repaired.maps
-            self.thresholds_ = repaired.maps.thresholds
-            self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
+            self.calibration_, reached = repair_scores(kept, scores, min_gap=min_gap)
+            self.thresholds_ = self.calibration_.thresholds
+            self.effective_disparity_ = bound = max(promise.bound, reached + error)
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
         self.certified_ = bool(kept.load(final) + error <= bound + ROUNDING)
@@ -97,7 +102,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             warn_not_kept(promise, self.train_disparity_, is_repaired)
         # Alike groups differ where each has an interval of its own, and not by chance.
         is_same_for_all = not isinstance(promise.interval, Mapping)
-        if promise.rule.is_repairable and is_same_for_all and not promise.is_vacuous:
+        if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
             warn_below_noise(promise, self._alike)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
@@ -249,7 +254,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         0 for constraints on decisions, it is another. ``fit`` warns of limits below it.
         """
         check_is_fitted(self, "_counts")
-        if not read_constraint(self.constraint).rule.is_repairable:
+        if not read_constraint(self.constraint).metric:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
         return simulated_floor(self._alike()[0])
 
@@ -310,22 +315,19 @@ class PartialPrediction(Certified, ClassifierMixin):
                 "disparity_upper_bound does not read Dask collections. Pass a random sample of the "
                 "rows, compute()d: it bounds the disparity among all people just as well."
             )
-        rule = read_constraint(self.constraint).rule
-        if not rule.is_repairable:
+        within = read_constraint(self.constraint)
+        if not within.metric:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
         groups = self._read_part_groups(X, sensitive_features)
-        if y is None and rule.classes:
+        if y is None and within.classes:
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
         positive = np.ones(groups.n_samples)
         if y is not None:
             codes, levels = check_labels(y, "y", groups.n_samples)
             positive = np.array([level == self.classes_[1] for level in levels])[codes]
         weights = check_weights(sample_weight, groups.n_samples)
-        groups.check_nonempty(sample_weight=weights)
-        if rule.classes:
-            classes, names = positive.astype(np.int64), self.classes_.tolist()
-            groups.check_nonempty(classes, names, weights, list(rule.classes))
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
+        promise.check_nonempty(self.classes_.tolist())
         groups_of_rows = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=groups_of_rows)
         return upper_bound(promise, scores, confidence)
@@ -333,11 +335,11 @@ class PartialPrediction(Certified, ClassifierMixin):
     def _read_classes(self, y: NDArray[Any], groups: GroupEncoding, loss: object = None) -> None:
         """Read the classes; warn if it is by chance which of them is ranked first."""
         self.classes_ = read_classes(y)
-        rule = read_constraint(self.constraint).rule
+        within = read_constraint(self.constraint)
         ends = np.ravel(np.asarray(self.interval, dtype=object)).tolist()
-        ranks_all = not rule.is_repairable or ends == [0, 1]  # from the top or from the bottom
+        ranks_all = not within.metric or ends == [0, 1]  # from the top or from the bottom
         reasons = []
-        if not groups.is_vacuous and (not ranks_all or rule.classes == (1,)):
+        if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
             reasons.append(f"constraint={self.constraint!r}")
         if loss == "partial_auc":
             reasons.append(f"loss={loss!r}")
@@ -347,24 +349,22 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
     ) -> Promise:
         """Return the promise of a fit, from its rows or from those they stand ``behind``."""
-        return make_promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self.max_disparity,
-            groups,
-            np.where(y == self.classes_[1], 1.0, -1.0),
-            weights,
-            tuple(self.classes_.tolist()),
-            behind=behind,
-        )
+        targets = np.where(y == self.classes_[1], 1.0, -1.0)
+        promise = self._promise_on(groups, targets, weights, behind, self._limit)
+        return checked(promise, self.classes_.tolist())
 
     def _promise_on(
-        self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
+        self,
+        groups: GroupEncoding,
+        targets: FloatArray,
+        weights: FloatArray | None,
+        behind: WeightedRows | None = None,
+        limit: Limit | None = None,  # None for that of the fit
     ) -> Promise:
         """Return the promise of the fit on other rows."""
-        terms = self.constraint, self.interval, self.scale, self.effective_disparity_
-        return Promise.of(*terms, groups, targets, weights)
+        limit = self.effective_disparity_ if limit is None else limit
+        terms = self.constraint, self.interval, self.scale, limit
+        return Promise.of(*terms, groups, targets, weights, behind)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

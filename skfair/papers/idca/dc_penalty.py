@@ -20,11 +20,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths
 from skfair.papers.one_sided import OneSided
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers.base import DC_SOLVERS, Answer, Step
+from skfair.solvers.base import DC_SOLVERS, Answer, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
 
@@ -73,19 +72,10 @@ class DCPenalty(DCSolver):
 
     ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
 
-    def steps(
-        self,
-        problem: PartialParityProblem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # Ends where the subgradient is at most ``tol`` long.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
-        at = best = problem.evaluate(start)
+        at = best = problem.evaluate(run.start)
         lowest, lengths = np.inf, StepLengths(rows.n)
         rho = self.lam * problem.penalty_unit
 
@@ -105,9 +95,9 @@ class DCPenalty(DCSolver):
                 lowest, best = value, at
             gradient = at.gradient(rho * rows.unit(worst) if violation else None)
             with np.errstate(over="ignore"):  # steps of fixed length can diverge
-                is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
+                is_flat = n_iter < run.max_iter and float(np.linalg.norm(gradient)) <= run.tol
             yield Step(at, zeros, n_iter, "converged" if is_flat else None, answer=answer)
-            if n_iter == max_iter // 2:
+            if n_iter == run.max_iter // 2:
                 lengths = StepLengths(rows.n)
             lengths.add(OBJECTIVE, self.step)
             if violation:

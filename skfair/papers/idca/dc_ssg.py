@@ -19,10 +19,9 @@ from typing import Literal, cast
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.papers.idca.base import DCSolver, Direct, StepLengths, switching_step
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers.base import DC_SOLVERS, Answer, Best, Status, Step
+from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Status, Step
 from skfair.solvers.parameters import Positive
 
 
@@ -75,21 +74,12 @@ class DCSSG(DCSolver):
         """Whether constraints on rates are given to it as the paper prints them."""
         return self.form == "pairs"
 
-    def steps(
-        self,
-        problem: PartialParityProblem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # There is no test of optimality: a run ends early only where a subgradient vanishes.
         # The best iterate within the last tolerance is returned.
         functions, zeros = Direct(problem), np.zeros(problem.n_constraints)
-        at, lengths = functions.evaluate(start), StepLengths(functions.n)
-        best = Best(self._tolerance(max_iter - 1))
+        at, lengths = functions.evaluate(run.start), StepLengths(functions.n)
+        best = Best(self._tolerance(run.max_iter - 1))
 
         def answer() -> Answer:
             return Answer(best.at or at.tape, lengths.multipliers(problem))
@@ -97,13 +87,13 @@ class DCSSG(DCSolver):
         for n_iter in count():
             best.offer(at.tape, at.violation)
             eps, status = self._tolerance(n_iter), cast(Status | None, None)
-            step = switching_step(functions, at, eps) if n_iter < max_iter else None
-            if step is None and n_iter < max_iter:
+            step = switching_step(functions, at, eps) if n_iter < run.max_iter else None
+            if step is None and n_iter < run.max_iter:
                 status = "converged" if at.excess <= eps else "infeasible"
             yield Step(at.tape, zeros, n_iter, status, answer=answer)
             if step is None:
                 return
-            if n_iter == max_iter // 2:
+            if n_iter == run.max_iter // 2:
                 lengths = StepLengths(functions.n)
             at = step.take(functions, at, lengths)
 

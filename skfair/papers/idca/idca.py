@@ -22,7 +22,6 @@ from typing import ClassVar, Literal, cast
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.papers.idca.base import (
     DCSolver,
     Linearised,
@@ -33,7 +32,7 @@ from skfair.papers.idca.base import (
 )
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
-from skfair.solvers.base import DC_SOLVERS, Status, Step
+from skfair.solvers.base import DC_SOLVERS, Run, Status, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 
@@ -107,22 +106,13 @@ class IDCA(DCSolver):
         """Number of convex problems, where ``solve`` is not told otherwise."""
         return self.n_outer
 
-    def steps(
-        self,
-        problem: PartialParityProblem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # Yields the solutions of the convex problems; ends where one moves by at most ``tol``.
-        convex = Linearised(problem, problem.parts(start), self.mu)
+        convex = Linearised(problem, problem.parts(run.start), self.mu)
         lengths, moved = StepLengths(convex.n), np.inf
         for n_iter in count():
             w, status = convex.center, cast(Status | None, None)
-            if moved <= tol:
+            if moved <= run.tol:
                 status = "converged" if w.violation <= self.eps else "infeasible"
             yield Step(problem.evaluate(w.theta), lengths.multipliers(problem), n_iter, status)
             point, lengths = self._minimise(convex)

@@ -41,7 +41,7 @@ from skfair.papers.one_sided import OneSided
 from skfair.problems.partial.batches import RowSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
-from skfair.solvers.base import DC_SOLVERS, Answer, Best, Step
+from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 
@@ -116,32 +116,23 @@ class IDCAStochastic(DCSolver):
         V, alpha = self.objective_weight, self.damping
         return V or math.sqrt(self.n_inner), alpha or float(self.n_inner)
 
-    def steps(
-        self,
-        problem: PartialParityProblem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # Yields the centres; there is no test of optimality.
         rows, draw = OneSided(problem), RowSampler(problem.strata)
-        w, nu = start, np.zeros(problem.n_constraints)
-        queues, best = self.weights[0] * rows.split(multipliers), Best(self.eps)
+        w, nu = run.start, np.zeros(problem.n_constraints)
+        queues, best = self.weights[0] * rows.split(run.multipliers), Best(self.eps)
 
         def answer() -> Answer:
             return Answer(best.at or at, nu)
 
         for n_iter in count():
             at = problem.evaluate(w)
-            if 2 * n_iter > max_iter:
+            if 2 * n_iter > run.max_iter:
                 best.offer(at, problem.violation(at))
             yield Step(at, nu, n_iter, answer=answer)
             if self.restart:
                 queues = np.zeros(rows.n)
-            w, queues, mean = self._minimise(problem, draw, w, queues, rng)
+            w, queues, mean = self._minimise(problem, draw, w, queues, run.rng)
             nu = rows.signed(mean / self.weights[0])
 
     def _minimise(

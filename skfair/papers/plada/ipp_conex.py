@@ -41,10 +41,9 @@ from typing import Literal
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.papers.one_sided import GradientStep, OneSided, curvature_bounds
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Step, residual
+from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Run, Step, residual
 from skfair.solvers.parameters import Count, NonNegative, Positive
 from skfair.utils.rounding import ROUNDING
 
@@ -110,24 +109,15 @@ class IPPConEx(IterativeSolver[Problem]):
         """
         return cls(proximal=1.0, n_inner=100, output="average")
 
-    def steps(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         constraints, averages = OneSided(problem), Average()
-        at = problem.evaluate(start)
+        at = problem.evaluate(run.start)
         bounds = curvature_bounds(problem, at)
         curvature = bounds.objective
         gamma, steepness = self.proximal * curvature, bounds.jacobian
         eta_max = 1 / ((1 + self.proximal + self.ratio) * curvature)
         step = GradientStep(eta_max, eta_max=eta_max)
-        lam = constraints.split(multipliers)
+        lam = constraints.split(run.multipliers)
         center, previous = at.theta, constraints.values(at)
 
         def quadratic(point: Evaluation) -> float:
@@ -145,12 +135,12 @@ class IPPConEx(IterativeSolver[Problem]):
 
         for k in count():
             iterate, is_solved = at, False
-            is_center = k % self.n_inner == 0 or k == max_iter
+            is_center = k % self.n_inner == 0 or k == run.max_iter
             if is_center:
                 if self.output == "average" and averages.weight:
                     at, lam = problem.evaluate(averages.theta), averages.multipliers
                     averages = Average()
-                is_solved = residual(problem, at, constraints.signed(lam)) <= tol
+                is_solved = residual(problem, at, constraints.signed(lam)) <= run.tol
             yield Step(
                 iterate,
                 constraints.signed(lam),

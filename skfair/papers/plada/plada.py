@@ -50,7 +50,7 @@ from sklearn.utils._param_validation import Interval
 from skfair._typing import FloatArray
 from skfair.papers.one_sided import GradientStep, OneSided, curvature_bounds
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Step, residual
+from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Run, Step, residual
 from skfair.solvers.parameters import Positive, PositiveOrInf, Share
 
 # A check of all KKT conditions costs a pull-back, so it is made this often at most.
@@ -135,22 +135,13 @@ class Plada(IterativeSolver[Problem]):
             return cls(10.0, 0.5, gamma0=0.1, kappa=1.0, eta=0.1, tau=0.01, u_max=1.0)
         return cls(10.0, 0.1, gamma0=0.1, kappa=1.0, eta=0.001, tau=0.1, u_max=1.0)
 
-    def steps(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         constraints, averages = OneSided(problem), Average()
         rho = self.alpha / (1 + self.alpha * self.beta)
         tau = 1 / (3 * rho) if self.tau is None else self.tau
-        at = problem.evaluate(start)
+        at = problem.evaluate(run.start)
         step = self._first_step(problem, at, rho)
-        mu = constraints.split(multipliers)
+        mu = constraints.split(run.multipliers)
         u = np.clip(-constraints.values(at) - mu / rho, 0.0, self.u_max)  # minimises L for this mu
         lam = mu + rho * (constraints.values(at) + u)
 
@@ -168,10 +159,10 @@ class Plada(IterativeSolver[Problem]):
         for k in count():
             gradient = at.gradient(constraints.signed(lam))
             stationarity = float(np.abs(gradient).max(initial=0.0))
-            is_due = self.output == "last" and (k % _CHECK_EVERY == 0 or k == max_iter)
-            is_near = is_due and max(stationarity, problem.violation(at)) <= tol
+            is_due = self.output == "last" and (k % _CHECK_EVERY == 0 or k == run.max_iter)
+            is_near = is_due and max(stationarity, problem.violation(at)) <= run.tol
             # What is left of negative prices counts as stationarity.
-            is_solved = is_near and residual(problem, at, prices(lam)) <= tol
+            is_solved = is_near and residual(problem, at, prices(lam)) <= run.tol
             yield Step(
                 at,
                 prices(lam),

@@ -37,10 +37,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.papers.one_sided import OneSided, curvature_bounds
 from skfair.problems.protocol import Problem
-from skfair.solvers.base import SOLVERS, Answer, Average, Best, IterativeSolver, Step
+from skfair.solvers.base import SOLVERS, Answer, Average, Best, IterativeSolver, Run, Step
 from skfair.solvers.parameters import NonNegative, Positive
 
 # Part of the iterations in which steps and tolerances fall; the best of the others is returned.
@@ -123,18 +122,9 @@ class SSG(IterativeSolver[Problem]):
         """
         return cls(schedule="root", constraint_step="equal", output="average")
 
-    def steps(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
-        at = problem.evaluate(start)
+        at = problem.evaluate(run.start)
         curvature = curvature_bounds(problem, at).objective
         gamma = self.proximal * curvature
         first = 1 / (curvature + gamma) if self.eta is None else self.eta
@@ -145,24 +135,27 @@ class SSG(IterativeSolver[Problem]):
             return Answer(problem.evaluate(average.theta) if is_average else best.at or at, zeros)
 
         for k in count():
-            if 0 < k < max_iter and k % self.n_inner == 0:
+            if 0 < k < run.max_iter and k % self.n_inner == 0:
                 if self.output == "average" and average.weight:
                     at, average = problem.evaluate(average.theta), Average()
                 center = at.theta
-            if k == int(_FALLING * max_iter):
+            if k == int(_FALLING * run.max_iter):
                 best = Best(self.eps_last)
             best.offer(at, problem.violation(at))
-            if k >= max_iter:
+            if k >= run.max_iter:
                 yield Step(at, zeros, k, answer=answer)
                 return
-            eta, eps = self._lengths(first, k, max_iter)
+            eta, eps = self._lengths(first, k, run.max_iter)
             away = at.theta - center
             G = constraints.values(at) + 0.5 * gamma * float(away @ away)
             worst = int(np.argmax(G)) if constraints.n else -1
             serves_objective = worst < 0 or G[worst] <= eps
             if serves_objective:
                 gradient = at.gradient()
-                if problem.violation(at) <= tol and np.abs(gradient).max(initial=0.0) <= tol:
+                if (
+                    problem.violation(at) <= run.tol
+                    and np.abs(gradient).max(initial=0.0) <= run.tol
+                ):
                     yield Step(at, zeros, k, "converged")
             yield Step(at, zeros, k, answer=answer)
             if serves_objective:

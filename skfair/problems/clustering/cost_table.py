@@ -1,4 +1,4 @@
-"""What each row pays in each cluster, and the sums over rows that the price method needs.
+"""Costs of rows in clusters, and the sums over rows that the price method needs.
 
 A solver never sees a row. It asks a table for sums at given prices and for short lists of the
 cheapest moves between clusters. Here the rows are in memory and visited in blocks that fit into the

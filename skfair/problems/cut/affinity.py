@@ -1,4 +1,4 @@
-"""What users choose as ``affinity=``: an object that weighs pairs of rows.
+"""The parameter ``affinity=``: an object that weighs pairs of rows.
 
 A class in ``affinities/`` registers the name that users may write instead of the object. The
 parameters of the estimator that have the name of a field are then its parameters.

@@ -69,22 +69,14 @@ class Task(NamedTuple):
     model: LinearScore  # without rows
 
 
-class Sums(NamedTuple):
-    """What one pass over the blocks adds up."""
-
-    mean_loss: float
-    gradient: FloatArray  # of the mean loss, (n_model_parameters,)
-    means: list[FloatArray]  # of each constraint, (n_cells,)
-    cell_gradients: list[FloatArray]  # of each constraint, (n_cells, n_model_parameters)
-
-
 @dataclass(eq=False)
 class MeasuredBlocks(Measured):
     """What rows in blocks say about a point."""
 
     mean_loss: float
+    loss_gradient: FloatArray  # (n_model_parameters,)
     means: list[FloatArray]
-    sums: Sums
+    cell_gradients: list[FloatArray]  # of each constraint, (n_cells, n_model_parameters)
     rows: Partitions
     task: Task
     theta: FloatArray  # of the model
@@ -92,14 +84,14 @@ class MeasuredBlocks(Measured):
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means, without a pass."""
-        gradient = objective * self.sums.gradient
-        for pull, of_cells in zip(pulls or [], self.sums.cell_gradients, strict=False):
+        gradient = objective * self.loss_gradient
+        for pull, of_cells in zip(pulls or [], self.cell_gradients, strict=False):
             gradient = gradient + pull @ of_cells
         return gradient
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
         """Return the gradients of a matrix times the means of constraint k, without a pass."""
-        return np.asarray(matrix @ self.sums.cell_gradients[k])
+        return np.asarray(matrix @ self.cell_gradients[k])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means: one pass."""
@@ -174,16 +166,11 @@ class PartitionedERM(RuledProblem):
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredBlocks:
         count_passes(1.0)
-        sums = Sums(*self.rows.total(_evaluate, self._task, w, self.temperature))
-        return MeasuredBlocks(
-            mean_loss=sums.mean_loss,
-            means=sums.means,
-            sums=sums,
-            rows=self.rows,
-            task=self._task,
-            theta=w,
-            temperature=self.temperature,
+        loss, gradient, means, of_cells = self.rows.total(
+            _evaluate, self._task, w, self.temperature
         )
+        asked = self.rows, self._task, w, self.temperature
+        return MeasuredBlocks(loss, gradient, means, of_cells, *asked)
 
     def scores(self, theta: FloatArray) -> LinearScores:
         """Return the weights that the scores are made of."""

@@ -340,10 +340,6 @@ class RuledProblem(TwoSidedProblem, ABC):
             theta[self.model.n_parameters :] = middles
         return theta
 
-    def from_centers(self, values: FloatArray) -> FloatArray:
-        """Measure values of the constraint rows from the middle of the rates of each centre."""
-        return self.constraint_rows.from_middles(values)
-
     def model_part(self, theta: FloatArray) -> FloatArray:
         """Return the parameters of the model, without centres."""
         return theta[: self.model.n_parameters]

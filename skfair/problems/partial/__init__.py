@@ -1,1 +1,1 @@
-"""Rules within percentile intervals."""
+"""Problems with constraints within percentile intervals."""

@@ -1,4 +1,4 @@
-"""What is minimised, as one function of all scores: the mean loss, or a loss of pairs."""
+"""Objectives as one function of all scores: the mean loss, or a loss of pairs."""
 
 from __future__ import annotations
 

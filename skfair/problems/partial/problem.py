@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.constraints.partial.base import BoundPartialRule, Values
+from skfair.constraints.partial.base import RankedMoment, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
@@ -40,7 +40,7 @@ class PartialEvaluation:
     tape: Any  # what the model needs to pull slopes back
     objective_slopes: FloatArray  # (n_samples,)
     penalty_gradient: FloatArray
-    of_rules: list[Values]
+    of_moments: list[Values]
 
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
@@ -57,12 +57,12 @@ class PartialEvaluation:
         """Return the slopes of the sum of multipliers * c by scores and auxiliary parameters."""
         problem, by_scores = self.problem, np.zeros(self.scores.size)
         of_aux, row, aux = np.zeros(problem.n_aux), 0, 0
-        for rule, values in zip(problem.rules, self.of_rules, strict=True):
-            mine = multipliers[row : row + rule.n_constraints]
+        for moment, values in zip(problem.moments, self.of_moments, strict=True):
+            mine = multipliers[row : row + moment.n_constraints]
             if mine.any():
-                slopes, of_aux[aux : aux + rule.n_aux] = rule.pull(values, mine)
+                slopes, of_aux[aux : aux + moment.n_aux] = moment.pull(values, mine)
                 by_scores += slopes
-            row, aux = row + rule.n_constraints, aux + rule.n_aux
+            row, aux = row + moment.n_constraints, aux + moment.n_aux
         return by_scores, of_aux
 
     def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
@@ -71,16 +71,16 @@ class PartialEvaluation:
         All constraints must be means.
         """
         of_aux = np.split(step, self.problem.aux_starts)[1:-1]
-        rules = zip(self.problem.rules, self.of_rules, of_aux, strict=True)
+        moments = zip(self.problem.moments, self.of_moments, of_aux, strict=True)
         return np.concatenate(
-            [np.empty(0), *(rule.along(at, of_scores, aux) for rule, at, aux in rules)]
+            [np.empty(0), *(moment.along(at, of_scores, aux) for moment, at, aux in moments)]
         )
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
         units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
-        rows = [self.gradient(unit, objective=0.0) for unit in units]
-        return np.array(rows).reshape(len(units), self.problem.n_parameters)
+        rows = np.array([self.gradient(unit, objective=0.0) for unit in units])
+        return rows.reshape(len(units), self.problem.n_parameters)
 
 
 class PartialParityProblem(TwoSidedProblem):
@@ -92,28 +92,29 @@ class PartialParityProblem(TwoSidedProblem):
         self,
         model: ScoreModel,  # turns parameters into scores
         objective: BoundObjective,  # what is minimised
-        rules: Sequence[BoundPartialRule],  # what is limited
+        moments: Sequence[RankedMoment],  # what is limited
         tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
         alpha: float = 0.0,  # weight of the penalty on the weights
         ratios: FloatArray | None = None,  # of each constraint, as a part of ``tolerance``
     ) -> None:
-        self._ratios = np.ones(len(rules)) if ratios is None else ratios
-        self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
-        self.aux_starts = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
+        self._ratios = np.ones(len(moments)) if ratios is None else ratios
+        self.model, self.moments = model, list(moments)
+        self.objective, self.alpha = objective, alpha
+        self.aux_starts = np.cumsum([model.n_parameters, *(m.n_aux for m in moments)])
         self.n_parameters = int(self.aux_starts[-1])
-        self.n_constraints = sum(rule.n_constraints for rule in self.rules)
+        self.n_constraints = sum(moment.n_constraints for moment in self.moments)
         self._set_tolerance(tolerance)
 
     def _set_tolerance(self, tolerance: float) -> None:
         self.tolerance = tolerance
-        bounds = [rule.bounds(own) for rule, own in self._tolerances()]
+        bounds = [moment.bounds(own) for moment, own in self._tolerances()]
         self.lower = np.concatenate([np.empty(0), *(low for low, _ in bounds)])
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
-    def _tolerances(self) -> Iterator[tuple[BoundPartialRule, float]]:
+    def _tolerances(self) -> Iterator[tuple[RankedMoment, float]]:
         """Pair each constraint with its tolerance."""
-        return zip(self.rules, (self.tolerance * self._ratios).tolist(), strict=True)
+        return zip(self.moments, (self.tolerance * self._ratios).tolist(), strict=True)
 
     def limited(
         self,
@@ -124,7 +125,7 @@ class PartialParityProblem(TwoSidedProblem):
         """Return the problem with another tolerance or other steps; the rows are shared."""
         other = copy(self)
         if surrogate is not None:
-            other.rules = [rule.with_surrogate(surrogate) for rule in self.rules]
+            other.moments = [moment.with_surrogate(surrogate) for moment in self.moments]
         if tolerance is not None:
             other._set_tolerance(tolerance)
         return other
@@ -138,14 +139,14 @@ class PartialParityProblem(TwoSidedProblem):
     @property
     def offers(self) -> frozenset[Offer]:  # type: ignore[override]
         """Convex parts; where all functions are means also the same problem on some rows."""
-        functions: list[BoundObjective | BoundPartialRule] = [self.objective, *self.rules]
+        functions: list[BoundObjective | RankedMoment] = [self.objective, *self.moments]
         is_mean = all(function.is_mean for function in functions)
         return frozenset({"parts", "on_rows"} if is_mean else {"parts"})
 
     @property
     def strata(self) -> IntArray:
         """The crossed cells of all constraints; a batch has rows of each."""
-        cells = [np.zeros(self.model.n_samples, np.int64), *(rule.cells for rule in self.rules)]
+        cells = [np.zeros(self.model.n_samples, np.int64), *(m.cells for m in self.moments)]
         # numpy 2.0.0 gives them two dimensions.
         return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1].ravel())
 
@@ -157,13 +158,13 @@ class PartialParityProblem(TwoSidedProblem):
         other = copy(self)
         other._rows = rows
         other.objective = self.objective.on_rows(rows, factors)
-        other.rules = [rule.on_rows(rows, factors) for rule in self.rules]
+        other.moments = [moment.on_rows(rows, factors) for moment in self.moments]
         return other
 
     @property
     def penalty_unit(self) -> float:
         """What a penalty of weight 1 on the disparity amounts to for the worst row."""
-        return max((rule.penalty_unit for rule in self.rules), default=1.0)
+        return max((moment.penalty_unit for moment in self.moments), default=1.0)
 
     @property
     def n_aux(self) -> int:
@@ -173,9 +174,8 @@ class PartialParityProblem(TwoSidedProblem):
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)
-        return np.concatenate(
-            [theta_model, *(rule.start(scores, own) for rule, own in self._tolerances())]
-        )
+        starts = [moment.start(scores, own) for moment, own in self._tolerances()]
+        return np.concatenate([theta_model, *starts])
 
     def model_part(self, theta: FloatArray) -> FloatArray:
         """Return the parameters of the model."""
@@ -191,17 +191,17 @@ class PartialParityProblem(TwoSidedProblem):
         if self.alpha and part != "minus":
             half_norm, penalty_gradient = self.model.penalty_parts(w)
             value += self.alpha * half_norm
-        of_rules = self._evaluate_rules(scores, theta, part)
+        of_moments = self._evaluate_moments(scores, theta, part)
         return PartialEvaluation(
             problem=self,
             theta=theta,
             objective=value,
-            constraints=_joined(of_rules),
+            constraints=_joined(of_moments),
             scores=scores,
             tape=tape,
             objective_slopes=slopes,
             penalty_gradient=self.alpha * penalty_gradient,
-            of_rules=of_rules,
+            of_moments=of_moments,
         )
 
     def scores(self, theta: FloatArray) -> FloatArray:
@@ -214,8 +214,8 @@ class PartialParityProblem(TwoSidedProblem):
         The second says nothing of the objective: ask :meth:`objective_minus`.
         """
         plus = self.evaluate(theta, "plus")
-        of_rules = self._evaluate_rules(plus.scores, theta, "minus")
-        return plus, replace(plus, constraints=_joined(of_rules), of_rules=of_rules)
+        minus = self._evaluate_moments(plus.scores, theta, "minus")
+        return plus, replace(plus, constraints=_joined(minus), of_moments=minus)
 
     def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
         """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
@@ -225,12 +225,12 @@ class PartialParityProblem(TwoSidedProblem):
             gradient[: self.model.n_parameters] = self.model.pullback(at.tape, slopes)
         return value, gradient
 
-    def _evaluate_rules(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
+    def _evaluate_moments(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
         return [
-            rule.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]], part)
-            for k, rule in enumerate(self.rules)
+            moment.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]], part)
+            for k, moment in enumerate(self.moments)
         ]
 
 
-def _joined(of_rules: Sequence[Values]) -> FloatArray:
-    return np.concatenate([np.empty(0), *(rule.values for rule in of_rules)])
+def _joined(of_moments: Sequence[Values]) -> FloatArray:
+    return np.concatenate([np.empty(0), *(moment.values for moment in of_moments)])

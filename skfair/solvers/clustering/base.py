@@ -1,4 +1,4 @@
-"""What all clustering solvers share: the result, the registry, and what a solver says of itself.
+"""The base of clustering solvers: result, registry, and what a solver offers.
 
 A solver is a dataclass whose fields are its parameters, with their ranges beside them. What it can
 do stands in class variables, so that estimators, error messages and the contract tests read it

@@ -1,4 +1,4 @@
-"""What the eigen-solvers of fair spectral clustering share: the loop, and the shape of a result.
+"""The base of the eigen-solvers of fair spectral clustering: the loop, and the result.
 
 A solver is a dataclass of its parameters and writes ``steps``: an iteration per item. The loop here
 keeps the history, calls the callback, and says how it ended.

@@ -15,9 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
-from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.base import SOLVERS, IterativeSolver, Run, Step
 from skfair.solvers.erm.al_newton import Augmented, augmented, gap_of
 from skfair.solvers.erm.lbfgs import LBFGS, Point
 from skfair.solvers.parameters import Count, Positive, PositiveOrInf
@@ -58,18 +57,9 @@ class ALLBFGS(IterativeSolver[Problem]):
     is_precise: ClassVar[bool] = True
     default_tol: ClassVar[float] = 1e-6
 
-    def steps(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: Problem, run: Run) -> Iterator[Step]:
         # Yield the end of each minimisation; iterations are those of L-BFGS.
-        lam = np.zeros(problem.n_constraints) if multipliers is None else multipliers
+        lam = np.zeros(problem.n_constraints) if run.multipliers is None else run.multipliers
         rho, last_gap, n_iter, inner_tol = self.rho, np.inf, 0, 1e-2
         lbfgs: LBFGS[tuple[Evaluation, Augmented]] = LBFGS(self.memory)
 
@@ -77,22 +67,22 @@ class ALLBFGS(IterativeSolver[Problem]):
             al = augmented(problem, at, lam, rho, self.max_multiplier)
             return Point(at.theta, al.value, at.gradient(al.nu), (at, al))
 
-        at = problem.evaluate(start)
-        while n_iter < max_iter:
+        at = problem.evaluate(run.start)
+        while n_iter < run.max_iter:
             minimum, n_steps = lbfgs.minimize(
-                lambda x: point(problem.evaluate(x)), point(at), inner_tol, max_iter - n_iter
+                lambda x: point(problem.evaluate(x)), point(at), inner_tol, run.max_iter - n_iter
             )
             n_iter += max(1, n_steps)
             at, al = minimum.more
             gap, lam = gap_of(al, lam, rho), al.nu
-            is_solved = minimum.steepness <= tol and gap <= tol
+            is_solved = minimum.steepness <= run.tol and gap <= run.tol
             columns = {"stationarity": minimum.steepness}
             yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)
             # Rounding can end a run above its tolerance; a larger penalty would only make it worse.
-            is_stuck = minimum.steepness > inner_tol or (n_steps == 0 and inner_tol <= tol)
+            is_stuck = minimum.steepness > inner_tol or (n_steps == 0 and inner_tol <= run.tol)
             if is_stuck and gap >= last_gap:
                 return
             if gap > last_gap / self.rho_growth and not is_stuck:
                 rho = min(self.rho_growth * rho, self.rho_max)
             last_gap = gap
-            inner_tol = max(0.5 * tol, min(0.1 * inner_tol, 0.1 * gap))
+            inner_tol = max(0.5 * run.tol, min(0.1 * inner_tol, 0.1 * gap))

@@ -37,7 +37,7 @@ from skfair.problems.protocol import (
     Problem,
     TwiceDifferentiable,
 )
-from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.base import SOLVERS, IterativeSolver, Run, Step
 from skfair.solvers.erm.newton_system import FactorisedSystem, NewtonSystem, ProductSystem
 from skfair.solvers.parameters import NonNegative, Positive, PositiveOrInf
 from skfair.utils.rounding import LAST_DIGITS
@@ -115,20 +115,12 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
     default_tol: ClassVar[float] = 1e-6
     default_max_iter: ClassVar[int] = 200
 
-    def steps(
-        self,
-        problem: TwiceDifferentiable,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: TwiceDifferentiable, run: Run) -> Iterator[Step]:
         # Yield the point after each Newton step; return where rounding allows no more.
         rho = self.rho
+        start, multipliers = run.start, run.multipliers
         if multipliers is None:  # who knows multipliers starts near a solution
-            start, multipliers = self._rough(problem, start, tol)
+            start, multipliers = self._rough(problem, start, run.tol)
         current = _point(problem, problem.evaluate(start), multipliers, rho)
         last_gap, shift, n_stalled = np.inf, 0.0, 0
         least, since = np.inf, 0
@@ -137,20 +129,20 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             residual = max(stationarity, gap)
             if residual < 0.9 * least:
                 least, since = residual, n_iter
-            is_solved = stationarity <= tol and gap <= tol
+            is_solved = stationarity <= run.tol and gap <= run.tol
             columns = {"stationarity": stationarity}
             yield Step(
                 current.at, current.al.nu, n_iter, "converged" if is_solved else None, columns
             )
             if n_stalled > 5 or n_iter - since > _PATIENCE:
                 return
-            if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * tol) or n_stalled:
+            if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * run.tol) or n_stalled:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:
                     rho = min(self.rho_growth * rho, self.rho_max)
                 current, last_gap = _point(problem, current.at, current.al.nu, rho), gap
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
-            error = min(max(residual, 0.1 * tol / residual), _MOST_ERROR)
+            error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
             system = of_kind(
                 current.at,
                 current.al.nu,

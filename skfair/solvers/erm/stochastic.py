@@ -1,4 +1,4 @@
-"""What the stochastic solvers share: batches, steps, the averaged iterate, checks, the result.
+"""The base of stochastic solvers: batches, steps, the averaged iterate, checks, the result.
 
 A stochastic solver sees a few rows per step: ``n_loss`` of them for the objective and equally many
 for each cell of the constraints, as in section 4 of the paper that compares such solvers. A
@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Offer, StochasticProblem
-from skfair.solvers.base import Answer, IterativeSolver, Step
+from skfair.solvers.base import Answer, IterativeSolver, Run, Step
 from skfair.solvers.parameters import (
     Count,
     NonNegative,
@@ -218,31 +218,22 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
                 state.average += weight * (state.point - state.average)
                 averaged += weight * (state.multipliers - averaged)
 
-    def steps(
-        self,
-        problem: StochasticProblem,
-        start: FloatArray,
-        multipliers: FloatArray | None,
-        *,
-        tol: float,
-        max_iter: int,
-        rng: np.random.RandomState,
-    ) -> Iterator[Step]:
+    def steps(self, problem: StochasticProblem, run: Run) -> Iterator[Step]:
         # Yield the checks on all rows. The run is not shortened by ``tol``, which only decides
         # whether what is returned counts as converged.
-        if max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {max_iter}.")
-        state = self.begin(problem, start, multipliers)
-        every = self.check_every or -(-max_iter // _CHECKS)
+        if run.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {run.max_iter}.")
+        state = self.begin(problem, run.start, run.multipliers)
+        every = self.check_every or -(-run.max_iter // _CHECKS)
         best_rank = (np.inf, np.inf)
 
         def answer() -> Answer:
             return Answer(best.at, self._final_multipliers(problem, *best))
 
-        while state.n_steps < max_iter:
-            self.advance(problem, state, min(every, max_iter - state.n_steps), rng)
+        while state.n_steps < run.max_iter:
+            self.advance(problem, state, min(every, run.max_iter - state.n_steps), run.rng)
             at = problem.evaluate(self._candidate(state))
-            is_late = 2 * state.n_steps > max_iter and np.isfinite(at.objective)
+            is_late = 2 * state.n_steps > run.max_iter and np.isfinite(at.objective)
             rank = self._rank(problem, at) if is_late else (np.inf, np.inf)
             if self.output != "best" or rank <= best_rank:
                 best, best_rank = Answer(at, state.solution_multipliers), rank

@@ -1,13 +1,14 @@
 """Rules of pairs of rows against loops over all pairs; slopes, convex parts, invariances."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
+from skfair.constraints.partial import Surrogate
 from skfair.metrics import partial_group_auc_gap
 from tests.naive import row_pairs
+from tests.small_problems import ranked_moments
 
 INTERVALS = {
     "all": (0.0, 1.0),
@@ -29,22 +30,26 @@ each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list
 each_step = pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
 
 
+class Rows(NamedTuple):
+    """Rows of groups that are numbered from 0."""
+
+    codes: np.ndarray
+    targets: np.ndarray
+    sample_weight: np.ndarray | None
+    interval: Any
+
+
 def some_rows(seed=0, n=31, interval=(0.1, 0.6), weighted=True, n_groups=3):
     rng = np.random.default_rng(seed)
     codes = np.concatenate([np.repeat(np.arange(n_groups), 2), rng.integers(0, n_groups, n)])
     targets = np.where(rng.random(codes.size) < 0.5, 1.0, -1.0)
     targets[: 2 * n_groups] = np.tile([1.0, -1.0], n_groups)
-    levels = encode_groups(codes).levels
     weights = rng.uniform(0.2, 2.0, codes.size) if weighted else None
-    names = tuple("abcdef"[:n_groups])
-    shares = np.array([0.5])
-    bounds = Intervals(interval, levels)
-    rows = PartialRows(codes, names, targets, weights, bounds, shares, 0.0)
-    return rows, rng.normal(size=codes.size)
+    return Rows(codes, targets, weights, interval), rng.normal(size=codes.size)
 
 
 def bind(rows, name="group_auc", step=STEPS["smoothstep"]):
-    (rule,) = PARTIAL_RULES[name]().prepare(rows, step)
+    (rule,) = ranked_moments(name, *rows, step)
     return rule
 
 
@@ -71,7 +76,10 @@ def check_slopes(rule, scores, part, h=1e-6):
 
 def naive_values(rows, scores, step):
     weights = np.ones(scores.size) if rows.sample_weight is None else rows.sample_weight
-    intervals = dict(enumerate(rows.intervals.bounds))
+    intervals = rows.interval
+    if not isinstance(intervals, dict):
+        intervals = dict.fromkeys(range(3), intervals)
+    intervals = {g: np.atleast_2d(pairs) for g, pairs in intervals.items()}
 
     def function(x):
         return row_pairs.step(x, step.kind, step.width, step.rounding)
@@ -192,7 +200,7 @@ def test_row_order_and_repeated_rows(name):
 def test_bounds_names_and_limits():
     rows, scores = some_rows(11)
     rule = bind(rows)
-    assert rule.row_names == ("a above b", "a above c", "b above c")
+    assert rule.row_names == ("0 above 1", "0 above 2", "1 above 2")
     lower, upper = rule.bounds(0.07)
     assert lower.tolist() == [-0.07] * 3
     assert upper.tolist() == [0.07] * 3
@@ -223,8 +231,8 @@ def baseline_by_pairs(name, rows, scores):
         return row_pairs.quadratic_mean(scores, rows.sample_weight, above, below)
 
     found = []
-    for k in range(rows.n_groups):
-        for other in range(rows.n_groups):
+    for k in range(3):
+        for other in range(3):
             if k == other:
                 continue
             one, two, positive = rows.codes == k, rows.codes == other, rows.targets > 0
@@ -266,9 +274,3 @@ def test_baselines_are_convex_with_exact_slopes(name):
     lower, upper = rule.bounds(0.2)
     assert np.all(lower == -np.inf)
     assert np.all(upper == 0.2)
-
-
-def test_what_rules_need():
-    assert PARTIAL_RULES["group_auc"].uses_interval
-    assert not any(PARTIAL_RULES[name].uses_interval for name in BASELINES)
-    assert [PARTIAL_RULES[name].by_class for name in BASELINES] == [False, True, True]

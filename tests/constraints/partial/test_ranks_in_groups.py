@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from skfair.classification import PartialParityClassifier
-from skfair.constraints.partial import PARTIAL_RULES, IntervalConstraint, PartialRows, Surrogate
-from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
+from skfair.constraints.partial import IntervalConstraint, Surrogate
 from skfair.metrics import partial_equal_opportunity_gap, partial_equalized_odds_gap
 from tests import naive
 from tests.naive.row_pairs import step
+from tests.small_problems import ranked_moments
 
 METRICS = {
     "equal_opportunity": (partial_equal_opportunity_gap, [1]),
@@ -19,7 +18,6 @@ INTERVALS = {"pair": (0.1, 0.6), "union": [(0.0, 0.25), (0.5, 0.8)]}
 each_rule = pytest.mark.parametrize("name", METRICS)
 each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list(INTERVALS))
 STEP = Surrogate("smoothstep", 0.6)
-THRESHOLD = 0.1
 
 
 def rows(seed=0, n=60, weighted=True):
@@ -32,17 +30,8 @@ def rows(seed=0, n=60, weighted=True):
 
 
 def bind(name, groups, targets, weights, interval, surrogate=STEP):
-    encoded = encode_groups(groups)
-    given = PartialRows(
-        encoded.codes[0],
-        encoded.names,
-        targets,
-        weights,
-        Intervals(interval, encoded.levels),
-        np.empty(0),
-        THRESHOLD,
-    )
-    return PARTIAL_RULES[name]().ranked("group").prepare(given, surrogate)
+    given = groups, targets, weights, interval, surrogate
+    return ranked_moments(name, *given, rank_within="group")
 
 
 def rates(scores, groups, targets, weights, interval, labels, function):
@@ -58,7 +47,7 @@ def rates(scores, groups, targets, weights, interval, labels, function):
             for z, t, m in zip(scores[here], targets[here], masses, strict=True):
                 if t == label:
                     inside += m
-                    above += m * function(z - THRESHOLD)
+                    above += m * function(z)
             found.append(above / inside)
     return np.array(found)
 
@@ -113,7 +102,6 @@ def test_with_a_sharp_step_it_is_the_metric(name, interval):
         scores,
         sensitive_features=groups,
         interval=interval,
-        threshold=THRESHOLD,
         sample_weight=weights,
         pos_label=True,
     )
@@ -135,7 +123,6 @@ def test_the_other_forms_are_sufficient(name):
             shifted,
             sensitive_features=groups,
             interval=(0.1, 0.6),
-            threshold=THRESHOLD,
             pos_label=True,
         )
         assert gap == 0

@@ -6,9 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
+from skfair.constraints.partial import Surrogate
 from skfair.metrics import (
     partial_demographic_parity_gap,
     partial_equal_opportunity_gap,
@@ -19,6 +17,7 @@ from skfair.models import LinearScore
 from skfair.problems.partial.problem import PartialParityProblem
 from tests.naive import partial as naive
 from tests.naive.soft import finite_differences
+from tests.small_problems import ranked_moments
 
 INTERVALS = {
     "pair": (0.05, 0.3),
@@ -31,11 +30,20 @@ SURROGATES = [
     Surrogate("sigmoid", 0.2),
 ]
 # Classes whose rates count; None for all rows together.
-RATE_RULES = {"demographic_parity": [None], "equal_opportunity": [1], "equalized_odds": [-1, 1]}
+RATE_RULES = {
+    "demographic_parity": [None],
+    "equal_opportunity": [1],
+    "false_positive_parity": [-1],
+    "equalized_odds": [-1, 1],
+}
 # Ranks are taken within classes, as the rules take them.
 METRICS = {
     "demographic_parity": (partial_demographic_parity_gap, {}),
     "equal_opportunity": (partial_equal_opportunity_gap, {"rank_within": "class"}),
+    "false_positive_parity": (
+        partial_equal_opportunity_gap,
+        {"rank_within": "class", "pos_label": -1.0},
+    ),
     "equalized_odds": (partial_equalized_odds_gap, {"rank_within": "class"}),
 }
 RULES = ["statistical_parity", *RATE_RULES]
@@ -53,26 +61,15 @@ class Rows(NamedTuple):
     groups: np.ndarray
     targets: np.ndarray
     weights: np.ndarray | None
-    threshold: float = 0.1
     percentiles: np.ndarray = np.array([0.1, 0.5, 0.8])
 
     def bind(self, rule, interval, surrogate):
         """All forms of a rule on these rows."""
-        found = encode_groups(self.groups)
         if isinstance(interval, str):
             interval = INTERVALS[interval]
-        rows = PartialRows(
-            found.codes[0],
-            found.names,
-            self.targets,
-            self.weights,
-            Intervals(interval, found.levels),
-            self.percentiles,
-            self.threshold,
-        )
-        kind = PARTIAL_RULES[rule]()
-        forms = kind.prepare(rows, surrogate)
-        return [*forms, kind.as_printed(rows, surrogate)] if kind.limits_decisions else forms
+        of_rows = self.groups, self.targets, self.weights, interval, surrogate, self.percentiles
+        forms = ranked_moments(rule, *of_rows)
+        return [*forms, *(ranked_moments(rule, *of_rows, True) if rule in RATE_RULES else [])]
 
     def take(self, order):
         scores, groups, targets, weights = (
@@ -128,7 +125,7 @@ def naive_values(rows, rule, form, interval, surrogate, aux):
     values = []
     for center, wanted in enumerate(RATE_RULES[rule]):
         counts = weights * (True if wanted is None else rows.targets == wanted)
-        (ranks,) = naive.soft_rates(rows.scores, codes, 3, counts, [rows.threshold], of_step)
+        (ranks,) = naive.soft_rates(rows.scores, codes, 3, counts, [0.0], of_step)
         if form in ("shares", "pairs"):
             ranks = naive.shares(ranks, bounds_of(interval))
         if form == "pairs":  # in ranks of the shortest interval
@@ -363,7 +360,7 @@ def test_every_form_of_a_rate_rule_is_sufficient(rule, interval):
     smallest = {}
     for seed in range(6):
         rows = random_rows(seed, is_weighted=seed % 2 == 0)
-        gap = rows.gap(metric, interval, threshold=rows.threshold, **options)
+        gap = rows.gap(metric, interval, **options)
         bound = rows.bind(rule, interval, EXACT)
         for form, one in zip(forms_of(rule, interval), bound, strict=True):
             tolerance = smallest_tolerance(one, rows.scores)

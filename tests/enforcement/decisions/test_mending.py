@@ -1,4 +1,4 @@
-"""Decisions that nearly keep the limits: what fines, slopes and small steps make of them."""
+"""Decisions that nearly keep the limits: what fines and small steps make of them."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from skfair.constraints import EqualizedOdds, EqualOpportunity, PredictiveParity
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate
-from skfair.enforcement.decisions.mending import local_slopes, mended
+from skfair.enforcement.decisions.mending import mended
 from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.rows import Features, rows_of_cells
+from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
@@ -65,31 +65,6 @@ def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
     verdict = one.verdict
     assert verdict.worth - verdict.fines == pytest.approx(best, abs=1e-8)
     assert judge(one.predicted).fines == pytest.approx(verdict.fines, abs=1e-9)
-
-
-@pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
-def test_slopes_are_those_of_soft_decisions(rule):
-    search, temperature = search_of(rule, 0.05, 0, n=200, n_groups=3, n_classes=3), 0.1
-    judge, here = search.judge, random_prices(search, 0)
-    near = here.decisions.means
-
-    def soft(prices):
-        chosen = softmax((here.values - here.shares @ prices) / temperature, axis=1)
-        rows = []
-        for k, one in enumerate(judge.rules):
-            sums = judge.steps[k] * chosen[:, one.counted]
-            of_cells = np.bincount(judge.cells[k], sums, one.bound.n_cells)
-            rows.append(rows_of_cells(one.bound, near[k]) @ of_cells)
-        return np.append(np.concatenate(rows), (chosen * judge.values).sum(axis=1).mean())
-
-    of_worth, of_rows = local_slopes(here, temperature)
-    slopes = np.vstack([*of_rows, of_worth])
-    for j in range(0, here.prices.size, 5):
-        step = np.zeros(here.prices.size)
-        step[j] = 1e-6
-        step = step.reshape(here.prices.shape)
-        found = (soft(here.prices + step) - soft(here.prices - step)) / 2e-6
-        np.testing.assert_allclose(slopes[:, j], found, atol=1e-7)
 
 
 def test_limits_below_what_chance_does_are_kept_at_little_cost():

@@ -115,17 +115,6 @@ def test_which_rows_a_draw_decides_is_found_by_trying_all_draws():
         assert np.array_equal(mixture.decides(values, groups, np.array([cut])), differs)
 
 
-def test_a_single_rate_needs_no_mixture_worth_the_name():
-    """Of one rate thresholds give nearly what mixtures do."""
-    y, groups, chances = people(2000, 2)
-    judge = judged(DemographicParity(), 0.05, y, groups)
-    values = np.column_stack([1 - chances, chances])
-    found = Mixtures(judge, groups, values).best()
-    shares = [max(one) for one in found.mixture.shares]
-    rows = [np.ptp(t) for t in found.mixture.thresholds]
-    assert all(share == 1 or width < 0.1 for share, width in zip(shares, rows, strict=True))
-
-
 def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
     """Parity limits selection, a floor limits it from below; equalized odds limits two rates."""
     y, groups, _ = people(400, 3)

@@ -12,7 +12,8 @@ from skfair import Certificate, Sensitive, metrics
 from skfair.base import ROW_CHECKS
 from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.constraints.base import make_constraints
-from skfair.estimators.certified.folds import MOST_ROWS, SHARES, Folds
+from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.certified.refits import MOST_ROWS, HeldOut, deployed, in_folds, linear_refits
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -42,7 +43,10 @@ def kinds_of(groups):
 def folds_of(model, rows=X, seed=0, **metadata):
     data = model._read(rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
     task, rules = model._regression(data.y, None), make_constraints(model.constraint, "regression")
-    return Folds.of(data, model._build(data, task, rules), task.scale.spread, seed)
+    splits = in_folds(data.groups.cells().codes, seed)
+    problem = model._build(data, task, rules)
+    path = linear_refits(model, data, problem, task.scale.spread, splits)
+    return HeldOut(data.X, data.y, splits), path
 
 
 def gap(values, groups):
@@ -50,7 +54,7 @@ def gap(values, groups):
 
 
 def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
-    folds = folds_of(regressor())
+    folds, path = folds_of(regressor())
     assert len(folds.splits) == 10
     assert sorted(np.concatenate([judging for _, judging in folds.splits])) == list(range(400))
     for fitted, judging in folds.splits:
@@ -58,13 +62,14 @@ def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
         for name in "abc":  # groups are divided alike
             share = np.mean(GROUPS[judging] == name), np.mean(name == GROUPS)
             assert share[0] == pytest.approx(share[1], abs=0.03)
-    *_, models = folds.path(regressor(), {})
-    predicted = folds.predict(models)
+    *_, models = path
+    predicted = dict(zip(folds.judging.tolist(), folds.predictions(models), strict=True))
     for fitted, judging in folds.splits:
         own = regressor(confidence=None).fit(
             X[fitted], Y[fitted], sensitive_features=GROUPS[fitted]
         )
-        assert predicted[judging] == pytest.approx(own.predict(X[judging]), abs=1e-6)
+        found = [predicted[row] for row in judging]
+        assert found == pytest.approx(own.predict(X[judging]), abs=1e-6)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -80,17 +85,17 @@ def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
 )
 def test_each_step_of_a_path_is_the_fit_under_that_limit(options, error, is_sparse):
     rows = sparse.csr_array(np.where(X > 0.8, X, 0.0)) if is_sparse else X
-    folds = folds_of(regressor(**options), rows)
+    folds, path = folds_of(regressor(**options), rows)
     fitted, _ = folds.splits[0]
     own = regressor(**{"confidence": None, **options})
-    steps = list(folds.path(regressor(**options), {}))
+    steps = list(path)
     for step in (0, 4, 10):
         own.set_params(max_disparity=SHARES[step])
         if "constraint" in options:
             own.set_params(constraint__max_disparity=1.5 * SHARES[step])
         own.fit(rows[fitted], Y[fitted], sensitive_features=GROUPS[fitted])
-        assert steps[step][0].coef == pytest.approx(own.coef_, abs=error)
-        assert steps[step][0].intercept == pytest.approx(own.intercept_, abs=error)
+        assert steps[step][0].coef_ == pytest.approx(own.coef_, abs=error)
+        assert steps[step][0].intercept_ == pytest.approx(own.intercept_, abs=error)
 
 
 @pytest.mark.filterwarnings("ignore:1 group of fewer than 30 rows")
@@ -106,15 +111,15 @@ def test_folds_know_the_groups_of_their_own_rows_only(kind):
         options["constraint"] = ConditionalOn("mean_score_parity")
     else:
         metadata["sensitive_features"] = np.where(np.arange(400) < 1, "d", GROUPS)
-    folds = folds_of(regressor(0.3, **options), **metadata)
+    folds, path = folds_of(regressor(0.3, **options), **metadata)
     own = regressor(0.3, confidence=None, **options)
-    *_, models = folds.path(regressor(0.3, **options), {})
+    *_, models = path
     n_groups = set()
     for model, (fitted, _) in zip(models, folds.splits, strict=True):
         own.fit(X[fitted], Y[fitted], **{key: v[fitted] for key, v in metadata.items()})
         n_groups.add(own.groups_.size)
-        assert model.coef == pytest.approx(own.coef_, abs=1e-6)
-        assert model.intercept == pytest.approx(own.intercept_, abs=1e-6)
+        assert model.coef_ == pytest.approx(own.coef_, abs=1e-6)
+        assert model.intercept_ == pytest.approx(own.intercept_, abs=1e-6)
     assert n_groups == {"overlapping": {5}, "strata": {3}, "rare": {3, 4}}[kind]
 
 
@@ -127,31 +132,28 @@ def test_stochastic_solvers_walk_the_path_too():
 
 def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
     """So what is shown of the models on average is shown of the one that is returned."""
-    folds = folds_of(regressor())
-    models = next(folds.path(regressor(), {}))
-    found = folds.attributes(models)
+    models = next(folds_of(regressor())[1])
     new, _, groups = EVERYBODY
 
     def difference(values):
         return values[groups == "a"].mean() - values[groups == "b"].mean()
 
-    of_mean = difference(new @ found["coef_"][0] + found["intercept_"][0])
-    of_models = [difference(new @ coef[0] + intercept[0]) for coef, intercept in models]
-    assert of_mean == pytest.approx(np.mean(of_models))
+    of_mean = difference(deployed(models).predict(new))
+    assert of_mean == pytest.approx(np.mean([difference(m.predict(new)) for m in models]))
 
 
 def test_the_certificate_is_that_of_the_public_test():
     model = regressor().fit(X, Y, sensitive_features=GROUPS)
-    folds = folds_of(regressor())
-    path = folds.path(regressor(), {})
+    folds, path = folds_of(regressor())
+    groups, y = GROUPS[folds.judging], Y[folds.judging]
     for step in range(len(model.path_["p_value"])):
-        predicted = folds.predict(next(path))
+        predicted = folds.predictions(next(path))
         test = metrics.disparity_test(
-            "mean_score_difference", None, predicted, sensitive_features=GROUPS, max_disparity=1.0
+            "mean_score_difference", None, predicted, sensitive_features=groups, max_disparity=1.0
         )
         assert model.path_["p_value"][step] == pytest.approx(test.p_value)
-        assert model.path_["disparity"][step] == pytest.approx(gap(predicted, GROUPS))
-        residual = ((Y - predicted) ** 2).sum() / ((Y - Y.mean()) ** 2).sum()
+        assert model.path_["disparity"][step] == pytest.approx(gap(predicted, groups))
+        residual = ((y - predicted) ** 2).sum() / ((Y - Y.mean()) ** 2).sum()
         assert model.path_["r2"][step] == pytest.approx(1 - residual)
 
 
@@ -220,7 +222,7 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
     monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS", 399)
     fits = {
-        certify: regressor(by=certify).fit(X, Y, sensitive_features=GROUPS).coef_
+        certify: regressor(1.5, certify).fit(X, Y, sensitive_features=GROUPS).coef_
         for certify in ("auto", "cross", "split")
     }
     assert np.array_equal(fits["auto"], fits["split"])

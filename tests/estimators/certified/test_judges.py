@@ -93,32 +93,25 @@ def test_strata_and_weights_and_columns_are_certified():
 
 
 def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(monkeypatch):
-    from skfair.estimators.certified import judges
+    """A half of the rows judges, and the models of all steps are fitted on the other one."""
+    seen, X = [], TRAIN[0]
+    predict = ConstrainedERMClassifier.predict
 
-    seen = []
-    judge = judges.DecisionJudge.__call__
+    def noted(self, rows):
+        seen.append((rows, predict(self, rows)))
+        return seen[-1][1]
 
-    def noted(self, model):
-        seen.append((self.X, self.y, model.predict(self.X)))
-        return judge(self, model)
-
-    monkeypatch.setattr(judges.DecisionJudge, "__call__", noted)
+    monkeypatch.setattr(ConstrainedERMClassifier, "predict", noted)
     model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **options(by="split")))
-    X, y, groups = TRAIN
-    for step, (rows, labels, predicted) in enumerate(seen):
+    _, y, groups = TRAIN
+    for step, (rows, predicted) in enumerate(seen):
         at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
         assert len(at) == 1500
-        found = metrics.disparity_test(
-            "demographic_parity",
-            y[at],
-            predicted,
-            sensitive_features=groups[at],
-            max_disparity=0.15,
-            method="melded",
-        )
+        given = {"sensitive_features": groups[at], "max_disparity": 0.15, "method": "melded"}
+        found = metrics.disparity_test("demographic_parity", y[at], predicted, **given)
         assert found.p_value == pytest.approx(model.path_["p_value"][step], abs=1e-6)
         assert found.statistic == pytest.approx(model.path_["disparity"][step])
-        assert np.mean(labels == predicted) == pytest.approx(model.path_["accuracy"][step])
+        assert np.mean(y[at] == predicted) == pytest.approx(model.path_["accuracy"][step])
 
 
 @pytest.mark.parametrize("certify", ["cross", "split"])
@@ -249,7 +242,7 @@ def test_a_shift_costs_the_stated_width_of_scores(make, constraint, interval, wi
 def test_decisions_within_an_interval_keep_a_narrow_limit_for_new_people(
     make, constraint, interval
 ):
-    model = fitted(partial(make, constraint, interval, max_disparity=0.15))
+    model = fitted(partial(make, constraint, interval, max_disparity=0.3))
     X, y, groups = EVERYBODY
     given = {} if constraint == "demographic_parity" else {"rank_within": "class"}
     gap = getattr(metrics, f"partial_{constraint}_gap")(
@@ -260,7 +253,7 @@ def test_decisions_within_an_interval_keep_a_narrow_limit_for_new_people(
         **given,
     )
     assert model.status_ == "certified"
-    assert gap <= model.certified_disparity_ <= 0.15
+    assert gap <= model.certified_disparity_ <= 0.3
 
 
 @pytest.mark.filterwarnings("ignore")  # of small groups, and of no solution
@@ -316,7 +309,7 @@ def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
     with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
         model = fitted(partial(CALIBRATOR, "equal_opportunity"), n=800, sample_weight=weights)
     assert model.status_ == "no_solution"
-    assert model.certified_disparity_ > 0.9
+    assert model.certified_disparity_ > 0.6  # 800 rows of equal weight show .4
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ from sklearn.model_selection import KFold
 from skfair import Certificate, Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.enforcement.certified.walk import row_rates, stacked
 from skfair.estimators.certified import paths
-from skfair.estimators.certified.task import ClassRates
 from tests.naive.certified import naive_p_value
 
 CLASSES = np.array(["high", "low", "middle"])
@@ -74,13 +72,18 @@ def test_limits_hold_for_new_people(rule, limit, aware):
 
 def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch):
     seen = {}
-    original = paths.judge_paths
+    original, decide = paths.walk, paths.Folds.decide
 
-    def watched(task, of_folds, decisions, *args):
-        seen["paths"], seen["predicted"] = of_folds, decisions
-        return original(task, of_folds, decisions, *args)
+    def watched(rates, decisions, *args):
+        seen["predicted"] = decisions
+        return original(rates, decisions, *args)
 
-    monkeypatch.setattr(paths, "judge_paths", watched)
+    def noted(self, chances, shares, path):
+        seen.setdefault("paths", []).append(path)
+        return decide(self, chances, shares, path)
+
+    monkeypatch.setattr(paths, "walk", watched)
+    monkeypatch.setattr(paths.Folds, "decide", noted)
     X, y, groups = people(900)
     folds = list(KFold(3).split(X))
     model = classifier(cv=folds).fit(X, y, sensitive_features=groups)
@@ -98,7 +101,7 @@ def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch
         group = (groups == "b").astype(int)
         for k, (_, test) in enumerate(folds):
             chances = model.estimators_[k].predict_proba(X[test])
-            prices = seen["paths"][k, step].reshape(2, 3, 3)
+            prices = seen["paths"][k][step].reshape(2, 3, 3)
             margins = chances - np.einsum("ic,icd->id", chances, prices[group[test]])
             assert np.array_equal(CLASSES[margins.argmax(axis=1)], predicted[test])
 
@@ -242,30 +245,3 @@ def test_no_limit_on_two_groups_has_nothing_to_certify(n_classes, limit):
     model.fit(X, y, sensitive_features={"sex": groups, "job": np.zeros(400, int)})
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")
-
-
-def test_stacked_rates_are_the_rates_of_each_decision():
-    from skfair.constraints.base import make_constraints
-    from skfair.estimators.decisions.steps import LabelledRows, class_rules
-    from skfair.groups.encoding import encode_groups
-
-    _, y, groups = people(300)
-    classes, codes = np.unique(y, return_inverse=True)
-    rows = LabelledRows(encode_groups(groups), codes, classes, None, None)
-    rules = class_rules(make_constraints(["equalized_odds"], "classification"), rows, 0.1)
-    asked = ClassRates.of(rules, rows.weights)
-    assert asked.labels == (0, 1, 2)
-    predicted = np.random.default_rng(0).integers(0, 3, (300, 2))
-    selected = asked.selected(predicted, codes)
-    share, size = asked.rates.counts(selected)
-    first = 0
-    for label in range(3):
-        own = row_rates([one.bound for one in rules if one.counted == label], rows.weights)
-        n_rates = len(own.names)
-        expected = own.counts(predicted == label)
-        assert share[first : first + n_rates] == pytest.approx(expected[0])
-        assert size[first : first + n_rates] == pytest.approx(expected[1])
-        first += n_rates
-    assert first == len(asked.rates.names)
-    assert sorted(np.concatenate([one.rates for one in asked.rates.blocks])) == list(range(first))
-    assert stacked([asked.rates]).names == asked.rates.names

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
+from skfair.constraints.partial import Surrogate
 from skfair.losses import make_loss
 from skfair.models.linear import LinearScore
 from skfair.papers.idca.base import (
@@ -26,6 +24,7 @@ from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS
 from tests.naive.dc import TinyPairs, TinyParity
+from tests.small_problems import ranked_moments
 
 LOW, HIGH = 0.1, 0.5
 SHARES = np.array([0.15, 0.5, 0.85])
@@ -51,11 +50,8 @@ def problem_of(
     who=None,
 ):
     X, y, codes = people(n_groups=n_groups) if who is None else who
-    encoding = encode_groups(codes)
-    intervals = Intervals((LOW, HIGH), encoding.levels)
-    rows = PartialRows(codes, encoding.names, y, None, intervals, SHARES, 0.0)
-    kind, surrogate = PARTIAL_RULES[rule](), surrogate or Surrogate("ramp", 0.5)
-    bound = [*kind.prepare(rows, surrogate), kind.as_printed(rows, surrogate)]
+    rows = codes, y, None, (LOW, HIGH), surrogate or Surrogate("ramp", 0.5), SHARES
+    bound = [*ranked_moments(rule, *rows), *ranked_moments(rule, *rows, True)]
     one = bound[0] if form is None else next(b for b in bound if b._form == form)
     loss = MeanLoss(make_loss("log_loss", "classification"), y, np.full(len(y), 1 / len(y)))
     return PartialParityProblem(LinearScore(X), loss, [one], tolerance, alpha=alpha)

@@ -101,7 +101,7 @@ def test_the_functions_on_a_batch_have_their_derivatives(model, kind):
     problem = problem_of(who=uneven(), surrogate=Surrogate(kind, 0.6))
     if model == "network":
         net = MLPScore(uneven()[0], (4,))
-        problem = PartialParityProblem(net, problem.objective, problem.rules, 0.1)
+        problem = PartialParityProblem(net, problem.objective, problem.moments, 0.1)
     rng = np.random.default_rng(2)
     center = problem.start(rng.normal(size=problem.model.n_parameters))
     theta = center + 0.3 * rng.normal(size=center.size)

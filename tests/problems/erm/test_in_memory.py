@@ -217,7 +217,7 @@ def test_centers_in_the_middle_are_the_best_ones():
     assert (problem.centered(elsewhere) == theta).all()
     # Values that are measured from anywhere are moved to the same middles.
     values = problem.evaluate(elsewhere).constraints
-    assert problem.from_centers(values) == pytest.approx(at.constraints, abs=1e-12)
+    assert problem.constraint_rows.from_middles(values) == pytest.approx(at.constraints, abs=1e-12)
 
 
 def test_relaxed_is_the_same_risk_without_rules():
@@ -237,10 +237,10 @@ def test_relaxed_is_the_same_risk_without_rules():
 class TwoPoints(IterativeSolver):
     """Looks at the start and at one point further on."""
 
-    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
+    def steps(self, problem, run):
         none = np.zeros(problem.n_constraints)
-        yield Step(problem.evaluate(start), none, 0)
-        yield Step(problem.evaluate(start + 0.1), none, 1, "converged")
+        yield Step(problem.evaluate(run.start), none, 0)
+        yield Step(problem.evaluate(run.start + 0.1), none, 1, "converged")
 
 
 @pytest.fixture

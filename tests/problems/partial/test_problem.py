@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
+from skfair.constraints.partial import Surrogate
 from skfair.losses import make_loss
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
@@ -17,6 +15,7 @@ from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS
 from tests.naive import partial as naive
 from tests.naive.soft import finite_differences
+from tests.small_problems import ranked_moments
 
 SMOOTH = Surrogate("smoothstep", 0.6)
 MODELS = {
@@ -37,21 +36,12 @@ def people(seed=0, n=80, d=3, n_groups=3):
 def build(who, rules, *, model="linear", surrogate=SMOOTH, tolerance=0.1, alpha=0.05, **options):
     """A problem; of rules with several forms the last one, that of the paper."""
     X, y, codes = who
-    found = encode_groups(codes)
     options = {"interval": (0.05, 0.4), "percentiles": [0.2, 0.7], **options}
-    rows = PartialRows(
-        codes,
-        found.names,
-        y,
-        None,
-        Intervals(options["interval"], found.levels),
-        np.array(options["percentiles"]),
-        0.1,
-    )
+    rows = codes, y, None, options["interval"], surrogate, options["percentiles"]
     return PartialParityProblem(
         MODELS[model](X, codes),
         MeanLoss(make_loss("log_loss", "classification"), y, np.full(y.size, 1 / y.size)),
-        [PARTIAL_RULES[rule]().prepare(rows, surrogate)[-1] for rule in rules],
+        [ranked_moments(rule, *rows)[-1] for rule in rules],
         tolerance,
         alpha=alpha,
     )

@@ -1,21 +1,24 @@
-"""Halves of the rows, limits that rise, and the order in which models are judged."""
+"""Parts of the rows, limits that rise, and the order in which models are judged."""
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from skfair import Certificate
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.estimators.certified.split import (
-    SHARES,
-    Halves,
+from skfair.estimators.certified.certificate import SHARES, Certified
+from skfair.estimators.certified.refits import (
+    HeldOut,
     Verdict,
-    fit_under_rising_limits,
+    certified_refit,
+    in_parts,
+    refits,
     scaled_limits,
 )
 
 
-class Limited(BaseEstimator):
+class Limited(Certified, BaseEstimator):
     """Remembers what it was fitted with."""
 
     def __init__(self, max_disparity=0.1, confidence=0.95):
@@ -28,62 +31,57 @@ class Limited(BaseEstimator):
 
 
 X, Y = np.arange(40.0)[:, None], np.arange(40) % 2
-
-
-def halves(kinds=Y, seed=0, **given):
-    return Halves.of(X, Y, given, kinds, seed)
+FITTED, JUDGING = in_parts(Y, 0, 0.5)
+HALVES = HeldOut(X, Y, [(FITTED, JUDGING)])
 
 
 def judged(p_values, n_constant=()):
     """Models judged by given p-values; also the limits that were fitted."""
     limits = []
 
-    def judge(model):
-        limits.append(model.max_disparity)
+    def judge(models):
+        limits.append(models[0].max_disparity)
         step = len(limits) - 1
         return Verdict(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
 
-    found = fit_under_rising_limits(Limited(), halves(), judge, {"max_disparity": 0.1}, 0.1, 0.95)
-    return found, limits
+    path = refits(Limited(), HALVES, {}, ["max_disparity"])
+    return certified_refit(Limited(), HALVES, path, judge, 0.1), limits
 
 
-def test_halves_share_no_row_and_have_all_kinds_alike():
-    one = halves(sample_weight=X[:, 0], other=None)
-    assert sorted([*one.fitted, *one.judging]) == list(range(40))
-    assert np.mean(Y[one.fitted]) == np.mean(Y[one.judging]) == 0.5
-    model = next(one.path(Limited(), {}))
+def test_models_are_fitted_on_the_rows_that_do_not_judge():
+    given = {"sample_weight": X[:, 0], "control_features": None}
+    (model,) = next(refits(Limited(confidence=Certificate()), HALVES, given, []))
     assert model.confidence is None
-    assert sorted(model.rows_) == sorted(one.fitted)
-    assert np.array_equal(model.weights_, X[one.fitted, 0])
-    assert one.part(None) is None
+    assert sorted(model.rows_) == sorted(FITTED)
+    assert np.array_equal(model.weights_, X[FITTED, 0])
 
 
 def test_a_kind_of_one_row_is_no_obstacle():
-    assert halves(np.r_[9, np.zeros(39, int)]).fitted.size == 20
+    for seed in range(5):
+        assert in_parts(np.r_[9, np.zeros(39, int)], seed, 0.5)[0].size == 20
 
 
 @pytest.mark.parametrize("size", [0.2, 0.5, 0.8])
 def test_a_share_of_each_kind_judges(size):
     kinds = np.repeat([0, 1, 2], [20, 50, 330])
-    rows = np.arange(400.0)[:, None]
-    one = Halves.of(rows, kinds, {}, kinds, 0, size)
-    counts = np.bincount(kinds[one.judging])
+    fitted, judging = in_parts(kinds, 0, size)
+    counts = np.bincount(kinds[judging])
     assert np.abs(counts - size * np.array([20, 50, 330])).max() <= 1
-    assert one.judging.size == 400 * size
-    assert sorted([*one.fitted, *one.judging]) == list(range(400))
+    assert judging.size == 400 * size
+    assert sorted([*fitted, *judging]) == list(range(400))
 
 
 @pytest.mark.parametrize("size", [0.05, 0.95])
 def test_a_size_that_leaves_a_cell_empty_is_named(size):
     kinds = np.repeat([0, 1], [8, 32])
     with pytest.raises(ValueError, match="cell of group and class with 8 rows"):
-        Halves.of(X, Y, {}, kinds, 0, size)
-    assert Halves.of(X, Y, {}, kinds, 0, 1 / 8).judging.size == 5
+        in_parts(kinds, 0, size)
+    assert in_parts(kinds, 0, 1 / 8)[1].size == 5
 
 
 def test_the_seed_decides_who_judges():
-    assert np.array_equal(halves(seed=1).judging, halves(seed=1).judging)
-    assert not np.array_equal(halves(seed=1).judging, halves(seed=2).judging)
+    assert np.array_equal(in_parts(Y, 1, 0.5)[1], in_parts(Y, 1, 0.5)[1])
+    assert not np.array_equal(in_parts(Y, 1, 0.5)[1], in_parts(Y, 2, 0.5)[1])
 
 
 def test_limits_rise_and_the_walk_ends_at_the_first_failure():
@@ -92,7 +90,7 @@ def test_limits_rise_and_the_walk_ends_at_the_first_failure():
     assert found["path_"]["is_certified"].tolist() == [True, True, False]
     assert found["p_value_"] == 0.01
     assert found["status_"] == "certified"
-    assert set(found["rows_"]) == set(halves().fitted)
+    assert set(found["rows_"]) == set(FITTED)
     assert "max_disparity" not in found
 
 

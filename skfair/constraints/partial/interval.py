@@ -1,0 +1,130 @@
+"""A constraint within percentile intervals, with what users may say of it besides its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Literal, get_args
+
+from skfair.constraints.base import Constraint, TrainingRows, make_constraints
+from skfair.constraints.cells import Subset, make_subset
+from skfair.constraints.comparisons import Pairwise
+from skfair.constraints.partial.base import RankedMoment
+from skfair.constraints.partial.surrogates import Kind, Surrogate
+from skfair.utils.validation import check_number
+
+RankWithin = Literal["group", "class"]
+
+
+class IntervalConstraint(Constraint):
+    """A constraint within percentile intervals, with what its name alone does not say.
+
+    Parameters
+    ----------
+    name : str or Constraint, default="statistical_parity"
+        As ``constraint`` of :class:`skfair.classification.PartialParityClassifier`.
+    rank_within : {"class", "group"}, default="class"
+        For constraints on positives or classes: whether ranks are taken within the rows that count,
+        (50) and (56), or among all rows of a group (Definitions A.2 and A.3), as
+        :mod:`skfair.metrics` does by default. The latter is kept by "repair" and "al_lbfgs", not by
+        the algorithms of the paper.
+    surrogate : {"smoothstep", "ramp", "sigmoid"} or Surrogate, default="smoothstep"
+        Smooth step that stands for "above the threshold" in the solvers; "ramp" is the paper's.
+    n_percentiles : int, default=10
+        Percentiles at which smooth statistical parity is imposed. More leave less between them and
+        cost more.
+
+    Examples
+    --------
+    >>> from skfair.classification import PartialParityClassifier
+    >>> from skfair.constraints.partial import IntervalConstraint
+    >>> constraint = IntervalConstraint("equal_opportunity", rank_within="group")
+    >>> PartialParityClassifier((0.0, 0.2), constraint).constraint
+    IntervalConstraint(name='equal_opportunity', rank_within='group')
+    """
+
+    tasks = frozenset({"intervals"})
+
+    def __init__(
+        self,
+        name: str | Constraint = "statistical_parity",
+        rank_within: RankWithin = "class",
+        surrogate: Kind | Surrogate = "smoothstep",
+        n_percentiles: int = 10,
+    ) -> None:
+        for field, value, known in (
+            ("rank_within", rank_within, get_args(RankWithin)),
+            ("surrogate", surrogate, get_args(Kind)),
+        ):
+            if value not in known and not isinstance(value, Surrogate):
+                raise ValueError(
+                    f"{field} must be one of {', '.join(map(repr, known))}, got {value!r}."
+                )
+        if not isinstance(n_percentiles, Integral) or n_percentiles < 1:
+            raise ValueError(f"n_percentiles must be an integer >= 1, got {n_percentiles!r}.")
+        self.name: str | Constraint = name
+        self.rank_within: RankWithin = rank_within
+        self.surrogate: Kind | Surrogate = surrogate
+        self.n_percentiles: int = n_percentiles
+
+    @property
+    def constraint(self) -> Constraint:
+        """The constraint without its interval."""
+        (constraint,) = make_constraints(self.name, "intervals")
+        return constraint
+
+    @property
+    def subset(self) -> str | Subset:  # type: ignore[override]
+        """Rows that count: those of the constraint."""
+        return self.constraint.subset
+
+    @property
+    def ranked(self) -> type[RankedMoment]:  # type: ignore[override]
+        """Moment of the constraint over ranked rows."""
+        ranked = self.constraint.ranked
+        assert ranked is not None
+        return ranked
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The classes within which rates are taken, one by one; empty for those of all rows."""
+        return getattr(make_subset(self.subset), "classes", ())
+
+    @property
+    def ranks_whole_groups(self) -> bool:
+        """Whether ranks are taken among all rows of a group where classes are told apart."""
+        tells_classes = self.ranked.limits_decisions and bool(self.classes)
+        return tells_classes and self.rank_within == "group"
+
+    @property
+    def metric(self) -> str | None:
+        """Name of the function of skfair.metrics that measures it; None if there is none."""
+        return self.ranked.metrics[len(self.classes)] if self.ranked.metrics else None
+
+    @property
+    def own_limit(self) -> Any:
+        """Limit of the constraint, which goes before that of the estimator; None if it has none."""
+        return self.constraint.own_limit
+
+    def moments(
+        self, rows: TrainingRows, surrogate: Surrogate, *, printed: bool = False
+    ) -> list[RankedMoment]:
+        """Return its moment on rows, in all its forms or in that in which the paper prints it."""
+        whole = self.ranks_whole_groups
+        return list(self.ranked.forms(rows, surrogate, self.classes, whole, printed))
+
+
+def read_constraint(constraint: str | Constraint) -> IntervalConstraint:
+    """Return what an estimator was given; raise if it does not work within intervals."""
+    (named,) = make_constraints(constraint, "intervals")
+    within = named
+    if not isinstance(within, IntervalConstraint):
+        within = IntervalConstraint(constraint if isinstance(constraint, str) else named)
+    if within.constraint.compared() != Pairwise():
+        raise ValueError(
+            f"constraint={constraint!r} does not compare pairs of groups by differences, which is "
+            "all that is limited within intervals. Leave out reference, comparison and min_ratio."
+        )
+    if within.own_limit is not None and not isinstance(within.own_limit, Mapping):
+        check_number(within.own_limit, "max_disparity", 0)
+    return within

@@ -1,0 +1,272 @@
+"""Certified decisions, scores and means, the second way: models refitted under rising limits.
+
+A constraint that is trained into the weights cannot be priced afterwards. So the estimator itself
+is fitted under a limit that is far below the one asked for, then under larger ones, and each model
+is judged on rows that it has not seen. As the order is fixed beforehand, each may be tested at the
+full level; the last one before the first failure is taken.
+
+Mostly one part of the rows is for the fit, and the other one judges. Linear regressors are fitted
+on folds, so that all rows judge and none is lost for the fit. What is returned is then the mean of
+the models of the folds. Its mean prediction for a group is the mean of theirs, so what the rows
+show of the models on average is shown of the mean. (Decisions have no such law: the rates of a mean
+of models are not the mean of their rates.) The mean of linear models is one, too.
+
+Limits only move the bounds of a problem. So each fold has one problem, and a solve under the next
+limit starts on the line through the last two solutions: for squared errors solutions lie on it,
+except where another pair of groups reaches its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing, check_random_state
+
+from skfair._typing import FloatArray, IntArray, Seed
+from skfair.constraints.base import Constraint
+from skfair.enforcement.rounds import SolveOptions
+from skfair.estimators.certified.certificate import SHARES
+from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
+from skfair.estimators.erm.problem import choose_solver, penalty_of
+from skfair.groups.attributes import take_rows
+from skfair.groups.training_data import TrainingData
+from skfair.models.linear import LinearScore
+from skfair.models.units import product
+from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.utils.warn import unwanted, warn_user
+
+# With more rows, parts lose little against folds, and take a tenth of the time.
+MOST_ROWS = 50_000
+# A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
+_FOR_POWER = 1.7
+
+
+class Verdict(NamedTuple):
+    """What the rows that judge say of a model."""
+
+    p_value: float  # of "the disparity is the limit or more"
+    disparity: float  # that was measured
+    bound: float  # the smallest limit that can be shown
+    quality: float  # the score of the model
+    selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
+    is_constant: bool  # whether all rows are treated alike
+    # More to report: "p_values_" and "certified_disparities_", by constraint
+    by_constraint: Mapping[str, object] = MappingProxyType({})
+
+
+class HeldOut(NamedTuple):
+    """Rows in one or several splits into those of a fit and those that judge it."""
+
+    X: Any
+    y: Any
+    splits: Sequence[Split]
+
+    @property
+    def judging(self) -> IntArray:
+        """The rows that judge."""
+        return np.concatenate([judging for _, judging in self.splits])
+
+    def predictions(self, models: Sequence[Any]) -> NDArray[Any]:
+        """Return predictions for the rows that judge, each by the model that has not seen it."""
+        parts = [
+            np.asarray(model.predict(_safe_indexing(self.X, rows)))
+            for model, (_, rows) in zip(models, self.splits, strict=True)
+        ]
+        return np.concatenate(parts)
+
+
+def in_parts(kinds: IntArray, seed: Seed, share: float) -> Split:
+    """Divide rows so that a share of each kind judges; raise if it leaves one empty."""
+    rng, sizes = check_random_state(seed), np.bincount(kinds)
+    n_judging = np.diff(np.floor(share * np.cumsum(sizes) + rng.random()).astype(int), prepend=0)
+    n_both = np.minimum(n_judging, sizes - n_judging)
+    if (n_both[sizes > 1] == 0).any():
+        least = int(sizes[(sizes > 1) & (n_both == 0)].min())
+        raise ValueError(
+            f"Certificate(share={share:g}) leaves rows on one side only of a cell of group and "
+            f"class with {least} rows: each needs one to fit on and one to judge by. Pass a value "
+            f"from {1 / least:.2g} to {1 - 1 / least:.2g}, or merge small groups."
+        )
+    order = rng.permutation(kinds.size)
+    order = order[np.argsort(kinds[order], kind="stable")]
+    rank = np.arange(kinds.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_judging = rank < n_judging[kinds[order]]
+    return np.sort(order[~is_judging]), np.sort(order[is_judging])
+
+
+def in_folds(kinds: IntArray, seed: Seed) -> list[Split]:
+    """Divide rows by chance, with as many of each kind in each fold as there can be."""
+    sizes = np.bincount(kinds)
+    wanted = FOLDS_OF_FEW if kinds.size < FEW_ROWS else FOLDS
+    n_folds = int(np.clip(sizes.max(), 2, wanted))
+    kinds = np.where(sizes[kinds] >= n_folds, kinds, sizes.argmax())
+    cut = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    return list(cut.split(np.zeros(kinds.size), kinds))
+
+
+def refits(
+    estimator: Any,  # with the parameter ``confidence``; it is not changed
+    rows: HeldOut,  # in one split
+    metadata: Mapping[str, Any],  # what ``fit`` takes besides: groups, strata, weights
+    limits: Sequence[str],  # the parameters that hold limits
+) -> Iterator[list[Any]]:
+    """Yield a model for each share of the limits; the shares rise up to 1."""
+    fitted, _ = rows.splits[0]
+    X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
+    own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
+    for share in SHARES:
+        scaled = {name: scaled_limits(getattr(estimator, name), share) for name in limits}
+        model = clone(estimator).set_params(confidence=None, **scaled)
+        with unwanted(UserWarning):  # about limits that are missed on these rows
+            model.fit(X, y, **own)
+        yield [model]
+
+
+def scaled_limits(value: Any, share: float) -> Any:
+    """Return limits times a share: a number, one for each attribute, constraints with their own."""
+    if isinstance(value, Constraint):
+        own = {
+            name: scaled_limits(limit, share)
+            for name, limit in value.get_params().items()
+            if name.endswith("max_disparity")
+        }
+        return clone(value).set_params(**own)
+    if isinstance(value, Mapping):
+        return {name: scaled_limits(limit, share) for name, limit in value.items()}
+    if isinstance(value, list | tuple):
+        return [scaled_limits(limit, share) for limit in value]
+    return value if value is None or isinstance(value, str) else value * share
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A linear regression."""
+
+    coef_: FloatArray  # (1, n_features)
+    intercept_: FloatArray  # (1,)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predictions of rows."""
+        return np.asarray(product(X, self.coef_[0]) + self.intercept_[0])
+
+
+def linear_refits(
+    estimator: Any,  # a linear regressor
+    data: TrainingData,
+    whole: LinearConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
+    spread: float,
+    splits: Sequence[Split],
+) -> Iterator[list[LinearFit]]:
+    """Yield for each share of the limits a model of each fold, fitted on the others."""
+    paths = (_path_of_fold(estimator, data, whole, spread, rows) for rows, _ in splits)
+    return (list(models) for models in zip(*paths, strict=True))
+
+
+def _path_of_fold(
+    estimator: Any, data: TrainingData, whole: LinearConstrainedERM, spread: float, rows: IntArray
+) -> Iterator[LinearFit]:
+    """Yield the model of some rows for each share of the limits; nothing is known of the others."""
+    task = estimator._regression(data.y[rows], None)
+    problem = LinearConstrainedERM(
+        LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
+        task.loss,
+        task.targets,
+        [rule.refitted(rows) for rule in whole.rules],
+        alpha=penalty_of(task, estimator.alpha),
+    )
+    solver, rng = (
+        choose_solver(estimator.solver, problem),
+        check_random_state(estimator.random_state),
+    )
+    options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
+    if estimator.max_iter is not None:
+        options["max_iter"] = estimator.max_iter
+    before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
+    for share in SHARES:
+        (s0, theta0, lam0), (s1, theta1, lam1) = before, last
+        ahead, size = (share - s1) / (s1 - s0) if s1 > s0 > 0 else 0.0, share * spread
+        size /= task.scale.spread
+        result = solver.solve(
+            problem.bounded(size * problem.lower, size * problem.upper),
+            theta1 + ahead * (theta1 - theta0),
+            lam1 + ahead * (lam1 - lam0),
+            **options,
+        )
+        before, last = last, (share, result.theta, result.multipliers)
+        model = estimator._model(problem, task, result.theta)
+        yield LinearFit(model["coef_"], model["intercept_"])
+
+
+def deployed(models: Sequence[Any]) -> Any:
+    """Return what predicts: the model, or the mean of linear ones."""
+    if len(models) == 1:
+        return models[0]
+    coefs, intercepts = ([getattr(m, name) for m in models] for name in ("coef_", "intercept_"))
+    return LinearFit(np.mean(coefs, axis=0), np.mean(intercepts, axis=0))
+
+
+def certified_refit(
+    estimator: Any,
+    rows: HeldOut,
+    path: Iterable[list[Any]],  # models of each split, under rising limits
+    judge: Callable[[list[Any]], Verdict],  # by the rows that judge
+    limit: float,  # the smallest one, for the warning
+    quality: str = "accuracy",  # name of the score in ``path_``
+) -> dict[str, Any]:
+    """Return the fitted attributes of the last model before the first that is not certified."""
+    confidence, steps = estimator._certificate.confidence, []
+    for models in path:
+        steps.append((models, judge(models)))
+        if steps[-1][1].p_value > 1 - confidence:
+            break
+    is_shown = np.array([verdict.p_value <= 1 - confidence for _, verdict in steps])
+    models, verdict = steps[max(int(is_shown.sum()) - 1, 0)]
+    is_certified = bool(is_shown.any()) and not verdict.is_constant
+    p_values, disparities, bounds, qualities, rates = np.array([step[:5] for _, step in steps]).T
+    if not is_certified:
+        _warn(rows, verdict, confidence, limit)
+    parameters = estimator.get_params(deep=False)
+    fitted = {name: v for name, v in vars(deployed(models)).items() if name not in parameters}
+    return fitted | {
+        "status_": "certified" if is_certified else "no_solution",
+        "p_value_": verdict.p_value,
+        "certified_disparity_": verdict.bound,
+        **verdict.by_constraint,
+        "path_": {
+            quality: qualities,
+            "selection_rate": rates,
+            "disparity": disparities,
+            "bound": bounds,
+            "p_value": p_values,
+            "is_certified": is_shown,
+        },
+    }
+
+
+def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> None:
+    n, n_judging = len(rows.y), rows.judging.size
+    people = f"{n} people"
+    if n_judging < n:
+        people += f", {n_judging} of them to judge by"
+    needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
+    advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
+    if verdict.is_constant and verdict.p_value <= 1 - confidence:
+        advice = "The models treat all rows alike, which is no solution: raise max_disparity."
+    elif needed > 1.1 * n:
+        advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
+        advice += "are needed."
+    warn_user(
+        f"With {people}, no model was found of which it can be shown, at a confidence of "
+        f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
+        f"of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ is "
+        "'no_solution'.",
+        ConvergenceWarning,
+    )

@@ -1,0 +1,152 @@
+"""The mean of a value over the rows of each cell, and how sure it is: all that a rate needs.
+
+A rate is the mean of 0 and 1 over the rows that count for it. Sums of powers of the value are
+enough, each with the weights of the rows and with their squares. The sums of two parts of a sample
+add up, so a sample can be read in blocks, and cells can be merged without another pass over the
+rows. Values are counted from an origin close to them: the variance of numbers around ten million
+would lose its digits in a difference of squares.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.score_bins import bincount
+from skfair.utils.rounding import ROUNDING
+
+
+class CellMeans(NamedTuple):
+    """Sums of one value by cell."""
+
+    # (2, 3, n_cells): with the weights and with their squares, the sums of the powers 0, 1 and 2
+    # of the value, counted from the origin
+    sums: FloatArray
+    is_share: bool  # whether the values are 0 or 1, so that the mean is a share
+    origin: float = 0.0
+
+    @classmethod
+    def of_rows(
+        cls,
+        values: FloatArray | BoolArray,
+        counted: BoolArray | None,
+        codes: IntArray,
+        n_cells: int,
+        weights: FloatArray | None = None,
+        squares: FloatArray | None = None,
+    ) -> CellMeans:
+        """Sum the values of the rows that count (None: all) by cell.
+
+        Rows that stand for several ones have the sum of the squared weights of these.
+        """
+        if weights is not None and squares is None:
+            squares = weights**2
+        if counted is not None:
+            values, codes = values[counted], codes[counted]
+            weights, squares = (v if v is None else v[counted] for v in (weights, squares))
+        is_share = values.dtype == np.bool_
+        numbers, origin = values.astype(np.float64), 0.0
+        if not is_share and (len(numbers) if weights is None else weights.sum()) > 0:
+            origin = float(np.average(numbers, weights=weights))
+            numbers -= origin
+
+        def sums_with(own: FloatArray | None) -> list[FloatArray]:
+            products = numbers if own is None else own * numbers
+            total, first = (bincount(codes, by, n_cells) for by in (own, products))
+            second = first if is_share else bincount(codes, products * numbers, n_cells)
+            return [total, first, second]
+
+        sums = sums_with(weights)
+        sums_of_squares = sums if squares is None else sums_with(squares)
+        return cls(np.array([sums, sums_of_squares]), is_share, origin)
+
+    def counted_from(self, origin: float) -> CellMeans:
+        """Return the same with another origin."""
+        by, (total, first, second) = self.origin - origin, self.sums.swapaxes(0, 1)
+        sums = [total, first + by * total, second + by * (2 * first + by * total)]
+        return self._replace(sums=np.stack(sums, axis=1), origin=origin)
+
+    def merged(self, codes: IntArray, n_cells: int) -> CellMeans:
+        """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
+        sums = [[bincount(codes, own, n_cells) for own in part] for part in self.sums]
+        return self._replace(sums=np.array(sums))
+
+    def whole(self) -> CellMeans:
+        """Return the sums of all cells, as one."""
+        return self._replace(sums=self.sums.sum(axis=-1, keepdims=True))
+
+    @property
+    def weight(self) -> FloatArray:
+        """The sum of the weights of each cell."""
+        return np.asarray(self.sums[0, 0])
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean of each cell; NaN without weight."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = self.origin + self.sums[0, 1] / self.weight
+            return np.where(self.weight > 0, means, np.nan)
+
+    @property
+    def n_effective(self) -> FloatArray:
+        """How many rows of equal weight would be as informative."""
+        return effective_size(self.sums)
+
+    @property
+    def variances(self) -> FloatArray:
+        """The variance of the values of each cell; at least 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean, second = self.sums[0, 1:] / self.weight
+            spread = np.maximum(second - mean**2, 0.0)
+            correction = 1.0 if self.is_share else self.n_effective / (self.n_effective - 1)
+            return np.asarray(np.where(np.isfinite(correction), spread * correction, np.nan))
+
+    def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the interval of each mean: Wilson's for shares, else Student's."""
+        if self.is_share:
+            n_rows = np.where(self.weight > 0, self.n_effective, np.nan)
+            return wilson(self.means, n_rows, confidence)
+        half = stats.t.ppf(0.5 + confidence / 2, np.maximum(self.n_effective - 1, 1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            half = half * np.sqrt(self.variances / self.n_effective)
+        return self.means - half, self.means + half
+
+
+def added(parts: list[CellMeans]) -> CellMeans:
+    """Put the cells of several samples one after the other."""
+    first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
+    sums = [part.counted_from(first.origin).sums for part in parts]
+    return first._replace(sums=np.concatenate(sums, axis=-1))
+
+
+def effective_size(sums: FloatArray) -> FloatArray:
+    """Return the number of rows that weighted ones are worth, given sums of shape (2, 3, ...).
+
+    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
+    on the value: its variance over the linearised variance of the mean. Rows that count once are
+    worth themselves.
+    """
+    (weight, first, second), (squares, of_first, of_second) = sums
+    safe = np.where(weight > 0, weight, 1.0)
+    kish = weight**2 / np.where(squares > 0, squares, 1.0)
+    mean = first / safe
+    variance = (of_second - 2 * mean * of_first + mean**2 * squares) / safe**2
+    spread = second / safe - mean**2
+    is_spread = (spread > ROUNDING * second / safe) & (variance > 0)
+    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
+    counts_once = np.array_equal(sums[0], sums[1])
+    return np.asarray(weight if counts_once else np.minimum(kish, linear))
+
+
+def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson's score interval of a proportion; NaN without rows."""
+    z = stats.norm.ppf(0.5 + confidence / 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = 1 + z**2 / rows
+        centre = (rates + z**2 / (2 * rows)) / scale
+        half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
+    # 0 and 1 come out as 1e-17 and 1 - 1e-16.
+    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
