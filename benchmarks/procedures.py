@@ -58,8 +58,7 @@ PROCEDURES = (
     Procedure("a sample of many rows first", "erm", STRICT, "_from_sample", lambda *_, **__: None),
     Procedure("steps on true rates", "erm", STRICT, "suits_rate_steps", lambda *_: False),
     Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
-    Procedure("scale of steep scores", "erm", STRICT, "scaled_if_steep", _second),
-    Procedure("scale of scores of networks", "erm", STRICT, "scaled_scores", _second),
+    Procedure("scale of scores", "erm", STRICT, "scaled", _second),
     Procedure(
         "exact windows of thresholds", "decide", CHOOSE, "window_prices", lambda *_, **__: None
     ),

@@ -15,7 +15,7 @@ from skfair import Sensitive
 from skfair.base import fit_method, report_iterations
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
-from tests.prototypes import CentroidClassifier, GroupAwareClassifier, SeedClusterer
+from tests.prototypes import CentroidClassifier, GroupAwareClassifier, QuietCallback, SeedClusterer
 
 
 @pytest.fixture
@@ -205,35 +205,36 @@ def test_groups_at_prediction(data, frame):
         )
 
 
-def test_metadata_routing_on(data):
+@pytest.mark.parametrize("is_on", [False, True])
+def test_metadata_routing(data, is_on):
     X, y, groups = data
+    with config_context(enable_metadata_routing=is_on), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grid = GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2)
+        grid.fit(X, y, sensitive_features=groups)
+        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
+        name = "sensitive_features" if is_on else "centroidclassifier__sensitive_features"
+        pipeline.fit(X, y, **{name: groups})
+        assert pipeline[-1].groups_.tolist() == ["f", "m"]
+        model = pipeline if is_on else CentroidClassifier()
+        cross_validate(model, X, y, params={"sensitive_features": groups}, cv=2)
+
+
+def test_metadata_routing_to_a_clusterer(data):
+    X, _, groups = data
     with config_context(enable_metadata_routing=True), warnings.catch_warnings():
         warnings.simplefilter("error")
-        GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2).fit(
-            X, y, sensitive_features=groups
-        )
-        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
-        pipeline.fit(X, y, sensitive_features=groups)
-        assert pipeline[-1].groups_.tolist() == ["f", "m"]
-        cross_validate(pipeline, X, y, params={"sensitive_features": groups}, cv=2)
         clusters = make_pipeline(StandardScaler(), SeedClusterer(3, random_state=0))
         labels = clusters.fit_predict(X, sensitive_features=groups)
         assert np.array_equal(labels, clusters[-1].labels_)
         assert clusters[-1].groups_.tolist() == ["f", "m"]
 
 
-def test_metadata_routing_off(data, frame):
-    X, y, groups = data
+def test_groups_in_a_column_pass_a_pipeline_without_routing(data, frame):
+    _, y, _ = data
     table, _ = frame
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2).fit(
-            X, y, sensitive_features=groups
-        )
-        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
-        pipeline.fit(X, y, centroidclassifier__sensitive_features=groups)
-        assert pipeline[-1].groups_.tolist() == ["f", "m"]
-        cross_validate(CentroidClassifier(), X, y, params={"sensitive_features": groups}, cv=2)
         columns = make_column_transformer(
             (StandardScaler(), ["a", "b", "c"]),
             remainder="passthrough",
@@ -256,20 +257,14 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(data):
     assert vars(fresh) == vars(CentroidClassifier())
 
 
-class Interrupting:
+class Interrupting(QuietCallback):
     """A callback during which the user presses Ctrl-C."""
 
     def __init__(self):
         self.torn_down = False
 
-    def setup(self, estimator, context):
-        pass
-
     def teardown(self, estimator, context):
         self.torn_down = True
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         raise KeyboardInterrupt
@@ -288,17 +283,11 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(data):
     model.set_callbacks().fit(2 * X, y, sensitive_features=groups)
 
 
-class Recorder:
+class Recorder(QuietCallback):
     """Counts tasks, keeps the fitted estimators, and asks to stop after some iterations."""
 
     def __init__(self, stop_after=None):
         self.begun, self.ended, self.scores, self.stop_after = [], [], [], stop_after
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
 
     def on_fit_task_begin(self, estimator, context):
         self.begun.append((context.task_name, context.task_id))

@@ -106,8 +106,8 @@ def _announcing(load: Callable[..., Any]) -> Callable[..., Any]:
         loaded = load(*args)
         if loaded is None and next(_COMPILED) == 2:  # two of them take less than a second
             logging.getLogger("skfair.kernels").warning(
-                "skfair compiles its kernels, once per machine, which takes some seconds; "
-                "'python -m skfair warm' does it ahead."
+                "skfair compiles its kernels, which takes some seconds; 'python -m skfair warm' "
+                "does it ahead, once per machine."
             )
         return loaded
 

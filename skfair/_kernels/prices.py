@@ -92,13 +92,13 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
             second = lowest if is_less else min(second, v)
             nearest = k if is_less else nearest
             lowest = v if is_less else lowest
-        if second >= lowest + reach:
+        if second < lowest + reach:
+            near[n_others] = i
+            n_others += 1
+        else:  # also where distances are infinite, and nothing can be told apart
             labels[i] = nearest
             counts[nearest, s] += weights[i]
             total += weights[i] * distances[i, nearest]
-        else:
-            near[n_others] = i
-            n_others += 1
     return n_others, total
 
 

@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier with ``confidence``: prices on all rows, or a model of one half.
+"""ConstrainedERMClassifier with ``confidence``: multipliers by all rows, or a model of a part.
 
 Where scores are linear and the loss is logistic, the model without constraints is a logistic
 regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is

@@ -30,7 +30,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
-from skfair.constraints.base import CONSTRAINTS, Constraint
+from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
@@ -55,7 +55,6 @@ from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.weighted_rows import LazyRows
 from skfair.utils.docs import documented
-from skfair.utils.text import did_you_mean
 from skfair.utils.threads import one_thread_if_few
 
 
@@ -84,7 +83,8 @@ class PartialParityCalibrator(
         "false_positive_parity", "equalized_odds" or an object, as in
         :class:`PartialParityClassifier`.
     max_disparity : float or dict, default=0.05
-        The limit; a dict has it by the name of the attribute.
+        The limit of a constraint without one of its own; a dict has it by the name of the
+        attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, or shares of the whole groups.
     cv : int, splitter, iterable, "prefit" or None, default=5
@@ -117,8 +117,8 @@ class PartialParityCalibrator(
         The disparity on the training data, of scores of rows that a model has not seen if there
         are folds.
     effective_disparity_ : float
-        The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
-        leave no choice.
+        The limit that was used: that of the constraint or ``max_disparity``, or more where the
+        numbers of rows, or ties, leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``. This was checked on the
         training rows and says nothing about the population; for that see ``status_`` with
@@ -249,7 +249,7 @@ class PartialParityCalibrator(
         self._read_targets(data.y, data.groups)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
-            refuse_folds_of_rows(self.cv, groups, "confidence= draws halves of the rows at random")
+            refuse_folds_of_rows(self.cv, groups, "confidence= divides the rows at random")
             attributes = certified_interval(self, data, X, metadata | fit_params, 0)
             self.__dict__.update(attributes)
             return self
@@ -280,13 +280,11 @@ class PartialParityCalibrator(
         self.status_ = "converged" if self.certified_ else "infeasible"
 
     def _check_constraint(self) -> None:
-        names = [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
-        names, asked = [name for name in names if read_constraint(name).metric], self.constraint
-        if not (asked in names if isinstance(asked, str) else read_constraint(asked).metric):
+        if not read_constraint(self.constraint).metric:
             raise InvalidParameterError(
-                f"The 'constraint' parameter of PartialParityCalibrator must be one that maps "
-                f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
-                + did_you_mean(self.constraint, names)
+                f"constraint={self.constraint!r} cannot be satisfied by maps of the scores: it "
+                "looks at no interval. Use 'statistical_parity', 'group_auc' or a constraint on "
+                "rates, or PartialParityClassifier."
             )
 
     def _fit_lazily(

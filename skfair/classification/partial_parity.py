@@ -73,7 +73,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         :class:`~skfair.constraints.partial.IntervalConstraint` says more: ranks within groups
         instead of classes, another smooth step, other percentiles.
     max_disparity : float or dict, default=0.05
-        The limit; a dict has one for each attribute, None for none, and needs
+        The limit of a constraint without one of its own; a dict has one for each attribute, None
+        for none, and needs
         ``Sensitive(crossed=False)`` if there are several.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
@@ -135,8 +136,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     train_disparity_ : float
         The true disparity on the training data.
     effective_disparity_ : float or dict
-        The limit that was used: ``max_disparity``, or more where the numbers of rows, or ties,
-        leave no choice.
+        The limit that was used: that of the constraint or ``max_disparity``, or more where the
+        numbers of rows, or ties, leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``, each attribute by its own.
         This was checked on the training rows and says nothing about the population; for that see

@@ -43,6 +43,7 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    RunSettings,
     check_limits,
     check_rows_suit,
     clustering_solver,
@@ -348,14 +349,8 @@ class FairKMeans(
         """Start from plain k-means and run the solver once."""
         rng = check_random_state(seed)
         starts = starting_centers(problem, self.init, rng)
-        return solver.cluster(
-            problem,
-            starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=rng,
-            callback=callback,
-        )
+        settings = RunSettings(self.max_iter, rng, self.tol, callback)
+        return solver.cluster(problem, starts, settings)
 
     @classmethod
     def from_clustering(

@@ -32,6 +32,7 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import (
     ClusteringSolver,
     FrontPoint,
+    RunSettings,
     check_limits,
     check_rows_suit,
     clustering_solver,
@@ -225,15 +226,9 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            front = solver.front(
-                problem,
-                rules_of,
-                targets,
-                starts,
-                max_iter=self.max_iter,
-                random_state=check_random_state(self.random_state),
-                callback=callback,
-            )
+            rng = check_random_state(self.random_state)
+            settings = RunSettings(self.max_iter, rng, callback=callback)
+            front = solver.front(problem, rules_of, targets, starts, settings)
         self._store(problem, groups, attained, front.points)
         self.history_ = front.history
         return self

@@ -39,6 +39,7 @@ from skfair.constraints.moments import Moment, check_moment
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
+from skfair.utils.text import did_you_mean
 
 if TYPE_CHECKING:
     from skfair.constraints.partial.base import RankedMoment
@@ -48,7 +49,7 @@ __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "m
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
     "constraint", "skfair.constraints", "skfair.constraints.partial"
 )
-# Estimators that alone take the constraints of a task.
+# An estimator that takes the constraints of a task that others do not.
 _TAKEN_BY = {"predictions": "FairDecisionRegressor", "intervals": "PartialParityClassifier"}
 
 
@@ -144,7 +145,10 @@ class Constraint(BaseEstimator):
         moment : Moment
             A function of the scores.
         """
-        raise TypeError(f"{self!r} has no moment, so models are not trained under it.")
+        raise TypeError(
+            f"{self!r} has no moment, so no model can be trained under it. Define moment(rows) in "
+            f"{type(self).__name__}."
+        )
 
     @property
     def metric(self) -> str | None:
@@ -295,7 +299,14 @@ def make_constraints(
         )
     limited: list[Constraint] = []
     for member in members:
-        made = CONSTRAINTS[member]() if isinstance(member, str) else member
+        try:
+            made = CONSTRAINTS[member]() if isinstance(member, str) else member
+        except ValueError:  # only those of the task are named
+            fitting = _fitting(task)
+            raise ValueError(
+                f"There is no constraint {member!r}.{did_you_mean(str(member), fitting)} Those for "
+                f"{task} are {', '.join(map(repr, fitting))}."
+            ) from None
         if not isinstance(made, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
@@ -303,11 +314,16 @@ def make_constraints(
                 "DemographicParity(max_disparity=0.05)."
             )
         if task not in made.tasks:
-            fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
             taking = [name for where, name in _TAKEN_BY.items() if made.tasks == {where}]
             hint = f" {taking[0]} takes it." if taking else ""
             raise ValueError(
-                f"constraint={made!r} is not for {task}.{hint} Choose from {', '.join(fitting)}."
+                f"constraint={made!r} is not for {task}.{hint} Choose from "
+                f"{', '.join(_fitting(task))}."
             )
         limited.append(made)
     return limited
+
+
+def _fitting(task: str) -> list[str]:
+    """Return the names of the constraints for a task."""
+    return [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]

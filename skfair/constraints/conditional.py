@@ -78,9 +78,8 @@ class ConditionalOn(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit within strata, or else that of the constraint; None if neither has one."""
-        of_inner = getattr(
-            self._inner(), "own_limit", None
-        )  # what is no constraint is refused later
+        # What is no constraint is refused later.
+        of_inner = getattr(self._inner(), "own_limit", None)
         return of_inner if self.max_disparity is None else self.max_disparity
 
     @property
@@ -109,5 +108,6 @@ class ConditionalOn(Constraint):
         inner, *others = make_constraints(self.constraint, task)
         if others:
             raise self._refused()
-        limit = max_disparity if self.own_limit is None else self.own_limit
+        own = [self.max_disparity, inner.own_limit, max_disparity]
+        limit = next(stated for stated in own if stated is not None)
         return bind(inner, rows, limit, within_strata=True)

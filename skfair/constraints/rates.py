@@ -17,9 +17,6 @@ from skfair.constraints.partial.rates import RateMoment
 from skfair.losses import Loss
 from skfair.utils.validation import check_number
 
-# Constraints that also work within intervals of ranks.
-_EVERYWHERE = frozenset({"classification", "intervals"})
-
 
 class _OnRates(Constraint):
     """What constraints on rates share."""
@@ -61,7 +58,6 @@ class RateParity(_OnRates):
     """
 
     parity: str | None = None
-    ranked = RateMoment
 
     def __init__(
         self,
@@ -106,32 +102,36 @@ class RateParity(_OnRates):
         return None if self.parity is None or suffix is None else self.parity + suffix
 
 
+class _OfSelections(RateParity):
+    """What parity of selection rates shares, among all rows or within classes: it has ranks."""
+
+    tasks = frozenset({"classification", "intervals"})
+    ranked = RateMoment
+
+
 @CONSTRAINTS.register("demographic_parity")
 @documented
-class DemographicParity(RateParity):
+class DemographicParity(_OfSelections):
     """Bound the difference of selection rates, the shares of positive predictions."""
 
     parity = "demographic_parity"
-    tasks = _EVERYWHERE
 
 
 @CONSTRAINTS.register("equal_opportunity")
 @documented
-class EqualOpportunity(RateParity):
+class EqualOpportunity(_OfSelections):
     """Bound the difference of true positive rates: selection among the positive class."""
 
     parity = "equal_opportunity"
-    tasks = _EVERYWHERE
     subset = "positive"
 
 
 @CONSTRAINTS.register("false_positive_parity")
 @documented
-class FalsePositiveParity(RateParity):
+class FalsePositiveParity(_OfSelections):
     """Bound the difference of false positive rates: selection among the negative class."""
 
     parity = "false_positive_parity"
-    tasks = _EVERYWHERE
     subset = "negative"
 
 
@@ -153,11 +153,10 @@ class FalseNegativeParity(RateParity):
 
 @CONSTRAINTS.register("equalized_odds")
 @documented
-class EqualizedOdds(RateParity):
+class EqualizedOdds(_OfSelections):
     """Bound the differences of true and of false positive rates, (17) of plada: the larger one."""
 
     parity = "equalized_odds"
-    tasks = _EVERYWHERE
     subset = "class"
 
 

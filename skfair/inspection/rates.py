@@ -426,11 +426,16 @@ def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dic
 
 def _read_rates(rates: str | Sequence[str] | None, report: pd.DataFrame) -> list[str]:
     """Return the names of the rates; those that the report does not have raise."""
-    if not hasattr(report, "attrs") or "n" not in report:
-        raise TypeError(f"report must be what group_report returned, got {report!r:.60}.")
+    is_flat = isinstance(report, pd.DataFrame) and report.index.nlevels == 1
+    known = [rate for rate in _KNOWN_RATES if is_flat and rate in report]
+    if not known:
+        raise TypeError(
+            "report must have rates of groups, as group_report returns them without "
+            f"control_features; got {report!r:.60}."
+        )
     if rates is None:
-        return [rate for rate in _DEFAULT_RATES if rate in report]
-    chosen, known = chosen_names(rates, "rates"), [rate for rate in _KNOWN_RATES if rate in report]
+        return [rate for rate in _DEFAULT_RATES if rate in known]
+    chosen = chosen_names(rates, "rates")
     unknown = [rate for rate in chosen if rate not in known]
     if unknown or not chosen:
         others = "" if len(known) > 1 else " Others need true labels: pass y_true."

@@ -20,7 +20,7 @@ from skfair.base import ROW_CHECKS, fit_method
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
-from skfair.estimators.certified.refits import MOST_ROWS
+from skfair.estimators.certified.refits import MOST_ROWS_IN_FOLDS
 from skfair.estimators.erm import report
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
@@ -247,7 +247,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         rows, _ = indexable(as_rows(X), data.y)
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
-            is_cross &= data.y.size <= MOST_ROWS
+            is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
         problem = self._build(data, task, rules) if is_cross else None
         whole = None
         if problem is not None:

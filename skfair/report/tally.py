@@ -113,7 +113,10 @@ def tally_blocks(
     rows = align(**raw.named(), sensitive_features=groups[0], conditional_on=groups[1])
     survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
     if not survey.n_counted:
-        raise ValueError("sample_weight is zero for every row." if survey.n_rows else "No rows.")
+        has_rows = survey.n_rows > 0
+        raise ValueError(
+            "sample_weight is zero for every row." if has_rows else "There are no rows."
+        )
     if options.preset == "ll144" and raw.y_pred is None and threshold is None:
         threshold = float(np.median(np.concatenate(rows.collect(itemgetter("y_score")))))
         options = options._replace(median=threshold)

@@ -268,7 +268,7 @@ class IterativeSolver(Solver, Generic[P]):
         if np.isnan(before) or np.isnan(first_objective):
             raise SolverError(
                 "The objective or a constraint is NaN at the start. Look for NaN in what a loss, a "
-                "rule or a score model of your own returns (skfair.models.check_score_model)."
+                "constraint or a score model of your own returns (skfair.models.check_score_model)."
             )
         run = Run(start, lam0, tol, max_iter, check_random_state(random_state))
         for step in self.steps(cast(P, problem), run):

@@ -18,15 +18,8 @@ from skfair import Sensitive
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups import score_bins
-from skfair.metrics import (
-    partial_ccdf_gap,
-    partial_demographic_parity_gap,
-    partial_equal_opportunity_gap,
-    partial_equalized_odds_gap,
-    partial_group_auc_gap,
-    partial_statistical_parity_gap,
-)
 from skfair.utils.history import bytes_exchanged
+from tests.classification.test_partial_calibrator import measure
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 
@@ -59,24 +52,9 @@ def frozen():
 
 def disparity(rule, scores, frame, scale="conditional", weights=None):
     """The strict disparity of scores whose threshold is 0, in memory."""
-    given = {
-        "sensitive_features": frame.sex,
-        "interval": INTERVAL,
-        "sample_weight": None if weights is None else frame.w,
-    }
-    if rule == "statistical_parity":
-        gap = partial_statistical_parity_gap if scale == "conditional" else partial_ccdf_gap
-        return gap(None, scores, **given)
-    if rule == "group_auc":
-        return partial_group_auc_gap(None, scores, **given)
-    unit = 1.0 if scale == "conditional" else INTERVAL[1] - INTERVAL[0]
-    if rule == "demographic_parity":
-        return unit * partial_demographic_parity_gap(None, scores, **given)
-    gap = {
-        "equal_opportunity": partial_equal_opportunity_gap,
-        "equalized_odds": partial_equalized_odds_gap,
-    }[rule]
-    return unit * gap(frame.y, scores, **given, pos_label="yes", rank_within="class")
+    weights = None if weights is None else frame.w
+    positive = (frame.y == "yes").astype(int)
+    return measure(rule, scale, scores, positive, frame.sex, INTERVAL, weights)
 
 
 RULES = [

@@ -17,6 +17,7 @@ from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from tests.older import needs_callbacks
+from tests.prototypes import QuietCallback
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -201,13 +202,7 @@ def test_limits_that_need_whole_people_and_empty_clusters():
 
 @needs_callbacks
 def test_empty_blocks_and_a_callback_that_stops():
-    class Stop:
-        def setup(self, estimator, context): ...
-
-        def teardown(self, estimator, context): ...
-
-        def on_fit_task_begin(self, estimator, context): ...
-
+    class Stop(QuietCallback):
         def on_fit_task_end(self, estimator, context):
             return context.task_name == "iteration" and context.task_id == 0
 

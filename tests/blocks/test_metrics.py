@@ -332,25 +332,20 @@ def test_a_loss_of_ones_own():
         assert_allclose(found, expected, rtol=1e-12)
 
 
+def reports_of_both(report, attributes, is_weighted, **given):
+    """Make a report of rows in blocks, and the same of rows in memory."""
+    frame = people()
+    for of in (lazy_frame(frame), frame):
+        given |= {"y_score": of.score, "sensitive_features": of[attributes], "random_state": 0}
+        yield report(of.y, of.pred, sample_weight=of.w if is_weighted else None, **given)
+
+
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
 def test_group_report(is_weighted, interval):
-    frame = people()
-    lazy = lazy_frame(frame)
-
-    def report(of):
-        return metrics.group_report(
-            of.y,
-            of.pred,
-            y_score=of.score,
-            sensitive_features=of[["sex", "race"]],
-            sample_weight=of.w if is_weighted else None,
-            interval=interval,
-            n_bootstrap=50,
-            random_state=0,
-        )
-
-    pd.testing.assert_frame_equal(report(lazy), report(frame), rtol=1e-12, atol=1e-12)
+    given = {"interval": interval, "n_bootstrap": 50}
+    reports = reports_of_both(metrics.group_report, ["sex", "race"], is_weighted, **given)
+    pd.testing.assert_frame_equal(*reports, rtol=1e-12, atol=1e-12)
 
 
 def test_reports_by_stratum():
@@ -379,21 +374,8 @@ def test_reports_by_stratum():
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_fairness_report(is_weighted):
-    frame = people()
-    lazy = lazy_frame(frame)
-
-    def report(of):
-        return metrics.fairness_report(
-            of.y,
-            of.pred,
-            y_score=of.score,
-            sensitive_features=of.sex,
-            sample_weight=of.w if is_weighted else None,
-            n_bootstrap=150,
-            random_state=0,
-        )
-
-    found, expected = report(lazy), report(frame)
+    reports = reports_of_both(metrics.fairness_report, "sex", is_weighted, n_bootstrap=150)
+    found, expected = reports
     assert_allclose(found["value"], expected["value"], atol=1e-12)
     of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
     assert_allclose(found.loc[of_labels], expected.loc[of_labels], atol=1e-12)

@@ -14,6 +14,7 @@ from skfair.blocks.running import current_client
 from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
 from skfair.groups.encoding import encode_groups
 from tests.older import needs_callbacks
+from tests.prototypes import QuietCallback
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -112,21 +113,12 @@ def test_fair_kmeans_and_its_predictions(cluster):
         assert_array_equal(near, known)
 
 
-class KillsAWorker:
+class KillsAWorker(QuietCallback):
     """A callback that kills one worker process after the first step."""
 
     def __init__(self, client):
         self.pids = list(client.run(os.getpid).values())
         self.is_done = False
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
 
     def on_fit_task_end(self, estimator, context):
         if not self.is_done:

@@ -657,7 +657,7 @@ def test_halves_of_a_certificate_keep_no_folds_of_rows(by_numbers):
     else:
         given["groups"] = person
     calibrator = PartialParityCalibrator(LogisticRegression(), confidence=0.9, cv=cv)
-    with pytest.raises(ValueError, match=r"not read here, because confidence= draws halves"):
+    with pytest.raises(ValueError, match=r"not read here, because confidence= divides the rows"):
         calibrator.fit(X, y, **given)
 
 

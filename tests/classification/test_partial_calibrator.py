@@ -32,16 +32,10 @@ from skfair.metrics import (
     partial_group_auc_gap,
     partial_statistical_parity_gap,
 )
+from tests.classification.test_partial_parity import RULES
 
 INTERVAL = (0.1, 0.4)
 EXACT = 1e-9
-RULES = [
-    "statistical_parity",
-    "demographic_parity",
-    "group_auc",
-    "equal_opportunity",
-    "equalized_odds",
-]
 each_rule = pytest.mark.parametrize("rule", RULES)
 SCORERS = [
     LogisticRegression(),

@@ -345,13 +345,19 @@ def test_of_all_forms_and_rounds_the_best_solution_is_kept(limit):
 
     class Recorder(ALLBFGS):
         def solve(self, problem, theta, multipliers=None, **params):
-            begins_anew = multipliers is None
+            begins_anew, model_part = multipliers is None, problem.model_part(theta)
             assert begins_anew or np.array_equal(theta, last["theta"])
+            if begins_anew:  # from the model without limits
+                assert np.array_equal(model_part, last.setdefault("free", model_part))
+            else:  # as much stricter or looser as the last round says
+                change = np.clip(0.96 * limit / last["gap"], 0.3, 1.5)
+                assert problem.tolerance == pytest.approx(change * last["tolerance"])
             result = super().solve(problem, theta, multipliers, **params)
             last["theta"] = result.theta
             coef, intercept = problem.model.raw(problem.model_part(result.theta))
             scores = X @ coef + intercept
             gap = disparity("equalized_odds", "conditional", y, scores, group, (0.1, 0.6))
+            last.update(gap=gap, tolerance=problem.tolerance)
             seen.append((begins_anew, gap <= limit + 1e-9, np.mean((scores > 0) == y)))
             return result
 

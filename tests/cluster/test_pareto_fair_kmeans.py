@@ -14,6 +14,7 @@ from skfair.papers import Swap, Variational
 from tests.cluster.test_fair_kmeans import segregated
 from tests.naive.swap import front_course
 from tests.older import needs_callbacks
+from tests.prototypes import QuietCallback
 
 
 @pytest.fixture(scope="module")
@@ -190,13 +191,7 @@ def test_a_group_without_weight_cannot_be_balanced(model):
 
 @needs_callbacks
 def test_callbacks_may_stop_the_sweep():
-    class Stop:
-        def setup(self, estimator, context): ...
-
-        def teardown(self, estimator, context): ...
-
-        def on_fit_task_begin(self, estimator, context): ...
-
+    class Stop(QuietCallback):
         def on_fit_task_end(self, estimator, context):
             return context.task_name == "iteration" and context.task_id == 3
 

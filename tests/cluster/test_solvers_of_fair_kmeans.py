@@ -11,6 +11,7 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.papers import Smooth, Swap, Variational
+from skfair.solvers.clustering.base import RunSettings
 from tests.cluster.test_fair_kmeans import segregated
 from tests.clustering_problems import free_problem
 from tests.older import needs_callbacks
@@ -168,14 +169,7 @@ def test_the_best_of_several_starts_has_the_least_objective(solver):
     )
 
     def clustered(*starts):
-        return solver.cluster(
-            problem,
-            starts,
-            max_iter=1,
-            tol=0.0,
-            random_state=np.random.RandomState(0),
-            callback=lambda centers: False,
-        )
+        return solver.cluster(problem, starts, RunSettings(1, np.random.RandomState(0), tol=0.0))
 
     def objective(clustering):
         """What the solver weighs; of smooth, in plain numpy at labels that are not soft."""

@@ -36,6 +36,13 @@ def smooth_values(bound, scores):
     return bound.row_values(bound.means(bound.moment.parts(scores, 2.0)[0]))
 
 
+@pytest.mark.parametrize("wrapped", [lambda rule: rule, lambda rule: [rule]])
+def test_a_limit_of_the_inner_constraint_goes_before_that_of_the_estimator(wrapped):
+    rule, strata = wrapped(DemographicParity(0.02)), strata_of(WHO)
+    assert bind(rule, WHO, strata).max_disparity == 0.02
+    assert bind(rule, WHO, strata, max_disparity=0.05).max_disparity == 0.05
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", RULES)
 def test_the_disparity_is_the_largest_over_the_strata(name, weighted):

@@ -28,6 +28,12 @@ def sums_of_classes():
     return [mean_loss(k & (WHO.signs > 0)) + mean_loss(k & (WHO.signs < 0)) for k in every]
 
 
+def measured(rule):
+    """What the metric of the constraint says."""
+    given = {"sensitive_features": WHO.columns[0], "sample_weight": WHO.weights}
+    return loss_parity_difference(WHO.signs, SCORES, **given, **rule.metric_options("log_loss", 1))
+
+
 @pytest.mark.parametrize("reference", ["pairwise", "overall"])
 def test_classes_are_added_up_before_groups_are_compared(reference):
     rule = ClassLossParity(reference=reference, sum_classes=True)
@@ -37,13 +43,7 @@ def test_classes_are_added_up_before_groups_are_compared(reference):
     expected = max(abs(a - b) for a in of_groups for b in against)
     assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
     assert bound.rate_names == ("a", "b", "c")
-    found = loss_parity_difference(
-        WHO.signs,
-        SCORES,
-        sensitive_features=WHO.columns[0],
-        sample_weight=WHO.weights,
-        **rule.metric_options("log_loss", 1),
-    )
+    found = measured(rule)
     assert found == pytest.approx(expected, abs=1e-12)
     apart = ClassLossParity(reference=reference).prepare(WHO.training_rows(), 0.1)
     assert bound.disparity(SCORES) != pytest.approx(apart.disparity(SCORES), abs=1e-3)
@@ -101,13 +101,7 @@ def test_absolute_differences_of_classes_are_added_up(reference):
     given = WHO.signs > 0, WHO.columns[0], WHO.weights, reference
     expected = naive.absolute_differences_of_classes(LOSSES, *given)
     assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
-    found = loss_parity_difference(
-        WHO.signs,
-        SCORES,
-        sensitive_features=WHO.columns[0],
-        sample_weight=WHO.weights,
-        **rule.metric_options("log_loss", 1),
-    )
+    found = measured(rule)
     assert found == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ValueError, match="sum_classes must be False, True or 'absolute'"):
         ClassLossParity(sum_classes="abs").prepare(WHO.training_rows(), 0.1)

@@ -38,3 +38,10 @@ def test_no_more_is_missed_than_at_the_start_or_than_anywhere_seen(seed):
     end, seen = wander(missed, [0, 0], seed, most=300)
     assert len(seen) == 300
     assert missed(end) == min(missed(place) for place in [np.zeros(2), *seen])
+
+
+def test_nothing_moves_where_nothing_is_missed_or_no_move_is_left():
+    for missed, most in ((lambda place: 0.0, 100), (lambda place: 1.0, 0)):
+        end, seen = wander(missed, [3, 4], most=most)
+        assert not seen
+        np.testing.assert_array_equal(end, [3, 4])

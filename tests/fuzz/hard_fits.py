@@ -7,6 +7,7 @@ that enforced the limits; percentile intervals are measured by :mod:`skfair.metr
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,11 +118,7 @@ class Limited:
         comparison = self.options.get("comparison", "difference")
         more = (rows.weights, loss, comparison, self.strata)
         return [
-            (
-                erm.disparity(self.name, reference, scores, targets, columns, *more),
-                limit,
-                self.unit,
-            )
+            (erm.disparity(self.name, reference, scores, targets, columns, *more), limit, self.unit)
             for columns, limit in self.parts(rows, intersectional)
         ]
 
@@ -488,6 +485,11 @@ def cluster_count(model: Any, rows: Rows, n_clusters: int) -> Count:
     return Count(pairs, rows_missed(model, model.labels_, rows, n_clusters))
 
 
+def clustering(estimator: Any, rows: Rows, n_clusters: int) -> Fit:
+    count = partial(cluster_count, rows=rows, n_clusters=n_clusters)
+    return Fit(estimator, rows, count, given=weighted(rows))
+
+
 def fair_kmeans(rng: np.random.Generator) -> Fit:
     rows, intersectional = draw_rows(rng, ties=OFTEN_TIED), bool(rng.integers(2))
     few = rows.n if rows.n < 15 else 5
@@ -503,12 +505,7 @@ def fair_kmeans(rng: np.random.Generator) -> Fit:
     can_swap = rows.weights is None and len(rows.columns(intersectional)) == 1
     if can_swap and estimator.share_bounds is None and rng.random() < 0.3:
         estimator.set_params(solver="swap")
-    return Fit(
-        estimator,
-        rows,
-        lambda model: cluster_count(model, rows, n_clusters),
-        given=weighted(rows),
-    )
+    return clustering(estimator, rows, n_clusters)
 
 
 def fair_assignment(rng: np.random.Generator) -> Fit:
@@ -524,12 +521,7 @@ def fair_assignment(rng: np.random.Generator) -> Fit:
         sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
-    return Fit(
-        estimator,
-        rows,
-        lambda model: cluster_count(model, rows, n_clusters),
-        given=weighted(rows),
-    )
+    return clustering(estimator, rows, n_clusters)
 
 
 def fair_spectral(rng: np.random.Generator) -> Fit:
@@ -545,7 +537,7 @@ def fair_spectral(rng: np.random.Generator) -> Fit:
         sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
-    return Fit(estimator, rows, lambda model: cluster_count(model, rows, n_clusters))
+    return clustering(estimator, rows, n_clusters)
 
 
 def pareto_kmeans(rng: np.random.Generator) -> Fit:

@@ -1,6 +1,7 @@
 """Scores of a multilayer perceptron: values, derivatives, blocks and precision."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,35 +14,18 @@ from skfair.constraints.base import make_constraints
 from skfair.models import LinearScore, MLPScore, mlp_scores
 from skfair.models import mlp as module
 from skfair.problems.erm.in_memory import ConstrainedERM
+from tests.models.test_linear import each_storage, stored
+from tests.models.test_linear import table as table_of
 from tests.naive import mlp as naive
 from tests.python_kernels import as_python
 from tests.small_problems import people
 
 SIZES = [(), (4,), (6, 3), (5, 4, 3)]
 each_size = pytest.mark.parametrize("sizes", SIZES, ids=str)
-each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
 each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 1e-5), (np.float64, 1e-12)])
 with_and_without = pytest.mark.parametrize("fit_intercept", [True, False])
 SOME_ROWS = np.array([3, 3, 0, 29, 17, 3, 11])
-
-
-def table(n=30, seed=0):
-    """Columns of different means and scales, half of the entries zero."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal([0, 3, -1, 5, 0.5], [1, 0.5, 4, 2, 0.1], (n, 5))
-    return X * (rng.random(X.shape) < 0.5)
-
-
-def stored(X, storage, dtype=np.float64):
-    """The same table dense, as CSR, or as CSR with reversed columns and explicit zeros."""
-    X = X.astype(dtype)
-    if storage == "dense":
-        return X
-    if storage == "csr":
-        return sparse.csr_array(X)
-    n, d = X.shape
-    columns = np.tile(np.arange(d)[::-1], n)
-    return sparse.csr_array((X[:, ::-1].ravel(), columns, np.arange(n + 1) * d), shape=X.shape)
+table = partial(table_of, 30)
 
 
 def random_theta(model, seed=1):
@@ -143,7 +127,7 @@ def test_a_start_without_intercepts():
 @each_storage
 @each_dtype
 def test_units_of_the_columns(storage, dtype, tol):
-    X = table(400)
+    X = table_of(400)
     X[:, 0] = np.where(X[:, 0] > 0, 7, 5)
     X[:, 2] = X[:, 2] > 5  # rare
     model = MLPScore(stored(X, storage, dtype), (3,))
@@ -174,7 +158,7 @@ def test_weight_two_is_a_row_twice():
 @each_storage
 @each_dtype
 def test_constant_columns_have_no_effect(storage, dtype, tol):
-    X = table(3001)
+    X = table_of(3001)
     X[:, 1], X[:, 2], X[:, 4] = 0.1, 0.0, -12345.678
     model = MLPScore(stored(X, storage, dtype), (6,))
     theta = model.start(np.random.RandomState(0))
@@ -249,7 +233,7 @@ def test_pullback_is_the_derivative(sizes, storage, fit_intercept, rows, monkeyp
 
 @each_storage
 def test_single_precision(storage):
-    X = table(500).astype(np.float32)
+    X = table_of(500).astype(np.float32)
     single = MLPScore(stored(X, storage, np.float32), (6, 3))
     double = MLPScore(stored(X, storage), (6, 3))
     theta, slopes = random_theta(single), np.random.default_rng(3).normal(size=500)
@@ -330,7 +314,7 @@ def test_gradient_of_the_whole_problem(n_levels, rule, is_sparse):
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 def test_memory_does_not_grow_with_the_rows(storage):
-    X = stored(table(40_000), storage)
+    X = stored(table_of(40_000), storage)
     before = X.copy()
     model = MLPScore(X, (64, 32))
     theta, slopes = random_theta(model), np.ones(40_000)
@@ -346,7 +330,7 @@ def test_memory_does_not_grow_with_the_rows(storage):
 
 @each_dtype
 def test_rounding_covers_other_orders_of_summation(dtype, tol, monkeypatch):
-    X = stored(table(500), "dense", dtype)
+    X = stored(table_of(500), "dense", dtype)
     X[:, 1] += 100
     model = MLPScore(X, (64, 32))
     theta = model.start(np.random.RandomState(0))

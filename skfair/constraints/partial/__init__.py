@@ -5,7 +5,17 @@ as an :class:`IntervalConstraint` that says more.
 """
 
 from skfair.constraints.partial.base import RankedMoment, Values
+from skfair.constraints.partial.group_auc import GroupAUC
 from skfair.constraints.partial.interval import IntervalConstraint, read_constraint
+from skfair.constraints.partial.statistical_parity import StatisticalParity
 from skfair.constraints.partial.surrogates import Surrogate
 
-__all__ = ["IntervalConstraint", "RankedMoment", "Surrogate", "Values", "read_constraint"]
+__all__ = [
+    "GroupAUC",
+    "IntervalConstraint",
+    "RankedMoment",
+    "StatisticalParity",
+    "Surrogate",
+    "Values",
+    "read_constraint",
+]

@@ -79,7 +79,7 @@ class RankedMoment(ABC):
         printed: bool = False,  # whether the form is that in which the paper prints it
     ) -> list[Self]:
         """Bind it to rows: several forms, each of which is sufficient, are tried one by one."""
-        return [cls(rows, surrogate)]
+        return [cls(rows, surrogate, classes) if classes else cls(rows, surrogate)]  # type: ignore[call-arg]
 
     @property
     def n_constraints(self) -> int:

@@ -7,10 +7,11 @@ from numbers import Integral
 from typing import Any, Literal, get_args
 
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
-from skfair.constraints.cells import Subset, make_subset
-from skfair.constraints.comparisons import Pairwise
+from skfair.constraints.cells import AllRows, OfClasses, Subset, make_subset
+from skfair.constraints.comparisons import Comparison, Pairwise
 from skfair.constraints.partial.base import RankedMoment
 from skfair.constraints.partial.surrogates import Kind, Surrogate
+from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 RankWithin = Literal["group", "class"]
@@ -21,7 +22,7 @@ class IntervalConstraint(Constraint):
 
     Parameters
     ----------
-    name : str or Constraint, default="statistical_parity"
+    constraint : str or Constraint, default="statistical_parity"
         As ``constraint`` of :class:`skfair.classification.PartialParityClassifier`.
     rank_within : {"class", "group"}, default="class"
         For constraints on positives or classes: whether ranks are taken within the rows that count,
@@ -40,55 +41,57 @@ class IntervalConstraint(Constraint):
     >>> from skfair.constraints.partial import IntervalConstraint
     >>> constraint = IntervalConstraint("equal_opportunity", rank_within="group")
     >>> PartialParityClassifier((0.0, 0.2), constraint).constraint
-    IntervalConstraint(name='equal_opportunity', rank_within='group')
+    IntervalConstraint(constraint='equal_opportunity', rank_within='group')
     """
 
     tasks = frozenset({"intervals"})
 
     def __init__(
         self,
-        name: str | Constraint = "statistical_parity",
+        constraint: str | Constraint = "statistical_parity",
         rank_within: RankWithin = "class",
         surrogate: Kind | Surrogate = "smoothstep",
         n_percentiles: int = 10,
     ) -> None:
-        for field, value, known in (
-            ("rank_within", rank_within, get_args(RankWithin)),
-            ("surrogate", surrogate, get_args(Kind)),
-        ):
-            if value not in known and not isinstance(value, Surrogate):
-                raise ValueError(
-                    f"{field} must be one of {', '.join(map(repr, known))}, got {value!r}."
-                )
-        if not isinstance(n_percentiles, Integral) or n_percentiles < 1:
-            raise ValueError(f"n_percentiles must be an integer >= 1, got {n_percentiles!r}.")
-        self.name: str | Constraint = name
+        self.constraint = constraint
         self.rank_within: RankWithin = rank_within
         self.surrogate: Kind | Surrogate = surrogate
-        self.n_percentiles: int = n_percentiles
+        self.n_percentiles = n_percentiles
 
     @property
-    def constraint(self) -> Constraint:
+    def inner(self) -> Constraint:
         """The constraint without its interval."""
-        (constraint,) = make_constraints(self.name, "intervals")
-        return constraint
+        inner, *others = make_constraints(self.constraint, "intervals")
+        if others or isinstance(inner, IntervalConstraint):
+            raise ValueError(f"IntervalConstraint takes one constraint, got {self.constraint!r}.")
+        return inner
 
     @property
     def subset(self) -> str | Subset:  # type: ignore[override]
         """Rows that count: those of the constraint."""
-        return self.constraint.subset
+        return self.inner.subset
 
     @property
     def ranked(self) -> type[RankedMoment]:  # type: ignore[override]
         """Moment of the constraint over ranked rows."""
-        ranked = self.constraint.ranked
-        assert ranked is not None
+        ranked = self.inner.ranked
+        if ranked is None:
+            raise ValueError(
+                f"constraint={self.inner!r} has no moment over ranked rows. Set ``ranked`` in its "
+                "class, a subclass of skfair.constraints.partial.RankedMoment."
+            )
         return ranked
 
     @property
     def classes(self) -> tuple[int, ...]:
         """The classes within which rates are taken, one by one; empty for those of all rows."""
-        return getattr(make_subset(self.subset), "classes", ())
+        subset = make_subset(self.subset)
+        if not isinstance(subset, AllRows | OfClasses):
+            raise ValueError(
+                f"constraint={self.inner!r} counts rows by a subset of its own, without ranks. "
+                "Use 'all', 'positive', 'negative' or 'class'."
+            )
+        return subset.classes if isinstance(subset, OfClasses) else ()
 
     @property
     def ranks_whole_groups(self) -> bool:
@@ -104,7 +107,11 @@ class IntervalConstraint(Constraint):
     @property
     def own_limit(self) -> Any:
         """Limit of the constraint, which goes before that of the estimator; None if it has none."""
-        return self.constraint.own_limit
+        return self.inner.own_limit
+
+    def compared(self) -> Comparison:
+        """Return how the constraint compares groups."""
+        return self.inner.compared()
 
     def moments(
         self, rows: TrainingRows, surrogate: Surrogate, *, printed: bool = False
@@ -116,15 +123,22 @@ class IntervalConstraint(Constraint):
 
 def read_constraint(constraint: str | Constraint) -> IntervalConstraint:
     """Return what an estimator was given; raise if it does not work within intervals."""
-    (named,) = make_constraints(constraint, "intervals")
-    within = named
+    within = constraint
     if not isinstance(within, IntervalConstraint):
-        within = IntervalConstraint(constraint if isinstance(constraint, str) else named)
-    if within.constraint.compared() != Pairwise():
+        within = IntervalConstraint(constraint)
+    is_own = isinstance(within.surrogate, Surrogate)
+    for field, known in (("rank_within", RankWithin), ("surrogate", Kind)):
+        value, named = getattr(within, field), get_args(known)
+        if value not in named and not (is_own and field == "surrogate"):
+            raise ValueError(f"{field} must be one of {listed(named)}, got {value!r}.")
+    if not isinstance(within.n_percentiles, Integral) or within.n_percentiles < 1:
+        raise ValueError(f"n_percentiles must be an integer >= 1, got {within.n_percentiles!r}.")
+    inner = within.inner
+    if inner.compared() != Pairwise():
         raise ValueError(
-            f"constraint={constraint!r} does not compare pairs of groups by differences, which is "
-            "all that is limited within intervals. Leave out reference, comparison and min_ratio."
+            f"constraint={inner!r} does not compare pairs of groups by differences, which is all "
+            "that is limited within intervals. Leave out reference, comparison and min_ratio."
         )
-    if within.own_limit is not None and not isinstance(within.own_limit, Mapping):
-        check_number(within.own_limit, "max_disparity", 0)
+    if inner.own_limit is not None and not isinstance(inner.own_limit, Mapping):
+        check_number(inner.own_limit, "max_disparity", 0)
     return within

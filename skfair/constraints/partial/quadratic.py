@@ -17,7 +17,7 @@ positives of k', and of k' above its own positives.
 from __future__ import annotations
 
 from itertools import permutations
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,18 +48,6 @@ class QuadraticMoment(RankedMoment):
         which, label = np.array(self.compared).transpose(2, 1, 0)  # (above and below, comparisons)
         self._above, self._below = n_classes * pairs[:, which].transpose(1, 0, 2) + label[:, None]
         self.row_names = tuple(f"{names[k]} above {names[other]}" for k, other in pairs)
-
-    @classmethod
-    def forms(
-        cls,
-        rows: TrainingRows,
-        surrogate: Surrogate,
-        classes: tuple[int, ...] = (),
-        ranks_whole_groups: bool = False,
-        printed: bool = False,
-    ) -> list[Self]:
-        """Bind it to rows; there is one form."""
-        return [cls(rows, surrogate, classes)]
 
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return upper bounds only."""

@@ -123,18 +123,21 @@ class RowRates:
         for label in np.unique(self.labels).tolist():
             selected = decisions == (self.classes[:, None] if label < 0 else label)
             which = np.flatnonzero(self.labels == label)
-            gained[which] = self.counted[1][which] @ (weights[:, None] * selected)
+            gained[which] = self.counted[1][which].multiply(weights).tocsr() @ selected
         return gained
 
     def counts(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
         sums, n = np.zeros((2, self.labels.size, decisions.shape[1])), len(decisions)
+        is_equal = bool((self.weights == self.weights[0]).all())
         for start in range(0, n, _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
             part, own = self if n <= _ROWS_AT_ONCE else self.part(rows), decisions[rows]
-            for power, total in enumerate(sums, start=1):
+            for power, total in enumerate(sums[: 2 - is_equal], start=1):
                 w = part.weights**power
                 total += (part.counted[0] @ w)[:, None] + part.gained(own, w)
+        if is_equal:
+            sums[1] = self.weights[0] * sums[0]
         squares = np.asarray(self.members @ self.weights**2)
         mass, squares = (
             np.broadcast_to(values[:, None], sums[0].shape) for values in (self.totals(), squares)
@@ -285,10 +288,13 @@ def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: f
         return np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
 
     steps = np.arange(share.shape[1], dtype=np.float64)
+    # At a limit of 1 all pairs of groups tie, and all would be tested: six times the work.
     roots = find_root(
-        height, (0.0, 1.0), args=(steps,), tolerances={"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
+        height, (0.0, 0.999), args=(steps,), tolerances={"xatol": 0.5 * _PRECISION, "xrtol": 0.0}
     )
-    shown = np.where(roots.success, np.maximum(*roots.bracket), 1.0)
+    # Of the same sign at both ends: even the smallest limit is shown, or not even the largest.
+    beyond = np.where(roots.f_bracket[0] > 0, 1.0, 0.0)
+    shown = np.where(roots.success, np.maximum(*roots.bracket), beyond)
     return np.asarray(np.minimum(shown + 0.5 * _PRECISION, 1.0))
 
 

@@ -4,8 +4,6 @@ With several classes many rates are limited at once. Where the limits are tighte
 does to few rows, rounds of soft prices come near the limits and do not arrive, and the decisions
 found first that satisfy all limits are next to constant. So missed limits are weighed against worth
 here. A step is random; exact line searches follow it, and what is worse after fines is dropped.
-Steps aimed by a linear programme, three of four, gained nothing (120 fits of three and four classes
-or four groups: .0007 less accurate on the training rows, .0008 on new ones).
 The same is done where decisions without the group lose much. Few rows of three groups and more are
 moved at random besides.
 """
@@ -20,7 +18,7 @@ from skfair.enforcement.rounds import LONGEST, random_moves
 
 # Rows that line searches may judge, and steps.
 _JUDGED_ROWS, _MOST_STEPS = 6e6, 100
-# Fines are at least this, and take so much of what is lost if limits are just kept.
+# The penalty is at least 1, or half the accuracy lost by the best feasible point.
 _LEAST_FINE, _SHARE = 1.0, 0.5
 # Longest step, and the lengths of steps as multiples of what is missed.
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
@@ -67,6 +65,7 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
         fined = judge.fining(fine)
         step = np.zeros_like(current.prices)
         if k > 0:  # first line searches alone
+            # Steps aimed by a linear programme gained nothing (120 fits of 3 and 4 classes).
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             step[search.features.of(search.features.groups)] = length * rng.randn(*step.shape)

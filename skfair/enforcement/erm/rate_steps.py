@@ -35,9 +35,9 @@ from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
 from skfair.utils.rounding import ROUNDING
 
-# Where it pays: least number of constraints, most of parameters, least of rows in each cell.
+# Used when n_constraints >= 50, n_parameters <= 100 and every cell has >= 200 rows.
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
-ATTEMPTS = 4  # at the true bounds, each from further inside of the smooth ones
+ATTEMPTS = 4  # retries with true rates, each starting from tighter smooth bounds
 MOST_ROWS = 3.0  # that steps of true rates aim inside
 # Steps and random moves at the true bounds aim inside by this part of a row of the smallest cell.
 SPARE = 0.3

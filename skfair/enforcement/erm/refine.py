@@ -21,7 +21,7 @@ from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
-LESS = 0.98  # share of the loss down to which a multiple may bring it and still be left out
+SLIGHT = 0.02  # slope along the scale, as a share of the loss, below which scores stay
 
 
 def refine(path: Path, result: StrictResult) -> StrictResult:
@@ -73,7 +73,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
         return result
     loss, slope = along(1.0)
     # The loss is convex: smaller scores gain no more than this slope, and larger ones hardly do.
-    if result.problem.loss is problem.loss and abs(slope) < (1 - LESS) * loss:
+    if result.problem.loss is problem.loss and abs(slope) < SLIGHT * loss:
         return result
     low, high = np.array(SIZES) / size
     ends = [scale for scale, sign in ((low, 1), (high, -1)) if sign * along(scale)[1] >= 0]

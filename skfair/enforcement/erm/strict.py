@@ -99,6 +99,7 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
         path.candidates.clear()
         return None
+    # The scale is that of the sample: all rows would be passed over at each of its steps.
     return path.counted(scaled(sample, best))
 
 
@@ -125,6 +126,6 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     result = path.best()
     if refines and not path.is_stopped and (not result.is_feasible or result.quality < enough):
         result = refined(path, result)
-    if judge.scan is not None and not path.is_stopped:
+    if judge.scan is not None and (not path.is_stopped or result.problem.loss is not problem.loss):
         result = scaled(path, result)
     return path.counted(result)

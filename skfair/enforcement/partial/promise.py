@@ -98,14 +98,12 @@ class Promise:
             return [self]
         parts = []
         for a, name in enumerate(self.groups.levels.attributes):
-            if self.limit[name] is not None:
+            limit = self.limit[name]
+            if limit is not None:
                 groups, ends = self.groups.of_attribute(a), self.groups.offsets[a : a + 2]
                 pairs = self.own_intervals.bounds[ends[0] : ends[1]]
                 own = dict(zip(groups.names, pairs, strict=True))
-                part = replace(
-                    self, groups=groups, interval=own, limit=loosest({"": self.limit[name]})
-                )
-                parts.append(part)
+                parts.append(replace(self, groups=groups, interval=own, limit=float(limit)))
         return parts
 
     @property
@@ -125,7 +123,7 @@ class Promise:
     @property
     def name(self) -> str:
         """Name of the constraint, as the user passed it."""
-        name = self.constraint.name
+        name = self.constraint.constraint
         return name if isinstance(name, str) else type(name).__name__
 
     @property
@@ -285,7 +283,7 @@ def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
     promise.check_nonempty(class_names)
     if promise.is_ccdf and not within.ranked.is_share:
         raise ValueError(
-            f"scale='ccdf' has no meaning for constraint={within.name!r}, whose disparity is "
+            f"scale='ccdf' has no meaning for constraint={promise.name!r}, whose disparity is "
             "no share of an interval. Use scale='conditional'."
         )
     if promise.is_ccdf and within.ranks_whole_groups:
@@ -378,8 +376,9 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     remedy = (
         "Raise max_disparity, choose a longer interval, or merge small groups."
         if is_repaired
-        else "Raise max_disparity or n_percentiles, choose a longer interval, merge small groups, "
-        "or let the model use the group (group_aware=True), which makes the bound exact."
+        else "Raise max_disparity or IntervalConstraint(n_percentiles=), choose a longer interval, "
+        "merge small groups, or let the model use the group (group_aware=True), which satisfies "
+        "the limit exactly."
     )
     limit = promise.limit if isinstance(promise.limit, Mapping) else f"{promise.bound:g}"
     warn_user(

@@ -27,10 +27,10 @@ class Certificate:
     Parameters
     ----------
     confidence : float, default=0.95
-        How sure the limits are to hold for the population that the rows are drawn from.
+        Confidence level of the certificate, for the population that the rows are drawn from.
     by : {"auto", "cross", "split"}, default="auto"
-        "cross" sets prices on the decisions of models that are fitted on folds, which uses all
-        rows twice: for linear scores, the log loss and constraints on differences or ratios of
+        "cross" finds multipliers for the decisions of models that are fitted on folds, which uses
+        all rows twice: for linear scores, the log loss and constraints on differences or ratios of
         rates. "split" trains on one part of the rows and judges on the other. "auto" is "cross"
         where that is possible. Estimators that know one way only take "auto".
     share : float, default=0.5

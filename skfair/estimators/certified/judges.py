@@ -137,7 +137,7 @@ def certified_means(
             bound = evidence.smallest_shown(certificate.confidence, spread)
             verdicts.append((p_value, evidence.largest, shift * spread + (1 - shift) * bound))
         p_values, disparities, bounds = zip(*verdicts, strict=True)
-        of_all = deployed(models).predict(held_out.X)
+        of_all = predicted if len(models) == 1 else deployed(models).predict(held_out.X)
         return Verdict(
             max(p_values),
             max(disparities),

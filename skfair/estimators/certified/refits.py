@@ -44,7 +44,7 @@ from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.utils.warn import unwanted, warn_user
 
 # With more rows, parts lose little against folds, and take a tenth of the time.
-MOST_ROWS = 50_000
+MOST_ROWS_IN_FOLDS = 50_000
 # A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
 _FOR_POWER = 1.7
 

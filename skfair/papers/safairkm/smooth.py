@@ -44,12 +44,18 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    RunSettings,
+    of_labels,
+    register,
+)
 from skfair.utils.pieces import NUMBERS
 
 # Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
@@ -164,22 +170,15 @@ class Smooth(ClusteringSolver):
     trades_by = "n_kmeans_steps and n_swap_steps"
 
     def run(
-        self,
-        problem: RepresentationProblem,
-        start: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
         smooth = self.smooth_clustering(
             problem,
             start,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            callback=lambda state: callback(state[0]),
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            random_state=settings.random_state,
+            callback=lambda state: settings.callback(state[0]),
         )
         clustering = of_labels(
             problem,

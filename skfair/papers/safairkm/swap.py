@@ -72,6 +72,7 @@ from skfair.solvers.clustering.base import (
     Front,
     FrontPoint,
     RulesOf,
+    RunSettings,
     Starts,
     for_each,
     of_labels,
@@ -197,14 +198,7 @@ class Swap(ClusteringSolver):
         return cls(updates="row", starts="random", n_starts=30, max_points=1500)
 
     def run(
-        self,
-        problem: RepresentationProblem,
-        start: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
         balances = problem.rules.min_balances
         best = self.descend(
@@ -214,10 +208,10 @@ class Swap(ClusteringSolver):
             problem.n_groups,
             labels=problem.distances(start).nearest(),
             min_balance=None if balances is None else float(balances[0]),
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            callback=lambda labels: callback(problem.means(labels.astype(np.int64))[0]),
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            random_state=settings.random_state,
+            callback=lambda labels: settings.callback(problem.means(labels.astype(np.int64))[0]),
         )
         return of_labels(
             problem, best.theta, n_iter=best.n_iter, status=best.status, history=best.history
@@ -229,10 +223,7 @@ class Swap(ClusteringSolver):
         rules_of: RulesOf,
         targets: FloatArray,
         starts: Starts,
-        *,
-        max_iter: int,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        settings: RunSettings,
     ) -> Front:
         # Algorithm 3 has starts of its own, and asks for no targets.
         no_rules = rules_of(0.0)
@@ -242,9 +233,9 @@ class Swap(ClusteringSolver):
             problem.codes,
             problem.n_clusters,
             problem.n_groups,
-            max_iter=max_iter,
-            random_state=random_state,
-            callback=callback,
+            max_iter=settings.max_iter,
+            random_state=settings.random_state,
+            callback=settings.callback,
         )
 
         def point(labels: NDArray[Any]) -> FrontPoint:

@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
-from skfair._typing import Callback, FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
@@ -63,6 +63,7 @@ from skfair.solvers.clustering.base import (
     Front,
     FrontPoint,
     RulesOf,
+    RunSettings,
     Starts,
     of_labels,
     register,
@@ -74,8 +75,6 @@ from skfair.utils.validation import check_numbers
 _SHARE_OF_TOL = 0.1
 # From plain k-means to where the penalty is nearly all: what the authors' script tries, and 0.
 FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
-# The tolerance of the runs of a front.
-_FRONT_TOL = 1e-4
 
 
 class SoftClustering(NamedTuple):
@@ -176,21 +175,14 @@ class Variational(ClusteringSolver):
     trades_by = "fairness_weight"
 
     def run(
-        self,
-        problem: RepresentationProblem,
-        start: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
         soft = self.soft_clustering(
             problem,
             start,
-            max_iter=max_iter,
-            tol=_SHARE_OF_TOL * tol,
-            callback=lambda state: callback(state[0]),
+            max_iter=settings.max_iter,
+            tol=_SHARE_OF_TOL * settings.tol,
+            callback=lambda state: settings.callback(state[0]),
         )
         return of_labels(
             problem,
@@ -208,10 +200,7 @@ class Variational(ClusteringSolver):
         rules_of: RulesOf,
         targets: FloatArray,
         starts: Starts,
-        *,
-        max_iter: int,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        settings: RunSettings,
     ) -> Front:
         # It keeps no balance that could be asked for: weights lead it.
         weights = check_numbers(self.front_weights, "front_weights")
@@ -221,19 +210,13 @@ class Variational(ClusteringSolver):
             )
         no_rules = rules_of(0.0)
         free = problem.with_rules(no_rules)
-        points: list[FrontPoint] = []
-        for start in starts(random_state):
+        each_run, points = replace(settings, callback=go_on), list[FrontPoint]()
+        for start in starts(settings.random_state):
             for weight in weights:
-                clustering = replace(self, fairness_weight=float(weight)).run(
-                    free,
-                    start,
-                    max_iter=max_iter,
-                    tol=_FRONT_TOL,
-                    random_state=random_state,
-                    callback=go_on,
-                )
+                weighted = replace(self, fairness_weight=float(weight))
+                clustering = weighted.run(free, start, each_run)
                 points.append(FrontPoint(0.0, no_rules, clustering))
-                if callback(clustering.centers):
+                if settings.callback(clustering.centers):
                     return Front(points, {})
         return Front(points, {})
 

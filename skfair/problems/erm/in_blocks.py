@@ -214,10 +214,6 @@ class Piece:
     ) -> None:
         self._block, self._rows, self._task, self._table = block, rows, task, task.table
 
-    def only(self, which: IntArray) -> Piece:
-        """Return some of the rows, given by their numbers in the piece."""
-        return Piece(self._block, self._rows.start + which, self._task)
-
     @cached_property
     def model(self) -> LinearScore:
         """The model of the rows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -72,6 +72,17 @@ class Clustering(NamedTuple):
         return self.violation, float(f"{objective:.12g}"), float(f"{self.cost:.12g}")
 
 
+@dataclass(frozen=True)
+class RunSettings:
+    """How long a solver runs, and who is told of it."""
+
+    max_iter: int  # largest number of iterations
+    random_state: np.random.RandomState  # source of randomness
+    tol: float = 1e-4  # when to stop
+    # ``callback(centers) -> stop``, called once after each iteration
+    callback: Callback = go_on
+
+
 class FrontPoint(NamedTuple):
     """A clustering of a front and the rules that it was made under."""
 
@@ -120,14 +131,7 @@ class ClusteringSolver(BaseEstimator, ABC):
 
     @abstractmethod
     def run(
-        self,
-        problem: RepresentationProblem,
-        start: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
         """Cluster from one start.
 
@@ -135,14 +139,8 @@ class ClusteringSolver(BaseEstimator, ABC):
         ----------
         start : ndarray of shape (n_clusters, n_features)
             Scaled starting centres.
-        max_iter : int
-            Largest number of iterations.
-        tol : float
-            When to stop.
-        random_state : RandomState
-            Source of randomness.
-        callback : callable
-            ``callback(centers) -> stop``, called once after each iteration.
+        settings : RunSettings
+            How long it runs, and who is told.
 
         Returns
         -------
@@ -151,14 +149,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         """
 
     def cluster(
-        self,
-        problem: RepresentationProblem,
-        starts: Sequence[FloatArray],
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, starts: Sequence[FloatArray], settings: RunSettings
     ) -> Clustering:
         """Return the best clustering of several starts.
 
@@ -168,23 +159,15 @@ class ClusteringSolver(BaseEstimator, ABC):
             Points and rules.
         starts : sequence of ndarray
             Scaled starting centres.
+        settings : RunSettings
+            As for :meth:`run`, of each run.
 
         Returns
         -------
         clustering : Clustering
             The one of least standing.
         """
-        runs = [
-            self.run(
-                problem,
-                start,
-                max_iter=max_iter,
-                tol=tol,
-                random_state=random_state,
-                callback=callback,
-            )
-            for start in starts
-        ]
+        runs = [self.run(problem, start, settings) for start in starts]
         return min(runs, key=lambda run: run.standing)
 
     def front(
@@ -193,10 +176,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         rules_of: RulesOf,
         targets: FloatArray,
         starts: Starts,
-        *,
-        max_iter: int,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        settings: RunSettings,
     ) -> Front:
         """Return clusterings all along the front of cost against balance.
 
@@ -210,12 +190,8 @@ class ClusteringSolver(BaseEstimator, ABC):
             Balances to ask for, increasing.
         starts : callable
             Draws scaled starting centres; the second of every pair starts from the fair end.
-        max_iter : int
-            Number of iterations, of a solver that is not led by targets.
-        random_state : RandomState
-            Source of randomness.
-        callback : callable
-            Called after each step; True stops.
+        settings : RunSettings
+            ``max_iter`` is for solvers that are not led by targets.
 
         Returns
         -------

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
-from skfair._typing import Callback, FloatArray
+from skfair._typing import FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import FEW_STEPS, LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
@@ -20,6 +18,7 @@ from skfair.solvers.clustering.base import (
     ClusteringSolver,
     Front,
     RulesOf,
+    RunSettings,
     Starts,
     for_each,
     register,
@@ -69,44 +68,28 @@ class Prices(ClusteringSolver):
     keeps_shares = True
 
     def run(
-        self,
-        problem: RepresentationProblem,
-        start: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
-        return fair_lloyd(problem, start, max_iter=max_iter, tol=tol, callback=callback)
+        return self.cluster(problem, [start], settings)
 
     def cluster(
-        self,
-        problem: RepresentationProblem,
-        starts: Sequence[FloatArray],
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        self, problem: RepresentationProblem, starts: Sequence[FloatArray], settings: RunSettings
     ) -> Clustering:
         # The starts of a large problem compete on a sample, where it only has to be seen which is
         # better; the winner goes on with a few rounds over all rows.
         is_large = problem.n_samples > LARGE
-        part = problem.sample(SAMPLE, random_state) if is_large else problem
+        part = problem.sample(SAMPLE, settings.random_state) if is_large else problem
         run = partial(
             fair_lloyd,
             part,
-            max_iter=max_iter,
-            tol=tol,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
             finishing_rounds=1 if is_large else FINISHING_ROUNDS,
             search_counts=not is_large,
-            callback=callback,
+            callback=settings.callback,
         )
-        best = min(for_each(run, starts, callback), key=lambda run: run.standing)
-        if not is_large:
-            return best
-        return _on_all_rows(problem, best, max_iter, tol, random_state, callback)
+        best = min(for_each(run, starts, settings.callback), key=lambda run: run.standing)
+        return _on_all_rows(problem, best, settings) if is_large else best
 
     def front(
         self,
@@ -114,16 +97,13 @@ class Prices(ClusteringSolver):
         rules_of: RulesOf,
         targets: FloatArray,
         starts: Starts,
-        *,
-        max_iter: int,
-        random_state: np.random.RandomState,
-        callback: Callback,
+        settings: RunSettings,
     ) -> Front:
         # A large problem is swept on a sample.
-        first = starts(random_state)
+        first, callback = starts(settings.random_state), settings.callback
         if problem.n_samples <= LARGE:
             return Front(sweep(problem, rules_of, targets, first, callback), {})
-        sample = problem.sample(SAMPLE, random_state)
+        sample = problem.sample(SAMPLE, settings.random_state)
         points = sweep(sample, rules_of, targets, first, callback)
         return Front(on_all_points(problem, points, callback), {})
 
@@ -131,24 +111,21 @@ class Prices(ClusteringSolver):
 def _on_all_rows(
     problem: RepresentationProblem,
     best: Clustering,  # of a sample
-    max_iter: int,
-    tol: float,
-    random_state: np.random.RandomState,
-    callback: Callback,
+    settings: RunSettings,
 ) -> Clustering:
     """Carry a clustering from a sample to all rows; of very many, by way of a larger sample."""
     rounds, steps, middle = _FULL_ROUNDS, _FULL_DUAL_STEPS, None
     status = best.status
     if status != "stopped" and problem.n_samples > 3 * _MIDDLE:
-        middle = problem.sample(_MIDDLE, random_state)
+        middle = problem.sample(_MIDDLE, settings.random_state)
         best = fair_lloyd(
             middle,
             best.centers,
             multipliers=best.multipliers,
-            max_iter=min(max_iter, _MIDDLE_ROUNDS),
-            tol=tol,
+            max_iter=min(settings.max_iter, _MIDDLE_ROUNDS),
+            tol=settings.tol,
             finishing_rounds=0,
-            callback=callback,
+            callback=settings.callback,
         )
         rounds, steps = _LAST_ROUNDS, FEW_STEPS
     # A stop leaves whole rows to be placed, and no further rounds.
@@ -158,11 +135,11 @@ def _on_all_rows(
         problem,
         best.centers,
         multipliers=best.multipliers,
-        max_iter=min(max_iter, rounds),
-        tol=tol,
+        max_iter=min(settings.max_iter, rounds),
+        tol=settings.tol,
         dual_iter=steps,
         finishing_rounds=max(rounds, 1),
         part=middle,
-        callback=callback,
+        callback=settings.callback,
     )
     return result._replace(status=status, n_iter=result.n_iter or best.n_iter)

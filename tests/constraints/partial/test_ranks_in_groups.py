@@ -226,5 +226,9 @@ def test_what_has_no_meaning_is_refused():
     with pytest.raises(ValueError, match="no such bound for rank_within='group'"):
         model.disparity_upper_bound(X, y, sensitive_features=group)
     for params in ({"rank_within": "groups"}, {"surrogate": "step"}, {"n_percentiles": 0}):
-        with pytest.raises(ValueError, match=f"{next(iter(params))} must be"):
-            IntervalConstraint("equalized_odds", **params)
+        for constraint in (
+            IntervalConstraint("equalized_odds", **params),
+            IntervalConstraint("equalized_odds").set_params(**params),
+        ):
+            with pytest.raises(ValueError, match=f"{next(iter(params))} must be"):
+                PartialParityClassifier(INTERVAL, constraint).fit(X, y, sensitive_features=group)

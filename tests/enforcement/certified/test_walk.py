@@ -193,3 +193,27 @@ def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds()
         groups = np.random.default_rng(seed).integers(0, 2, needed)
         passed.append(walk(rates_of(groups), decisions(groups, [0.3, 0.3], seed), 0.95).step == 0)
     assert np.mean(passed) > 0.6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_gained_is_counted_by_label(weighted):
+    rng = np.random.default_rng(3)
+    classes, decisions = rng.integers(0, 3, 200), rng.integers(0, 3, (200, 4))
+    weights = rng.random(200) if weighted else np.full(200, 0.5)
+    members = sparse.csr_array((rng.random((4, 200)) < 0.4).astype(float))
+    labels = np.array([-1, 0, 1, 2])  # -1 is the class of the row: right decisions
+    block = Block(np.arange(4), 0.1, False, False)
+    sums = members, (sparse.csr_array(members.shape), members)
+    rates = RowRates(*sums, np.arange(4), labels, (block,), classes, weights)
+    for k, label in enumerate(labels.tolist()):
+        hits = decisions == (classes[:, None] if label < 0 else label)
+        expected = members.toarray()[k] @ (weights[:, None] * hits)
+        assert rates.gained(decisions, weights)[k] == pytest.approx(expected)
+        assert rates.counts(decisions)[0][k] == pytest.approx(expected / (members @ weights)[k])
+
+
+def test_the_smallest_limit_is_shown_to_whom_little_confidence_is_enough():
+    """Rates that are alike show every limit at a level of .7, and few rows none at .05."""
+    selected = decisions(GROUPS, [0.3, 0.3, 0.3])
+    assert walk(rates_of(GROUPS), selected, 0.3).bounds[0] < 0.05
+    assert walk(rates_of(GROUPS[:6]), selected[:6], 0.95).bounds[0] == 1.0

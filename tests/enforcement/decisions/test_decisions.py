@@ -15,7 +15,7 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
-from skfair.enforcement.decisions.shares import known_shares, margins, parted
+from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import decisions as naive
@@ -248,3 +248,56 @@ def test_rows_that_prices_leave_tied_are_parted(seed):
 
 def best_random(search, codes):
     return naive.best_random_decisions(search.values, search.kinds, codes, 0.05)
+
+
+def test_shares_along_a_line():
+    rng = np.random.default_rng(0)
+    shares = rng.random((12, 5)) * (rng.random((12, 5)) < 0.5)
+    for which in ([2], [1, 2, 3]):
+        expected = shares[:, which].sum(axis=1)
+        for given in (shares, sparse.csc_array(shares)):
+            rows, total = along(given, np.array(which))
+            assert rows.tolist() == np.flatnonzero(expected).tolist()
+            assert total == pytest.approx(expected[rows])
+
+
+def test_a_sample_keeps_the_weight_of_every_stratum():
+    rng = np.random.default_rng(0)
+    strata = rng.choice(4, 3000, p=[0.6, 0.3, 0.099, 0.001])
+    weights = rng.random(3000)
+    weights /= weights.sum()
+    rows = np.arange(3000.0)
+    data = SoftRows(np.column_stack([rows, rows]), np.zeros((3000, 1)), weights)
+    few, own = data.sample(400, strata, np.random.RandomState(0))
+    chosen = strata[few.values[:, 0].astype(int)]
+    assert own.tolist() == chosen.tolist()
+    assert 350 <= chosen.size <= 420
+    assert np.count_nonzero(chosen == 3) == np.count_nonzero(strata == 3)  # all of a small one
+    kept = np.bincount(chosen, few.weights)
+    assert kept == pytest.approx(np.bincount(strata, weights))
+
+
+def test_what_everybody_gets_has_the_effect_that_was_counted():
+    """Although the probabilities of classes are off."""
+    judge, features, names, chances, _ = small(EqualizedOdds(), 0.05, n=200, n_classes=3)
+    wrong = chances**2 + [0.0, 0.1, 0.3]
+    groups = encode_groups(names).codes
+    shares = known_shares(groups, 2, None, 1, wrong / wrong.sum(axis=1, keepdims=True))
+    data = SoftRows(chances, shares, judge.weights)
+    rows = linear_rows(judge, features, judge.classes, judge.means(judge.classes), data.totals)
+    for label in range(3):
+        everybody = np.full(200, label)
+        table = np.zeros((features.size, 3))
+        table[:, label] = data.totals
+        counted = [
+            bound.row_values(mean)
+            for bound, mean in zip(judge.bounds, judge.means(everybody), strict=True)
+        ]
+        expected = rows.matrix @ table.ravel() + rows.fixed
+        assert expected == pytest.approx(np.concatenate(counted), abs=1e-9)
+
+
+def test_what_parts_ties():
+    values = np.array([[0.0, 0.5, 1.0]])
+    assert parted(values, 0.2) == pytest.approx(np.array([[0, 0.5 - 0.1 * np.log(2), 1]]))
+    assert parted(values, 0.0) is values

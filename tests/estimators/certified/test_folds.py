@@ -13,7 +13,13 @@ from skfair.base import ROW_CHECKS
 from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.constraints.base import make_constraints
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.certified.refits import MOST_ROWS, HeldOut, deployed, in_folds, linear_refits
+from skfair.estimators.certified.refits import (
+    MOST_ROWS_IN_FOLDS,
+    HeldOut,
+    deployed,
+    in_folds,
+    linear_refits,
+)
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -220,14 +226,14 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
 
 
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
-    monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS", 399)
+    monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS_IN_FOLDS", 399)
     fits = {
         certify: regressor(1.5, certify).fit(X, Y, sensitive_features=GROUPS).coef_
         for certify in ("auto", "cross", "split")
     }
     assert np.array_equal(fits["auto"], fits["split"])
     assert not np.array_equal(fits["auto"], fits["cross"])
-    assert MOST_ROWS == 50_000
+    assert MOST_ROWS_IN_FOLDS == 50_000
 
 
 def test_networks_are_halved():

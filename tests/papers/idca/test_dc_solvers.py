@@ -11,12 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from skfair.constraints.partial import Surrogate
 from skfair.losses import make_loss
 from skfair.models.linear import LinearScore
-from skfair.papers.idca.base import (
-    OBJECTIVE,
-    Linearised,
-    StepLengths,
-    switching_step,
-)
+from skfair.papers.idca.base import OBJECTIVE, Linearised, StepLengths, switching_step
 from skfair.papers.idca.dc_penalty import DCPenalty
 from skfair.papers.idca.dc_ssg import DCSSG
 from skfair.papers.idca.idca import IDCA
@@ -133,6 +128,18 @@ def test_subgradients_support_the_linearised_functions(rule, form, mu):
 # ---------------------------------------------------------------- Algorithm 2
 
 
+def check_steps(problem, w, eps, expected):
+    """Algorithm 2 goes where it is expected to, by steps of both kinds."""
+    convex = Linearised(problem, problem.parts(w))
+    at, lengths = convex.center, StepLengths(convex.n)
+    for theta in expected[1:]:
+        at = switching_step(convex, at, eps).take(convex, at, lengths)
+        np.testing.assert_allclose(at.theta, theta, atol=1e-9)
+    assert lengths.of_objective > 0
+    assert lengths.of_rows.max() > 0
+    return convex
+
+
 def test_algorithm_2_takes_the_steps_of_its_naive_twin():
     width, eps, n_steps = 0.5, 1e-2, 30
     problem = problem_of(tolerance=0.1, surrogate=Surrogate("ramp", width))
@@ -143,13 +150,7 @@ def test_algorithm_2_takes_the_steps_of_its_naive_twin():
     twin = TinyParity(Z, y, codes, percentiles, 0.1 * (HIGH - LOW), width, diagonal)
     w = start_of(problem) + 0.1 * np.random.default_rng(4).normal(size=problem.n_parameters)
     expected = twin.algorithm2(w, eps, n_steps)
-    convex = Linearised(problem, problem.parts(w))
-    at, lengths = convex.center, StepLengths(convex.n)
-    for theta in expected[1:]:
-        at = switching_step(convex, at, eps).take(convex, at, lengths)
-        np.testing.assert_allclose(at.theta, theta, atol=1e-9)
-    assert lengths.of_objective > 0
-    assert lengths.of_rows.max() > 0  # both kinds of steps were taken
+    convex = check_steps(problem, w, eps, expected)
     # What comes out is the best of the iterates.
     found = IDCA(n_inner=n_steps, eps=eps).solve(problem, w, max_iter=1).theta
     at_all = [convex.evaluate(theta) for theta in expected]
@@ -171,13 +172,7 @@ def test_idca_solves_the_printed_problem_of_rates(n_groups):
     w = start_of(problem) + 0.1 * np.random.default_rng(1).normal(size=problem.n_parameters)
     assert violations(problem, w).max() == pytest.approx(twin.violation(w), abs=1e-12)
     expected = twin.algorithm2(w, eps, 40)
-    convex = Linearised(problem, problem.parts(w))
-    at, lengths = convex.center, StepLengths(convex.n)
-    for theta in expected[1:]:
-        at = switching_step(convex, at, eps).take(convex, at, lengths)
-        np.testing.assert_allclose(at.theta, theta, atol=1e-9)
-    assert lengths.of_objective > 0
-    assert lengths.of_rows.max() > 0
+    check_steps(problem, w, eps, expected)
 
 
 @cache
@@ -317,11 +312,7 @@ def test_all_end_near_the_constraints_and_the_augmented_lagrangian(name, rule, f
 
 @each_solver
 @pytest.mark.parametrize(
-    ("rule", "form"),
-    [
-        ("statistical_parity", None),
-        ("demographic_parity", "shares"),
-    ],
+    ("rule", "form"), [("statistical_parity", None), ("demographic_parity", "shares")]
 )
 def test_multipliers_balance_the_objective(name, rule, form):
     problem, result = solved(name, rule, form)

@@ -21,6 +21,7 @@ from skfair.solvers.clustering.base import (
     CLUSTERING_SOLVERS,
     Clustering,
     ClusteringSolver,
+    RunSettings,
     clustering_solver,
     go_on,
     of_labels,
@@ -47,14 +48,8 @@ def problem_of(solver, X, sex, n_clusters=3):
 
 def run(solver, problem, start=None, *, seed=0, max_iter=40, callback=go_on):
     start = problem.scaled(np.arange(problem.n_clusters)) if start is None else start
-    return solver.run(
-        problem,
-        start,
-        max_iter=max_iter,
-        tol=1e-3,
-        random_state=np.random.RandomState(seed),
-        callback=callback,
-    )
+    settings = RunSettings(max_iter, np.random.RandomState(seed), tol=1e-3, callback=callback)
+    return solver.run(problem, start, settings)
 
 
 def check_clustering(solver, problem, X, sex, clustering):
@@ -132,14 +127,8 @@ def test_going_on_from_a_result_is_no_worse(name):
         pytest.skip("keeps no limit")
     problem = problem_of(solver, X, sex)
     first = run(solver, problem)
-    again = solver.cluster(
-        problem,
-        [first.centers, problem.scaled(np.arange(3))],
-        max_iter=40,
-        tol=1e-3,
-        random_state=np.random.RandomState(0),
-        callback=go_on,
-    )
+    starts = [first.centers, problem.scaled(np.arange(3))]
+    again = solver.cluster(problem, starts, RunSettings(40, np.random.RandomState(0), tol=1e-3))
     assert again.violation <= 1e-9
     assert again.cost <= first.cost * (1 + 1e-9)
 
@@ -192,10 +181,7 @@ def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
             {"sensitive_features": np.c_[sex, sex[::-1]]},
         ),
         "takes_weights": ({}, {"sensitive_features": sex, "sample_weight": np.full(len(X), 2.0)}),
-        "keeps_shares": (
-            {"min_balance": None, "share_bounds": 0.5},
-            {"sensitive_features": sex},
-        ),
+        "keeps_shares": ({"min_balance": None, "share_bounds": 0.5}, {"sensitive_features": sex}),
         "keeps_balance": ({"min_balance": 0.5}, {"sensitive_features": sex}),
     }
     for ability, (parameters, arguments) in asked.items():
@@ -275,7 +261,7 @@ class Lazy(ClusteringSolver):
     name = "lazy"
     keeps_balance = True
 
-    def run(self, problem, start, *, max_iter, tol, random_state, callback):
+    def run(self, problem, start, settings):
         return of_labels(problem, problem.distances(start).nearest(), history={"n": np.zeros(1)})
 
 
@@ -286,7 +272,7 @@ class Boastful(ClusteringSolver):
     name = "boastful"
     trades_by = "nothing"
 
-    def run(self, problem, start, *, max_iter, tol, random_state, callback):
+    def run(self, problem, start, settings):
         labels = problem.distances(start).nearest()
         clustering = of_labels(problem, labels, history={"n": np.zeros(1)})
         return clustering._replace(cost=0.5 * clustering.cost)

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +19,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering import assignment, prices
 from skfair.solvers.clustering.assignment import assign, maximise_dual
-from skfair.solvers.clustering.base import go_on
+from skfair.solvers.clustering.base import RunSettings
 from skfair.solvers.clustering.lloyd import fair_lloyd
 from skfair.solvers.clustering.prices import Prices
 from tests.python_kernels import as_python
@@ -461,9 +462,9 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     blocked = fair_lloyd(small, centers)
     monkeypatch.setattr(prices, "LARGE", 600)
     monkeypatch.setattr(prices, "SAMPLE", 300)
-    options = {"max_iter": 100, "tol": 1e-4, "random_state": np.random.RandomState(0)}
-    sampled = Prices().cluster(small, [centers, centers + 0.1], callback=go_on, **options)
-    stopped = Prices().cluster(small, [centers], callback=lambda c: True, **options)
+    rounds = RunSettings(100, np.random.RandomState(0))
+    sampled = Prices().cluster(small, [centers, centers + 0.1], rounds)
+    stopped = Prices().cluster(small, [centers], replace(rounds, callback=lambda c: True))
     assert stopped.status == "stopped"
     assert stopped.labels.size == small.n_samples
     for found in (blocked, sampled):
@@ -512,13 +513,10 @@ def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
     whole = fair_lloyd(problem, centers)
     for name, size in (("LARGE", 2000), ("SAMPLE", 300), ("_MIDDLE", 1000)):
         monkeypatch.setattr(prices, name, size)
-    options = {"max_iter": 100, "tol": 1e-4}
 
     def found(callback):
-        state = np.random.RandomState(0)
-        return Prices().cluster(
-            problem, [centers], callback=callback, random_state=state, **options
-        )
+        rounds = RunSettings(100, np.random.RandomState(0), callback=callback)
+        return Prices().cluster(problem, [centers], rounds)
 
     seen = []
     clustering = found(lambda c: seen.append(c))
