@@ -280,7 +280,7 @@ def partial_disparity(model: Any, scores: np.ndarray, rows: Rows, intersectional
     if all(len(set(groups)) == 1 for groups in columns):
         return 0.0
     if (
-        read_constraint(model.constraint).name == "statistical_parity"
+        read_constraint(model.constraint).constraint == "statistical_parity"
         and model.scale == "conditional"
     ):
         # Only their order counts, and scores may be too close for a threshold between them.
@@ -298,7 +298,7 @@ def partial_disparity(model: Any, scores: np.ndarray, rows: Rows, intersectional
 def measured(model: Any, scores: np.ndarray, rows: Rows, intersectional: bool) -> float:
     """The same by the metric that the page of the estimator names."""
     constraint, is_ccdf = read_constraint(model.constraint), model.scale == "ccdf"
-    name = constraint.name
+    name = constraint.constraint
     given: dict[str, Any] = {
         "sensitive_features": rows.sensitive_features,
         "interval": model.interval,
