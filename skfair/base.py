@@ -169,12 +169,8 @@ class SensitiveFeaturesMixin(SavedMixin):
     ----------
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
+    model_features_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        Columns that the model uses; number and names of those of X.
 
     Examples
     --------

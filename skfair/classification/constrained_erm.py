@@ -48,17 +48,17 @@ from skfair.utils.threads import one_blas_thread
 
 @documented
 class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBase):
-    r"""Linear or neural classifier under a limit on the disparity between groups.
+    r"""Linear or neural classifier, trained under limits on the disparity between groups.
 
-    Minimises the mean loss plus a penalty,
+    Use it where predictions may not depend on the group; :class:`FairDecisionClassifier` takes any
+    classifier. It minimises
 
     .. math:: \min_\theta \; \frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i)
        + \frac{\alpha}{2} \lVert \theta \rVert^2,
 
-    under one or several fairness constraints. With ``enforce="strict"`` the disparity that is
-    limited by ``max_disparity`` is that of the predictions themselves on the training data, as
-    measured by :mod:`skfair.metrics`; on unseen data the noise of sampling adds to it. Predictions
-    are deterministic and do not need the group.
+    under the constraints. On the training rows the disparity of its predictions, as
+    :mod:`skfair.metrics` measures it, is at most ``max_disparity``. Unseen data may miss it in
+    either direction by about one standard error.
 
     Parameters
     ----------
@@ -68,125 +68,74 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "predictive_parity"; largest rates: "bounded_selection_rate", "bounded_false_positive_rate",
         "bounded_false_negative_rate"; differences of losses or scores: "loss_parity",
         "positive_loss_parity", "class_loss_parity", "mean_score_parity"; largest losses:
-        "bounded_group_loss", "excess_loss", "mean_excess_loss". Or objects of
-        :mod:`skfair.constraints`, which have parameters of their own.
+        "bounded_group_loss", "excess_loss", "mean_excess_loss". Or objects.
     max_disparity : float or dict, default=0.05
-        The limit, in the units of the metric of the constraint: a difference of rates, or of
-        losses. Smaller is fairer and costs accuracy. A dict has one for each attribute, None for
-        no limit, and needs ``Sensitive(crossed=False)`` if there are several.
-    loss : {"log_loss", "hinge", "squared_hinge", "squared_error"}, default="log_loss"
-        What is minimised; only "log_loss" gives probabilities. The hinge is smoothed.
-    alpha : float or None, default=None
-        Weight of the penalty on the weights (never on the intercept; with hidden layers, on those
-        of standardised columns). None is 1 / n_samples (or 1 / the sum of weights), which is
-        ``C=1`` of LogisticRegression.
-    model : "linear", tuple of int or score model, default="linear"
-        What makes scores of the columns: linear weights; hidden layers of rectified linear units,
-        such as ``(64, 32)``; or a :class:`~skfair.models.ScoreFunction` of your own, such as
-        ``TorchScore(module)``.
-    solver : str or solver object, default="auto"
-        - "auto": "al_newton" for linear models ("al_lbfgs" for some with 1000 dense columns and
-          more), else "alm".
-        - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
-        - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
-        - "plada_stochastic", "multiplier_model": for very many constraints, on batches.
-        - "alm", "ssl_alm", "ghost", "ssw", "sgd", "penalty": the stochastic ones of [2]_; "sgd"
-          ignores the constraints.
-
-        An object of :mod:`skfair.solvers` has its own parameters, and ``paper()`` presets.
+        The limit; a dict has one for each attribute (or None), with ``Sensitive(crossed=False)``.
+    min_rate : float or "as before", default=None
+        Smallest true positive rate of a group if a constraint looks at positives, else selection
+        rate.
+    selection_rate : float or (float, float), default=None
+        Share of all rows that is predicted positive: exactly, or from low to high.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
-        - "strict": the limit holds for the predictions. Where it costs linear scores more than two
-          points of accuracy, the loss is a poor guide, and (smooth) errors are minimised in its
-          place; scores are scaled afterwards so that the loss is least.
-        - "strict_loss": the limit holds for the predictions, and the loss is minimised throughout:
-          where that differs, scores rank rows better, and decisions are less accurate.
-        - "surrogate": the limit holds for the smooth stand-in (a sigmoid of the score) that the
-          papers limit, which can be far from the predictions.
-    max_iter : int or None, default=None
-        Largest number of steps of one run of the solver; None for the solver's own.
-    tol : float, default=1e-6
-        Largest residual of the first-order conditions.
+        "strict": the limit holds for the predictions; where that costs much accuracy, smooth errors
+        replace the loss. "strict_loss": never. "surrogate": it holds for sigmoids of scores only.
+    model : "linear", tuple of int or score model, default="linear"
+        Linear scores, hidden layers such as ``(64, 32)``, or a
+        :class:`~skfair.models.ScoreFunction` such as ``TorchScore(module)``.
+    loss : {"log_loss", "hinge", "squared_hinge", "squared_error"}, default="log_loss"
+        Only "log_loss" gives probabilities.
+    alpha : float or None, default=None
+        Weight of the penalty; None is ``C=1`` of LogisticRegression.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the loss and in the accuracy; rates are not weighted by them.
+        Weights of the classes, not in rates.
     fit_intercept : bool, default=True
         Whether scores have an intercept.
+    solver : str or solver object, default="auto"
+        "auto" is "al_newton" or "al_lbfgs" for linear models, else "alm". Those of
+        :mod:`skfair.papers`: "plada", "ssg", "ipp_ssg", "ipp_conex", "plada_stochastic",
+        "multiplier_model", "ssl_alm", "ghost", "ssw", "penalty", "sgd" (no constraints). Or an
+        object.
+    max_iter : int or None, default=None
+        Most steps of a run of the solver.
+    tol : float, default=1e-6
+        Largest residual of the first-order conditions.
     random_state : int, RandomState instance or None, default=None
-        Seed of stochastic solvers and of hidden layers.
-    min_rate : float or "as before", default=None
-        No group's rate may be below: the true positive rate if a constraint looks at the positives,
-        alone or beside the negatives as equalized odds does, else the selection rate. "as before"
-        means that of the classifier without constraints.
-    selection_rate : float or (float, float), default=None
-        Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
+        Seed.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The classes, in order.
-    coef_ : ndarray of shape (1, n_features)
-        Weights of a linear model; 0 for the columns of ``sensitive``.
-    intercept_ : ndarray of shape (1,)
-        Intercept of a linear model, with the threshold that strict enforcement chose.
-    coefs_, intercepts_ : list of ndarray
-        Weights and intercepts of the layers, if there are hidden ones.
+    coef_, intercept_, coefs_, intercepts_ : ndarray, or list of ndarray
+        A linear model, threshold included; layers of a network.
     model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
-    train_disparity_ : float
-        Strict disparity on the training data, the largest of all constraints.
-    train_disparities_ : dict of str to float
-        Strict disparity of each constraint; the name says where it is 1 minus a ratio.
+    train_disparity_, train_disparities_ : float, dict of str to float
+        Disparity on the training rows, and of each constraint.
     disparity_by_group_ : dict of str to float
-        How far each group's rate (or loss) is from the overall one on the training data.
-    multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter limit (the accuracy, if
-        the solution was refined); positive at an upper bound, negative at a lower one.
-    constraint_names_ : ndarray of shape (n_constraints,)
-        What each constraint compares.
+        Distance of each group from the overall rate.
+    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
+        What the objective loses per unit of a tighter limit; what each compares.
     objective_ : float
-        Mean loss plus penalty of the solution, before its threshold and scale were chosen.
-    kkt_residual_ : float
-        Largest residual of the first-order conditions of the smooth problem that was solved.
-    temperature_ : float
-        Steepness of the smooth rates of that problem.
-    n_iter_ : int
-        Steps of the solver on that problem.
-    n_solves_ : int
-        Number of smooth problems that were solved.
+        Mean loss plus penalty.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to satisfy the limits.
+        "converged", "max_iter", "stopped", "infeasible", "certified" or "no_solution".
+    kkt_residual_, temperature_, n_iter_, history_ : float, float, int, dict
+        Residual, steepness, steps and course of the last smooth problem.
+    n_solves_ : int
+        Number of problems.
     decisions_ : FairDecisionClassifier
-        With ``Certificate(by="cross")``: models of folds and prices, in place of
-        weights and multipliers.
-    history_ : dict of ndarray
-        Number, objective, violation, CPU seconds and passes over the rows of each step on that
-        problem; with Dask also the bytes exchanged.
+        With ``Certificate(by="cross")``: models of folds, in place of weights.
 
     See Also
     --------
     skfair.regression.ConstrainedERMRegressor : The same for real targets.
-    skfair.model_selection.fairness_path : Accuracy against disparity for many bounds.
+    skfair.model_selection.fairness_path : Accuracy against disparity.
 
     Notes
     -----
-    One evaluation costs one product with X and one with its transpose, whatever the number of
-    constraints; a Newton step adds a weighted Gram matrix, O(n d^2) dense. Inner coordinates are
-    standardised, so columns of any scale will do; the penalty is on the weights of the columns as
-    they are, as in scikit-learn. Fair problems are not convex: solutions are stationary points.
-    Of very many dense rows a sample leads near the solution; only the last steps see them all.
-    From 50 bounded rates on, steps end where errors fall no more: ``kkt_residual_`` may stay large.
-
-    X, y, groups and weights may be Dask collections, for linear scores and solvers that use all
-    rows in a step. A pass exchanges weights, cell means and at most a Gram matrix with the blocks.
-    With "al_newton" the result is that of rows in memory; strict thresholds of many millions of
-    rows may lose accuracy by the share of one bin of scores.
-
-    References
-    ----------
-    .. [1] "A modified proximal-perturbed Lagrangian for non-convex non-smooth representatives of
-       fairness constraints".
-    .. [2] A. Kliachkin, J. Lepsova, G. Bareilles and J. Marecek, "Benchmarking stochastic
-       approximation algorithms for fairness-constrained training of deep neural networks".
+    Fair problems are not convex: solutions are stationary points. Data may be Dask
+    collections, for linear scores and full-batch solvers.
 
     Examples
     --------
@@ -198,11 +147,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=500) > 0.5
     >>> model = ConstrainedERMClassifier("demographic_parity", 0.05)
     >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> rates = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
-    >>> print(f"{rates[0]:.0%} of the women and {rates[1]:.0%} of the men are selected")
-    49% of the women and 54% of the men are selected
-    >>> print(f"{model.score(X, y):.0%} of the predictions are right")
-    73% of the predictions are right
+    >>> print(f"disparity {model.train_disparity_:.2f}, accuracy {model.score(X, y):.2f}")
+    disparity 0.05, accuracy 0.73
     """
 
     __metadata_request__partial_fit = {"sensitive_features": True}
@@ -226,38 +172,38 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         constraint: RuleChoice = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
-        loss: LossChoice = "log_loss",
-        alpha: float | None = None,
-        model: ModelChoice = "linear",
-        solver: SolverChoice = "auto",
-        enforce: Literal["strict", "strict_loss", "surrogate"] = "strict",
-        max_iter: int | None = None,
-        tol: float = 1e-6,
-        class_weight: dict[Any, float] | str | None = None,
-        fit_intercept: bool = True,
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
-        sensitive: SensitiveLike = None,
+        enforce: Literal["strict", "strict_loss", "surrogate"] = "strict",
         confidence: float | Certificate | None = None,
+        sensitive: SensitiveLike = None,
         pos_label: ClassLabel = None,
+        model: ModelChoice = "linear",
+        loss: LossChoice = "log_loss",
+        alpha: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        solver: SolverChoice = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
         random_state: Seed = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
-        self.loss = loss
-        self.alpha = alpha
-        self.model = model
-        self.solver = solver
-        self.enforce = enforce
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
         self.min_rate = min_rate
         self.selection_rate = selection_rate
-        self.sensitive = sensitive
+        self.enforce = enforce
         self.confidence = confidence
+        self.sensitive = sensitive
         self.pos_label = pos_label
+        self.model = model
+        self.loss = loss
+        self.alpha = alpha
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
         self.random_state = random_state
 
     @fit_method

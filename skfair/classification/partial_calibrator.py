@@ -62,38 +62,34 @@ from skfair.utils.threads import one_thread_if_few
 class PartialParityCalibrator(
     InnerModels, PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
-    """Scores of any classifier, mapped so that groups are alike within a percentile interval.
+    """Scores of any classifier, mapped so that groups are alike within an interval of ranks.
 
-    Each group gets a threshold of its own if the constraint asks for it, the most accurate ones
-    that it allows, and a monotone map of its scores inside the interval. The order of rows within a
-    group stays. Predictions need the group; a model that does without it is
-    ``PartialParityClassifier(group_aware=False)``.
+    Use it for a shortlist made by a model that you keep. Each group gets a monotone map of its
+    scores inside the interval and, if the constraint asks for it, a threshold of its own; the order
+    of rows within a group stays. Predictions need the group; a model that does without it is
+    ``PartialParityClassifier(group_aware=False)``. On the training rows the disparity is at most
+    ``effective_disparity_`` where ``certified_`` is True; new rows may miss it in either direction.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        A classifier with ``decision_function`` or ``predict_proba``, a pipeline for instance; None
-        for ``LogisticRegression()``. One that is fitted already is passed as
-        ``sklearn.frozen.FrozenEstimator(estimator)``.
+        A classifier with ``decision_function`` or ``predict_proba``; None for
+        ``LogisticRegression()``.
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
-        union.
+        Ranks from the top, as shares: the best 30% of each group. A list is a union.
     constraint : str or Constraint, default="statistical_parity"
         "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity",
         "false_positive_parity", "equalized_odds" or an object, as in
         :class:`PartialParityClassifier`.
     max_disparity : float or dict, default=0.05
-        The limit of a constraint without one of its own; a dict has it by the name of the
-        attribute.
+        The limit; a dict has it by the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
-        Whether disparities are shares of the interval, or shares of the whole groups.
+        Whether disparities are shares of the interval, or of whole groups.
     cv : int, splitter, iterable, "prefit" or None, default=5
-        The folds. The estimator is fitted on each of them; maps are learned on the scores of rows
-        that it has not seen, and the mean of these models predicts. "prefit" takes a fitted
-        ``estimator`` as it is: pass rows it has not seen. None fits one on all rows and learns maps
-        on its scores there, which saves time with few parameters. Estimators that fit their
-        training data closely (forests, boosted trees) give other scores to new rows, and such maps
-        do not satisfy the limit there. Splitters of :mod:`skfair.model_selection` get the groups.
+        The folds: maps are learned on scores of rows that a model has not seen, and the mean of
+        these models predicts. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not
+        seen. None learns maps on the rows of the one fit, which limits little where these are
+        fitted closely (forests, boosted trees).
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
     n_jobs : int, default=None
@@ -102,31 +98,25 @@ class PartialParityCalibrator(
     Attributes
     ----------
     estimators_ : list of estimators
-        The models of the folds; their scores are averaged. One model with ``cv=None`` or "prefit".
+        The models of the folds, whose scores are averaged.
     classes_ : ndarray of shape (2,)
         The classes; the second is the positive one.
     is_group_aware_ : bool
         True.
-    thresholds_ : ndarray of shape (n_groups,)
-        Decision threshold of each group on the scores of the estimator.
+    thresholds_, rates_ : ndarray of shape (n_groups,)
+        Threshold of each group, and its share of positive decisions on the training rows.
     calibration_ : GroupMaps
         The maps: ``before`` and ``after`` are the knots of each group.
-    rates_ : ndarray of shape (n_groups,)
-        Share of positive decisions in each group of the training data.
     train_disparity_ : float
-        The disparity on the training data, of scores of rows that a model has not seen if there
-        are folds.
+        Disparity on the training rows, of scores by models that have not seen them if there are
+        folds.
     effective_disparity_ : float
-        The limit that was used: that of the constraint or ``max_disparity``, or more where the
-        numbers of rows, or ties, leave no choice.
+        The limit that was used: larger than that asked for where few rows or ties leave no choice.
     certified_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``. This was checked on the
-        training rows and says nothing about the population; for that see ``status_`` with
-        ``confidence``, and ``disparity_upper_bound``.
+        Whether the former is at most the latter. It says nothing about the population.
     status_ : str
-        "converged", or "infeasible" if ties leave more than ``effective_disparity_``. With
-        ``confidence``: "certified", or "no_solution" if nothing could be shown to satisfy the
-        limit.
+        "converged", or "infeasible" if ties leave more than the limit; with ``confidence``
+        "certified" or "no_solution".
 
     See Also
     --------
@@ -135,15 +125,10 @@ class PartialParityCalibrator(
 
     Notes
     -----
-    Beyond the fits of the estimator, one sort of the scores: O(n log n + n n_groups). Weights of
-    rows count in ranks, and are passed to the estimator if it takes them.
-
-    Dask collections are accepted with ``cv="prefit"``, or if ``estimator`` reads them itself with
-    ``cv=None``. Many scores are put into bins there
-    (:mod:`skfair.groups.weighted_rows`). Thresholds lie between bins, so rates of decisions are
-    exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
-    by which the limit is made smaller for the bins and ``train_disparity_`` larger than what they
-    show: it never understates the disparity of all rows.
+    Beyond the fits of the estimator, one sort of the scores. Dask collections are accepted with
+    ``cv="prefit"``, or if ``estimator`` reads them itself with ``cv=None``. Many scores are put
+    into bins there: rates of decisions stay exact, and other disparities are never understated
+    (:mod:`skfair.groups.weighted_rows`).
 
     Examples
     --------
@@ -157,8 +142,8 @@ class PartialParityCalibrator(
     >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
     >>> model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=0.2)
     >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> model.certified_, model.predict(X[:5], sensitive_features=sex[:5]).shape
-    (True, (5,))
+    >>> model.status_, model.predict(X[:5], sensitive_features=sex[:5]).shape
+    ('converged', (5,))
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -182,10 +167,10 @@ class PartialParityCalibrator(
         max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
+        confidence: float | Certificate | None = None,
+        sensitive: SensitiveLike = None,
         cv: Any = 5,
         response_method: str = "auto",
-        sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -193,10 +178,10 @@ class PartialParityCalibrator(
         self.constraint = constraint
         self.max_disparity = max_disparity
         self.scale = scale
+        self.confidence = confidence
+        self.sensitive = sensitive
         self.cv = cv
         self.response_method = response_method
-        self.sensitive = sensitive
-        self.confidence = confidence
         self.n_jobs = n_jobs
 
     @fit_method

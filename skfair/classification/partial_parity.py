@@ -46,137 +46,93 @@ from skfair.utils.threads import one_blas_thread
 
 @documented
 class PartialParityClassifier(PartialPrediction, PartialFitting):
-    r"""Linear classifier whose scores treat groups alike within a percentile interval.
+    r"""Linear classifier whose scores treat groups alike within an interval of ranks.
 
-    Minimises the mean loss plus a penalty while a disparity inside the interval is limited: for
-    ``constraint="statistical_parity"`` and groups k, k'
+    Use it where a part of the ranks matters, such as a shortlist. It minimises a loss while a
+    disparity inside the interval is limited: for ``constraint="statistical_parity"`` and groups k,
+    k'
 
     .. math:: \max_\theta |P(s > \theta \mid k, \text{rank} \in I)
               - P(s > \theta \mid k', \text{rank} \in I)| \le \text{max\_disparity}
 
-    where the rank of a row is the share of its group that scores higher. What is limited and
-    reported is this number itself on the training data, as measured by :mod:`skfair.metrics`, not a
-    smooth stand-in; on other data the noise of sampling adds to it.
+    where the rank of a row is the share of its group that scores higher. On the training rows this
+    is at most ``effective_disparity_`` if ``certified_``; new rows may miss it in either direction.
 
     Parameters
     ----------
     interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
-        Percentile interval, ranks counted from the top: the best 30% of each group. A list is a
-        union. Longer intervals limit more.
+        Ranks from the top: the best 30% of each group. A list is a union.
     constraint : str or Constraint, default="statistical_parity"
-        "statistical_parity": the same scores at the same percentiles. "demographic_parity",
-        "equal_opportunity", "false_positive_parity", "equalized_odds": the same rates of decisions
-        among all rows, the positives, the negatives, each class; ``DemographicParity(0.1)`` brings
-        its own limit. "group_auc": no group outranks another. "group_auc_quadratic",
-        "inter_group_pairwise", "intra_group_pairwise": the comparators of the paper; they look at
-        no interval, and ``max_disparity`` limits their quadratic surrogate. An
-        :class:`~skfair.constraints.partial.IntervalConstraint` says more: ranks within groups
-        instead of classes, another smooth step, other percentiles.
+        "statistical_parity": the same scores at the same ranks. "demographic_parity",
+        "equal_opportunity", "false_positive_parity", "equalized_odds": rates of decisions.
+        "group_auc": no group outranks another. "group_auc_quadratic", "inter_group_pairwise",
+        "intra_group_pairwise": comparators of the paper. Or an object, such as an
+        :class:`~skfair.constraints.partial.IntervalConstraint`.
     max_disparity : float or dict, default=0.05
-        The limit of a constraint without one of its own; a dict has one for each attribute, None
-        for none, and needs
-        ``Sensitive(crossed=False)`` if there are several.
+        The limit; a dict has one for each attribute (or None), with ``Sensitive(crossed=False)``.
     scale : {"conditional", "ccdf"}, default="conditional"
-        Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
-        groups, which is what the tables of the paper agree with and demands less
-        (:func:`skfair.metrics.partial_ccdf_gap` for statistical parity).
-    solver : str or Solver, default="auto"
-        "repair" fits the model without the constraint and maps its scores, one monotone map per
-        group; needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth
-        constraint, and other solvers of :mod:`skfair.solvers` that draw no batches, such as
-        "plada", solve it too. "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper,
-        for comparison; "idca_stochastic" draws batches, for networks under statistical parity.
-        "auto" is "repair" if the model is group-aware, else "al_lbfgs".
-    loss : str or object, default="log_loss"
-        "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
-        For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
-        "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
-        objective such as ``PairLoss("logistic", interval=(0.0, 0.2))``.
+        Whether disparities are shares of the interval, or of whole groups.
     group_aware : bool, default=False
-        Whether predictions use the group of a person, by a map for each group, and weights of its
-        own (deviations from shared ones) if it has at least 10 rows per feature; ``predict`` then
-        needs it. Using the group may be disparate treatment in law; see the user guide.
+        Whether predictions use the group, which ``predict`` then needs and which may be disparate
+        treatment in law.
     model : "linear" or score model, default="linear"
-        What makes scores of the columns: linear weights, or a
-        :class:`~skfair.models.ScoreFunction` of your own, such as ``TorchScore(module)``, which
-        uses the group in maps of scores only.
+        Linear scores, or a :class:`~skfair.models.ScoreFunction`.
+    loss : str or object, default="log_loss"
+        "log_loss", "hinge", "squared_hinge", "squared_error"; of pairs "auc", "auc_hinge",
+        "auc_quadratic", "auc_logistic", "partial_auc"; or an object, such as a ``PairLoss``.
     alpha : float, default=None
-        Weight of the penalty on weights, ten times that on the deviations of groups; None for
-        1 / n_samples, the default of ``LogisticRegression``.
+        Weight of the penalty; None is ``C=1`` of LogisticRegression.
     enforce : {"strict", "surrogate", "paper"}, default="strict"
-        Whether the true training disparity is limited, or the smooth problem is solved once: in
-        each of its forms, of which the one with the lowest objective within the smooth constraint
-        is kept, or in the form of the paper only, (15), (21), (50) or (56). The last three compare
-        pairs of groups in ranks.
+        Whether the disparity itself is limited, or a smooth one, as in the paper.
+    solver : str or Solver, default="auto"
+        "auto" is "repair" (maps of scores) if the model is group-aware, else "al_lbfgs". "idca",
+        "idca_stochastic", "dc_ssg" and "dc_penalty" are those of the paper [1]_. Or another of
+        :mod:`skfair.solvers`.
     max_iter : int, default=None
-        Largest number of steps of one run of the solver; None for the solver's own.
+        Most steps of a run of the solver.
     tol : float, default=1e-4
-        Largest residual of the first-order conditions, ``kkt_residual_``.
+        Largest residual of the first-order conditions.
     random_state : int, RandomState instance or None, default=None
-        Passed to the start of ``model`` and to solvers; "idca_stochastic" draws rows by it.
+        Seed.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         The classes; the second is the positive one.
-    coef_ : ndarray of shape (1, n_features) or (n_groups, n_features)
-        Weights, of each group if the model is group-aware.
-    intercept_ : ndarray of shape (1,) or (n_groups,)
-        Intercepts.
+    coef_, intercept_ : ndarray
+        Weights and intercept, or those of each group.
     model_, parameters_ : object, ndarray
         With ``model``: scores before maps are ``model_.forward(parameters_, X)[0]``.
     is_group_aware_ : bool
         Whether predictions use the group.
-    thresholds_ : ndarray of shape (n_groups,)
-        Decision threshold of each group on the scores ``X @ coef_ + intercept_``.
+    thresholds_, rates_ : ndarray of shape (n_groups,)
+        Threshold and share of positive decisions of each group.
     calibration_ : GroupMaps or None
-        The maps of repaired scores: ``before`` and ``after`` are the knots of each group.
-    rates_ : ndarray of shape (n_groups,)
-        Share of positive decisions in each group of the training data.
+        Maps of repaired scores.
     train_disparity_ : float
-        The true disparity on the training data.
+        Disparity on the training rows.
     effective_disparity_ : float or dict
-        The limit that was used: that of the constraint or ``max_disparity``, or more where the
-        numbers of rows, or ties, leave no choice.
+        The limit that was used: larger where few rows or ties leave no choice.
     certified_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``, each attribute by its own.
-        This was checked on the training rows and says nothing about the population; for that see
-        ``status_`` with ``confidence``, and ``disparity_upper_bound``.
-    percentiles_ : ndarray of shape (n_percentiles,)
-        Where smooth statistical parity was imposed, as shares of the interval.
-    percentile_thresholds_ : ndarray
-        The scores there, the theta_p of (15); the centres of constraints on rates.
-    multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers of the smooth constraint; empty for "repair".
-    constraint_names_ : ndarray of shape (n_constraints,)
-        What each constraint limits.
-    kkt_residual_ : float
-        Largest of the residuals (28)-(30) of the smooth problem at its solution, as in
-        :class:`ConstrainedERMClassifier`.
-    objective_ : float
-        Mean loss plus penalty of the model, before its scores were mapped.
-    n_iter_ : int
-        Steps of the solver on the problem whose solution is kept.
-    n_solves_ : int
-        Number of problems that were solved.
+        Whether the former is at most the latter; nothing about the population.
+    percentiles_, percentile_thresholds_ : ndarray
+        Where the smooth constraint was imposed, and the scores there.
+    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
+        Multipliers of the smooth constraint; what each limits.
+    objective_, kkt_residual_ : float
+        Mean loss plus penalty; residual.
+    n_iter_, n_solves_ : int
+        Steps of the solver; problems.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to satisfy the limit.
+        "converged", "max_iter", "stopped", "infeasible", "certified" or "no_solution".
     history_ : dict of ndarray
-        Number, objective, violation, CPU seconds and passes over the rows of each step.
+        Course of the solver.
 
     See Also
     --------
-    PartialParityCalibrator : Repair for any scorer.
-    ConstrainedERMClassifier : Constraints on all decisions, without an interval.
-    skfair.metrics.suggest_interval : Intervals on which a model is unfair.
-
-    Notes
-    -----
-    An evaluation of the smooth problem costs one product with X, one with its transpose and
-    O(n_samples n_percentiles); "repair" one sort of the scores. With "repair" or a group-aware
-    model under ``enforce="strict"`` the limit is satisfied exactly on the training rows. Other
-    models depend on the solver; ``certified_`` says whether they satisfy it there.
+    PartialParityCalibrator : For any scorer.
+    ConstrainedERMClassifier : Without an interval.
+    skfair.metrics.suggest_interval : Where a model is unfair.
 
     References
     ----------
@@ -187,18 +143,14 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     --------
     >>> import numpy as np
     >>> from skfair.classification import PartialParityClassifier
-    >>> from skfair.metrics import partial_statistical_parity_gap
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.choice(["f", "m"], 600)
     >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
     >>> model = PartialParityClassifier((0.1, 0.5), max_disparity=0.2)
     >>> model = model.fit(X, y, sensitive_features=sex)
-    >>> gap = partial_statistical_parity_gap(
-    ...     y, model.decision_function(X), sensitive_features=sex, interval=(0.1, 0.5)
-    ... )
-    >>> bool(gap <= 0.2), model.certified_
-    (True, True)
+    >>> print(f"disparity within the interval: {model.train_disparity_:.2f}")
+    disparity within the interval: 0.17
     """
 
     _parameter_constraints: dict[str, Any] = {
@@ -226,32 +178,32 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
-        solver: str | Solver = "auto",
-        loss: Any = "log_loss",
-        group_aware: bool = False,
-        model: Literal["linear"] | ScoreFunction = "linear",
-        alpha: float | None = None,
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
+        confidence: float | Certificate | None = None,
+        group_aware: bool = False,
+        sensitive: SensitiveLike = None,
+        model: Literal["linear"] | ScoreFunction = "linear",
+        loss: Any = "log_loss",
+        alpha: float | None = None,
+        solver: str | Solver = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
-        sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
         random_state: Seed = None,
     ) -> None:
         self.interval = interval
         self.constraint = constraint
         self.max_disparity = max_disparity
         self.scale = scale
-        self.solver = solver
-        self.loss = loss
-        self.group_aware = group_aware
-        self.model = model
-        self.alpha = alpha
         self.enforce = enforce
+        self.confidence = confidence
+        self.group_aware = group_aware
+        self.sensitive = sensitive
+        self.model = model
+        self.loss = loss
+        self.alpha = alpha
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.sensitive = sensitive
-        self.confidence = confidence
         self.random_state = random_state
 
     @fit_method

@@ -68,15 +68,14 @@ class FairKMeans(
 ):
     r"""k-means clustering whose clusters keep the groups in proportion.
 
-    Minimises the k-means cost under limits on the composition of every cluster. With
-    ``min_balance`` the limit is on the balance,
+    Use it like :class:`sklearn.cluster.KMeans` where every cluster is to hold the groups. It
+    minimises the cost of k-means under a limit on the balance of every cluster k,
 
-    .. math:: \min_{g, g'} \frac{n_{kg}}{n_{kg'}} \ge \beta \quad \text{for every cluster } k,
+    .. math:: \min_{g, g'} \frac{n_{kg}}{n_{kg'}} \ge \beta,
 
-    with :math:`n_{kg}` the number of members of group g in cluster k; with ``share_bounds`` each
-    group's share of every cluster lies between bounds, rounded to whole people. The limits hold for
-    the labels of the training data, exactly, in whole people; with sample weights, each of them may
-    be missed by less than the largest weight.
+    with :math:`n_{kg}` members of group g, or under bounds on each group's share. The limits hold
+    for ``labels_``, exactly, in whole people; with sample weights each may be missed by less than
+    the largest weight. ``predict`` follows them in the mean.
 
     Parameters
     ----------
@@ -87,39 +86,33 @@ class FairKMeans(
         limit, needed together with ``share_bounds``.
     relative_balance : bool, default=True
         Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
-        percent constraint") or an absolute balance. An absolute balance above that of the sample is
-        an error.
+        percent constraint") or an absolute balance, which may not be above that of the sample.
     share_bounds : float or dict, default=None
-        Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
-        keeps every share r of the sample within [f r, r / f].
-    solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
-        A name, or an object with parameters of its own, for example ``Swap(n_swap_steps=8)``.
-
-        - "prices", :class:`~skfair.solvers.Prices`: our own, by the dual of the assignment
-          problem; cheapest and exact.
-        - "swap", :class:`~skfair.papers.Swap`: stochastic k-means steps and group swaps,
-          Algorithm 2 of [1]_; keeps ``min_balance`` whenever swaps can. One attribute, no sample
-          weights.
-        - "variational", :class:`~skfair.papers.Variational`: penalises the Kullback-Leibler
-          fairness error with ``fairness_weight`` [2]_; needs ``min_balance=None``. One attribute.
-        - "smooth", :class:`~skfair.papers.Smooth`: alternating gradients on a smooth relaxation,
-          Algorithm 4 of [1]_; trades by ``n_kmeans_steps`` and ``n_swap_steps``, needs
-          ``min_balance=None``. One attribute.
+        A dict of group -> (lower, upper), or a factor f that keeps every share r of the sample
+        within [f r, r / f]; rounded to whole people.
     init : {"k-means++", "random"} or array-like, default="k-means++"
         How the starting centres are chosen, or the centres, (n_clusters, n_features).
     n_init : "auto" or int, default="auto"
-        Number of runs, of which the cheapest is kept ("variational" and "smooth": that of least
-        objective, which weighs fairness too). Each run starts twice: from plain k-means,
-        and from k-means on the points relative to their group's mean, the best of three each.
-        "auto" is one run; more runs begin with that one, so that they are never worse.
+        Number of runs, of which the best is kept; "auto" is 1. Each starts from k-means, and from
+        k-means on the points relative to their group's mean.
+    solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
+        - "prices", :class:`~skfair.solvers.Prices`: our own, by the dual of the assignment
+          problem; cheapest and exact. The others take one attribute.
+        - "swap", :class:`~skfair.papers.Swap`: stochastic k-means steps and swaps [1]_; no sample
+          weights.
+        - "variational", :class:`~skfair.papers.Variational`: a penalty on a divergence [2]_; needs
+          ``min_balance=None``.
+        - "smooth", :class:`~skfair.papers.Smooth`: alternating gradients [1]_; needs
+          ``min_balance=None``.
     max_iter : int, default=100
-        Largest number of rounds per run.
+        Most rounds of a run.
     tol : float, default=1e-4
-        A run ends when the centres move by less, relative to the variance of the features.
-        "swap" and "variational" compare their objectives instead, "smooth" only reports whether
-        the centres rest; see there.
+        A run ends when the centres move by less, relative to the variance of the features. The
+        solvers of papers compare their own objectives.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
     n_jobs : int, default=None
-        Number of parallel runs; see joblib.
+        Number of parallel runs.
 
     Attributes
     ----------
@@ -129,25 +122,21 @@ class FairKMeans(
         Cluster of each row, within the limits.
     inertia_ : float
         Sum of squared distances of the rows to the means of their clusters.
-    balance_ : float
-        Smallest balance of a cluster.
-    cluster_balances_ : ndarray of shape (n_clusters,)
-        Balance of each cluster; 0 for an empty one.
+    balance_, cluster_balances_ : float, ndarray of shape (n_clusters,)
+        Smallest balance, and that of each cluster; 0 for an empty one.
     group_counts_ : ndarray of shape (n_clusters, n_groups)
         Number (or weight) of the members of each group in each cluster.
     prices_ : ndarray of shape (n_clusters, n_groups)
         What a member of a group pays, on top of the squared distance, to join a cluster.
-    lower_bound_ : float
-        No assignment within the limits costs less at the centres for which ``labels_`` were chosen;
-        ``cluster_centers_`` are the means of these labels.
-    assignment_gap_ : float
-        Relative excess of the cost of ``labels_`` at those centres over ``lower_bound_``.
+    lower_bound_, assignment_gap_ : float
+        No labels within the limits cost less at the centres for which ``labels_`` were chosen, and
+        the relative excess of theirs.
     n_iter_ : int
         Number of rounds.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds per round; with Dask also the bytes exchanged.
+        Objective, violation and CPU seconds of each round.
 
     See Also
     --------
@@ -155,23 +144,10 @@ class FairKMeans(
 
     Notes
     -----
-    A round costs a few passes over the rows, O(n K d) each, whatever the number of groups. Large
-    data settle on a sample of 10000 rows first. Rounds on all rows then look again only at those
-    near a tie between clusters. From 210001 rows on, a sample of 70000 rows follows the first one,
-    and about three rounds see all rows, in two passes each. For K clusters the
-    limits of a balance between J groups cost K J (J - 1) multipliers, share bounds 2 K J.
-
-    X, groups and weights may be Dask collections ("prices" only). A pass then exchanges centres,
-    prices and counts with the blocks, whatever the number of rows, and rows stay where they are,
-    but for those of the sample.
-
-    Sparse rows ("prices" only) are clustered as dense ones are, and a pass costs O(K) for each of
-    their numbers that is not 0. Where they have many columns the runs of k-means at the start see
-    them in the directions in which they differ most.
-
-    Exact proportion cannot be met by whole people in general. Where ``min_balance`` is so close to
-    1 that it is out of reach, each limit is missed by less than one person; where even that fails,
-    a ``ConvergenceWarning`` says by how much.
+    A round costs a few passes over the rows, O(n K d) each. Large data settle on a sample first,
+    and few rounds see all rows. X, groups and weights may be Dask collections, and X may be sparse,
+    with "prices". Where whole people cannot meet a ``min_balance`` close to 1, each limit is missed
+    by less than one person; where even that fails, a ``ConvergenceWarning`` says by how much.
 
     References
     ----------
@@ -188,8 +164,8 @@ class FairKMeans(
     >>> X = rng.normal(size=(200, 2))
     >>> sex = np.where(X[:, 0] > 0, "f", "m")  # the groups live apart
     >>> model = FairKMeans(2, min_balance=0.8, random_state=0).fit(X, sensitive_features=sex)
-    >>> bool(model.balance_ >= 0.8 * min(np.mean(sex == "f"), np.mean(sex == "m")))
-    True
+    >>> print(f"smallest balance of a cluster: {model.balance_:.2f}")
+    smallest balance of a cluster: 0.68
     """
 
     _reads_blocks = True
@@ -216,12 +192,12 @@ class FairKMeans(
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
-        solver: str | ClusteringSolver = "prices",
+        sensitive: SensitiveLike = None,
         init: Literal["k-means++", "random"] | MatrixLike = "k-means++",
         n_init: int | Literal["auto"] = "auto",
+        solver: str | ClusteringSolver = "prices",
         max_iter: int = 100,
         tol: float = 1e-4,
-        sensitive: SensitiveLike = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -229,12 +205,12 @@ class FairKMeans(
         self.min_balance = min_balance
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
-        self.solver = solver
+        self.sensitive = sensitive
         self.init = init
         self.n_init = n_init
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.sensitive = sensitive
         self.random_state = random_state
         self.n_jobs = n_jobs
 

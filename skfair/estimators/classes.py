@@ -73,9 +73,8 @@ class PositiveClass:
     Parameters
     ----------
     pos_label : int, float, bool or str, default=None
-        The class that constraints and other limits count as positive. It changes neither the order
-        of ``classes_`` nor the sign of ``decision_function``. None takes the last one in order,
-        and warns if a limit depends on it and the labels are not 0 and 1, -1 and 1, or booleans.
+        The class that limits count as positive. None takes the last one, and warns where that
+        matters.
 
     Attributes
     ----------

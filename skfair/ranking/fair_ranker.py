@@ -70,78 +70,66 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     .. math:: \min_\theta \; \text{mean of } \ell(h_\theta(x_i) - h_\theta(x_j))
        \text{ over pairs with } y_i > y_j \; + \; \frac{\alpha}{2} \lVert \theta \rVert^2,
 
-    where all queries count alike, however many pairs they have,
-    under one constraint for each query q and each two groups a, b: the error rate on pairs whose
-    better document is in a and whose worse one is in b differs from that of the opposite pairs by
-    at most ``max_disparity``. The disparity of a query is that of
-    :func:`skfair.metrics.pair_error_gap` on all its pairs. Scores do not need the group.
+    where all queries count alike, under one constraint for each query and each two groups a, b: the
+    error rate on pairs whose better document is in a and whose worse one is in b differs from that
+    of the opposite pairs by at most ``max_disparity``, as :func:`skfair.metrics.pair_error_gap`
+    measures it. That holds for ``share_within_`` of the training queries; new ones have about the
+    same mean disparity and are not limited one by one. Scores do not need the group.
 
     Parameters
     ----------
     max_disparity : float or dict, default=0.15
         Limit on the disparity of a query; a dict has one for each attribute, None for none, and
-        needs ``Sensitive(crossed=False)`` if there are several. A query of 100 documents has a
-        disparity of about 0.07 by chance; much smaller limits are satisfied by learning the chance
-        of the training queries.
+        needs ``Sensitive(crossed=False)`` if there are several. A query of 100 documents has about
+        0.07 by chance: much smaller limits learn the chance of the training queries.
+    query_share : float or None, default=0.95
+        Share of the training queries that are to satisfy the limit, which those of few documents
+        may not be able to. None solves the problem with smooth errors once and promises nothing, as
+        the papers do.
+    model : "linear" or tuple of int, default="linear"
+        Linear scores, or hidden layers such as ``(64, 32)``.
     loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
         Loss of a difference of scores, which should be positive.
     alpha : float or None, default=None
         Weight of the penalty on the weights; None is 1 / n_samples.
-    model : "linear" or tuple of int, default="linear"
-        What makes scores of the features: linear weights, or hidden layers of rectified linear
-        units, such as ``(64, 32)``.
     solver : str or solver object, default="auto"
         "auto" is "al_lbfgs" which, if ``query_share`` is below 1, gives up queries that would cost
-        the others too much; "al_lbfgs" itself pays any price. "multiplier_model", "plada",
-        "plada_stochastic", "alm" and the other solvers of :mod:`skfair.solvers` can be named.
-    query_share : float or None, default=0.95
-        Share of the training queries that are to satisfy the limit; 1 for all of them. Queries of
-        few documents may not be able to. None promises nothing, as the papers do: the problem with
-        smooth errors is solved once, for comparing algorithms.
+        the others too much. Or "multiplier_model", "plada", "plada_stochastic", "alm" and others of
+        :mod:`skfair.solvers`.
     max_iter : int or None, default=None
-        Largest number of steps of one run of the solver; None for 100 with "auto", else for the
-        solver's own.
+        Most steps of one run of the solver; None for 100 with "auto", else for its own.
     tol : float, default=1e-3
         Largest residual of the first-order conditions.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the pairs, of hidden layers and of stochastic solvers.
     query_column : str, int or None, default=None
         Column of X that holds the queries, for work without metadata routing; it is kept out of the
         model. Positions in ``sensitive`` count the columns without it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the pairs, of hidden layers and of stochastic solvers.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Weights of linear scores.
     coefs_, intercepts_ : list of ndarray
-        Weights and intercepts of the layers, if there are hidden ones.
+        Layers of a network.
     disparity_by_query_ : ndarray of shape (n_queries,)
         Disparity of each training query, of the worst two groups; NaN where it is undefined.
-    train_disparity_ : float
-        The largest of them; 0 if none is defined.
-    share_within_ : float
-        Share of the queries with a disparity that keep ``max_disparity``.
+    train_disparity_, share_within_ : float
+        The largest of them, and the share of queries within the limit.
     queries_ : ndarray of shape (n_queries,)
         Names of the training queries.
     n_pairs_ : int
         Number of pairs that were learned from.
-    multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter limit.
-    constraint_names_ : ndarray of shape (n_constraints,)
-        What each constraint compares.
-    objective_ : float
-        Mean loss plus penalty of the solution.
-    kkt_residual_ : float
-        Largest residual of the first-order conditions of the last smooth problem.
-    n_iter_ : int
-        Steps of the solver in the round that is kept.
-    n_solves_ : int
-        Number of problems that were solved.
+    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
+        What the objective loses per unit of a tighter limit, and what each constraint compares.
+    objective_, kkt_residual_ : float
+        Mean loss plus penalty, and residual of the last smooth problem.
+    n_iter_, n_solves_ : int
+        Steps of the solver in the round that is kept, and number of problems.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Number, objective, violation, CPU seconds and passes over the rows of each step of that
-        round.
+        Objective, violation and costs of each step of that round.
     n_features_in_ : int
         Number of columns of X without the query column.
 
@@ -152,8 +140,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    A step costs O(nnz(X) + pairs), whatever the number of queries. The limit is satisfied on the
-    training queries; on new ones the disparity has the same mean but is not limited one by one.
+    A step costs O(nnz(X) + pairs), whatever the number of queries.
 
     References
     ----------
@@ -201,27 +188,27 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self,
         max_disparity: Limit = 0.15,
         *,
-        loss: str | Loss = "log_loss",
-        alpha: float | None = None,
-        model: Literal["linear"] | tuple[int, ...] | list[int] = "linear",
-        solver: str | Solver = "auto",
         query_share: float | None = 0.95,
-        max_iter: int | None = None,
-        tol: float = 1e-3,
         query_column: str | int | None = None,
         sensitive: SensitiveLike = None,
+        model: Literal["linear"] | tuple[int, ...] | list[int] = "linear",
+        loss: str | Loss = "log_loss",
+        alpha: float | None = None,
+        solver: str | Solver = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-3,
         random_state: Seed = None,
     ) -> None:
         self.max_disparity = max_disparity
-        self.loss = loss
-        self.alpha = alpha
-        self.model = model
-        self.solver = solver
         self.query_share = query_share
-        self.max_iter = max_iter
-        self.tol = tol
         self.query_column = query_column
         self.sensitive = sensitive
+        self.model = model
+        self.loss = loss
+        self.alpha = alpha
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
         self.random_state = random_state
 
     @fit_method

@@ -45,87 +45,73 @@ from skfair.utils.validation import check_numbers
 
 @documented
 class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
-    r"""Linear or neural regressor under a limit on the disparity between groups.
+    r"""Linear or neural regressor that is trained under limits on the disparity between groups.
 
-    Minimises the mean loss plus a penalty, :math:`\frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i),
-    y_i) + \frac{\alpha}{2} \lVert \theta \rVert^2`, under one or several fairness constraints,
-    which hold for its own predictions on the training data. Predictions do not need the group.
+    Use it where predictions may not depend on the group. It minimises the mean loss plus a penalty,
+    :math:`\frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i) + \frac{\alpha}{2} \lVert \theta
+    \rVert^2`, under the constraints. They hold for its predictions on the training rows; unseen
+    data may miss them in either direction by about one standard error.
 
     Parameters
     ----------
     constraint : str, Constraint or list of them, default="mean_score_parity"
-        The constraints: "mean_score_parity" (differences of mean predictions), "loss_parity"
-        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group),
-        "excess_loss" and "mean_excess_loss" (largest and mean excess of the losses of groups over
-        that of all rows), or objects of :mod:`skfair.constraints`.
+        "mean_score_parity" (differences of mean predictions), "loss_parity" (differences of mean
+        losses), "bounded_group_loss" (largest mean loss of a group), "excess_loss" and
+        "mean_excess_loss" (largest and mean excess of the losses of groups over that of all rows),
+        or objects of :mod:`skfair.constraints`.
     max_disparity : float, default=0.05
         The limit, in units of y for mean predictions, and of the mean squared (or absolute) error
         for losses, as :func:`skfair.metrics.largest_group_loss` measures them.
-    loss : {"squared_error", "absolute_error"}, default="squared_error"
-        What is minimised: the squared error (half of it, for the penalty), or the absolute error,
-        smoothed within 5% of the standard deviation of y.
-    alpha : float or None, default=None
-        Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge. With
-        absolute errors it is divided by the standard deviation of y, so that the unit of y does not
-        matter.
-    model : "linear", tuple of int or score model, default="linear"
-        What makes predictions of the columns: linear weights; hidden layers of rectified linear
-        units, such as ``(64, 32)``; or a :class:`~skfair.models.ScoreFunction` of your own, such
-        as ``TorchScore(module)``.
-    solver : str or solver object, default="auto"
-        As in :class:`skfair.classification.ConstrainedERMClassifier`.
     enforce : {"strict", "surrogate"}, default="strict"
         Whether the limit holds exactly, or up to ``tol`` and smoothing.
-    max_iter : int or None, default=None
-        Largest number of steps of one run of the solver; None for the solver's own.
-    tol : float, default=1e-6
-        Largest residual of the first-order conditions, for standardised targets.
+    model : "linear", tuple of int or score model, default="linear"
+        Linear predictions, hidden layers such as ``(64, 32)``, or a
+        :class:`~skfair.models.ScoreFunction` such as ``TorchScore(module)``.
+    loss : {"squared_error", "absolute_error"}, default="squared_error"
+        Half the squared error, or the absolute error, smoothed within 5% of the standard deviation
+        of y.
+    alpha : float or None, default=None
+        Weight of the penalty; None is 1 / n_samples, ``alpha=1`` of Ridge. With absolute errors it
+        is divided by the standard deviation of y, so that the unit of y does not matter.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
-    random_state : int, RandomState instance or None, default=None
-        Seed of stochastic solvers and of hidden layers.
+    solver : str or solver object, default="auto"
+        As in :class:`skfair.classification.ConstrainedERMClassifier`.
+    max_iter : int or None, default=None
+        Most steps of one run of the solver; None for its own.
+    tol : float, default=1e-6
+        Largest residual of the first-order conditions, for standardised targets.
     confidence : float, default=None
-        How sure the limits on means are to hold for unseen data, such as 0.95: models are fitted
-        under limits that rise up to the one asked for, and judged on rows that they have not seen.
-        None promises them on the training rows only, and unseen data exceed them in half of the
-        fits, in most with many columns.
+        How sure the limits on means are to hold for the population, such as 0.95. None: the
+        population exceeds them in about half of the fits.
+    random_state : int, RandomState instance or None, default=None
+        Seed of stochastic solvers and hidden layers.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights of a linear model; 0 for the columns of ``sensitive``.
-    intercept_ : ndarray of shape (1,)
-        Intercept of a linear model.
+    coef_, intercept_ : ndarray of shape (1, n_features) and (1,)
+        A linear model; 0 for the columns of ``sensitive``.
     coefs_, intercepts_ : list of ndarray
-        Weights and intercepts of the layers, if there are hidden ones.
+        Layers of a network.
     model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
         With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
-    train_disparity_ : float
-        Disparity on the training data, the largest of all constraints.
-    train_disparities_ : dict of str to float
-        Disparity of each constraint.
+    train_disparity_, train_disparities_ : float, dict of str to float
+        Largest disparity on the training rows, and that of each constraint.
     disparity_by_group_ : dict of str to float
-        How far each group's mean prediction (or loss) is from the overall one.
-    multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter limit. The mean of
-        models of folds has none, nor what else is said of a solution.
-    constraint_names_ : ndarray of shape (n_constraints,)
-        What each constraint compares.
+        Distance of each group from the overall mean prediction or loss.
+    multipliers_, constraint_names_ : ndarray of shape (n_constraints,)
+        What the objective loses per unit of a tighter limit; what each compares.
     objective_ : float
-        Mean loss plus penalty of the solution.
-    kkt_residual_ : float
-        Largest residual of the first-order conditions, for standardised targets.
-    temperature_ : float
-        1; of use for classifiers only.
-    n_iter_ : int
-        Steps of the solver.
-    n_solves_ : int
-        Number of problems that were solved.
+        Mean loss plus penalty.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
-        "no_solution" if nothing could be shown to satisfy the limits.
+        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified" or
+        "no_solution".
+    kkt_residual_, temperature_ : float
+        Residual of the last problem; 1.
+    n_iter_, n_solves_ : int
+        Steps of the solver, and number of problems.
     history_ : dict of ndarray
-        Number, objective, violation, CPU seconds and passes over the rows of each step.
+        Objective, violation and costs of each step.
 
     See Also
     --------
@@ -135,8 +121,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     -----
     "mean_score_parity" with a convex loss is a convex problem and is solved to optimality. Loss
     parity and excess losses are not convex, and solutions are stationary points: the best that
-    nine starts lead to. For squared errors of linear models these are followed without the rows, at
-    the cost of about one solve.
+    nine starts lead to, at the cost of about one solve for squared errors of linear models.
 
     Examples
     --------
@@ -150,8 +135,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     >>> means = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
     >>> print(f"means of the groups: {means[0]:.1f} and {means[1]:.1f}")
     means of the groups: 4.0 and 6.0
-    >>> print(f"R2: {model.score(X, y):.2f}")
-    R2: 0.39
     """
 
     _task = "regression"
@@ -165,30 +148,30 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         constraint: RuleChoice = "mean_score_parity",
         max_disparity: float = 0.05,
         *,
+        enforce: Literal["strict", "surrogate"] = "strict",
+        confidence: float | Certificate | None = None,
+        sensitive: SensitiveLike = None,
+        model: ModelChoice = "linear",
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
-        model: ModelChoice = "linear",
+        fit_intercept: bool = True,
         solver: SolverChoice = "auto",
-        enforce: Literal["strict", "surrogate"] = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
-        fit_intercept: bool = True,
-        sensitive: SensitiveLike = None,
-        confidence: float | Certificate | None = None,
         random_state: Seed = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
+        self.enforce = enforce
+        self.confidence = confidence
+        self.sensitive = sensitive
+        self.model = model
         self.loss = loss
         self.alpha = alpha
-        self.model = model
+        self.fit_intercept = fit_intercept
         self.solver = solver
-        self.enforce = enforce
         self.max_iter = max_iter
         self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.sensitive = sensitive
-        self.confidence = confidence
         self.random_state = random_state
 
     @fit_method

@@ -32,13 +32,11 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     "intersectional": """intersectional : bool, default=True
     Whether several attributes are crossed, or compared one by one (their groups overlap).""",
     "sensitive": """sensitive : str, int, list of them or Sensitive, default=None
-    Columns of X that hold the attributes, which are kept out of the model; or a
-    :class:`~skfair.Sensitive`, which also says whether several attributes are crossed. It never
-    makes decisions depend on the group.""",
+    Columns of X with the attributes, which are kept out of the model, or a
+    :class:`~skfair.Sensitive`.""",
     "confidence": """confidence : float or Certificate, default=None
-    How sure the limits are to hold for the population, such as 0.95; or a
-    :class:`~skfair.Certificate`, which says how that is shown. None promises them on the training
-    rows only, and the population exceeds them in half of the fits, in most with many columns.""",
+    How sure the limits are to hold for the population, such as 0.95, or a
+    :class:`~skfair.Certificate`. None: the population exceeds them in about half of the fits.""",
     "random_state": """random_state : int, RandomState instance or None, default=None
     Seed.""",
     "fit.Returns": """self : {owner}

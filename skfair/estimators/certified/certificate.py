@@ -77,18 +77,11 @@ class Certified:
 
     Attributes
     ----------
-    certified_disparity_ : float
-        With ``confidence``: the smallest limit that can be shown to hold for unseen data.
-    certified_disparities_ : dict of str to float
-        The same of each constraint, and of each attribute that has a limit of its own; not for
-        limits within an interval of ranks.
-    p_value_ : float
-        With ``confidence``: how likely such data are at most, if unseen data exceed a limit.
-    p_values_ : dict of str to float
-        The same of each constraint, and of each attribute that has a limit of its own.
-    path_ : dict of str to ndarray of shape (n_steps,)
-        With ``confidence``, on rows that had no part in a step: "accuracy" ("r2" of regressors),
-        "selection_rate" (NaN of regressors), "disparity", "bound", "p_value" and "is_certified".
+    certified_disparity_, certified_disparities_, p_value_, p_values_ : float, dict, float, dict
+        With ``confidence``: the smallest limit that can be shown for the population, and how likely
+        such data are at most if the limit is exceeded there.
+    path_ : dict of str to ndarray
+        Accuracy, disparity and bound of each step of the certificate.
     """
 
     confidence: float | Certificate | None

@@ -56,10 +56,7 @@ def linear_program(problem, centers, integer=False):
             cost,
             integrality=np.ones(cost.size),
             bounds=(0, 1),
-            constraints=[
-                LinearConstraint(once, 1, 1),
-                LinearConstraint(rules, -slack, np.inf),
-            ],
+            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(rules, -slack, np.inf)],
             options={"mip_rel_gap": 1e-9},
         )
     else:
