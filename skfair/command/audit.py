@@ -20,7 +20,8 @@ import pandas as pd
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
 from skfair.groups.reference import read_reference
-from skfair.report.audit import Audit, audit_tally
+from skfair.groups.table import GroupTable, total
+from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.options import read_options
 from skfair.report.reading import (
@@ -32,8 +33,9 @@ from skfair.report.reading import (
     task_of,
 )
 from skfair.report.scores import range_of_scores
-from skfair.report.tally import Tally, merge_tallies, tally_rows
-from skfair.report.tasks import Numbers, Task, gaps_of, in_order
+from skfair.report.table import read_table
+from skfair.report.tasks import Numbers, Task, gaps_of
+from skfair.utils.factorize import in_order
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
 from skfair.utils.validation import (
@@ -132,15 +134,15 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     has_scores = table.columns.score is not None and table.columns.prediction is None
     if arguments.preset == "ll144" and has_scores and threshold is None:
         threshold = median = _median_score(table)
-    tallies = [_tally(table, block, task, survey, threshold) for block in table.blocks()]
+    tables = [_sums(table, block, task, survey, threshold) for block in table.blocks()]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
-    tally = merge_tallies(tallies, order)
-    reference = _reference(arguments.reference, {name: tally.levels[name] for name in groups})
+    sample = total(tables, order)
+    reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
-        usual = [gap.name for gap in gaps_of(task, asked, set(tally.measures))]
+        usual = [gap.name for gap in gaps_of(task, asked, set(sample.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     missing = [] if table.missing is None else [table.missing]
     named = ("confidence", "depth", "min_size", "min_group_size", "preset")
@@ -154,7 +156,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         **{name: value for name, value in stated.items() if value is not None},
     )
     title = arguments.title or f"Fairness audit of {table.path.name}"
-    return audit_tally(tally, task, options, title)
+    return audit_table(sample, task, options, title)
 
 
 def _median_score(table: Table) -> float:
@@ -281,9 +283,9 @@ def _is_same(level: object, text: str) -> bool:
         return False
 
 
-def _tally(
+def _sums(
     table: Table, block: pd.DataFrame, task: Task, survey: Survey, threshold: float | None
-) -> Tally:
+) -> GroupTable:
     """Sum up a block of rows."""
     columns = table.columns
     raw = RawRows(*(None if name is None else block[name] for name in columns[:5]))
@@ -291,4 +293,4 @@ def _tally(
     within = block[columns.within] if columns.within else None
     ends = range_of_scores(np.array(survey.ends))
     groups = block[columns.groups], within
-    return tally_rows(raw, task, *groups, threshold=threshold, score_range=ends)
+    return read_table(raw, task, *groups, threshold=threshold, score_range=ends)

@@ -9,6 +9,7 @@ the kinds of all blocks, put together. Their table is as long as there are kinds
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,7 +114,7 @@ def with_kinds(
     if n_rows:
         weights = check_weights(weights, n_rows, are_all=False)
         codes = [_codes(argument, *own) for argument, of in columns.items() for own in of]
-        kind, first, counts, sums = _distinct(codes, weights, n_rows)
+        kind, first, counts, sums = distinct_rows(codes, weights, n_rows)
         squares = sums if weights is None else bincount(kind, weights**2, first.size)
     else:
         kind = first = counts = np.empty(0, np.int64)
@@ -138,15 +139,9 @@ def _codes(argument: str, name: str | None, values: Any) -> Factorized:
 
 
 def distinct_rows(
-    columns: list[tuple[str, Any]], weights: FloatArray | None, n_rows: int
-) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
-    return _distinct([factorize(values) for _, values in columns], weights, n_rows)
-
-
-def _distinct(
     columns: list[Factorized], weights: FloatArray | None, n_rows: int
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
     columns = columns or [Factorized(np.zeros(n_rows, np.int64), [0])]
     shape = np.array([len(column.levels) for column in columns])
     kind, _ = number_tuples([column.codes for column in columns], shape)
@@ -164,7 +159,7 @@ def number_kinds(
     and what is told of each block. ``nothing`` is the error if there are no rows.
     """
     blocks = read.hold() if are_revisited else read
-    parts: list[Kinds] = blocks.collect(_kinds_of)
+    parts: list[Kinds] = blocks.collect(attrgetter("kinds"))
     filled = [part for part in parts if part.counts.size]
     if not filled:
         raise ValueError(nothing)
@@ -185,7 +180,7 @@ def number_kinds(
     columns = {name: column for table in tables.values() for name, column in table.items()}
     columns |= {f"{_CONTROL}{name}": column for name, column in controls.items()}
     # The same kinds of different blocks become one.
-    of_kinds = [("", codes) for codes in (*groups.codes, *columns.values())]
+    of_kinds = [factorize(values) for values in (*groups.codes, *columns.values())]
     kind, first, _, _ = distinct_rows(of_kinds, None, counts.size)
     n, w, w2 = (bincount(kind, values, first.size) for values in (counts, weights, squares))
     table = WeightedRows(columns, groups, n.astype(np.int64), w, w2).of_rows(first)
@@ -196,10 +191,6 @@ def number_kinds(
         numbers = np.split(kind.astype(np.min_scalar_type(first.size - 1)), ends)
         blocks = blocks.then(_number, each=list(zip(starts, numbers, strict=True))).pack()
     return blocks, table, np.concatenate(rows)[first], parts
-
-
-def _kinds_of(block: RowBlock) -> Kinds | None:
-    return block.kinds
 
 
 def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:

@@ -1,22 +1,27 @@
-"""The table under every rate of labels: sums over the rows of each cell and pair of classes.
+"""The tables under every rate: sums over the rows of each cell.
 
-A *cell* is a group in a stratum. The table holds the sums of the weights by true and predicted
-class, and where they are asked for those of the squared weights; it costs one pass over the rows.
-A rate is a quotient of two sums over it (``RATES``), and so are the number of rows that a weighted
-rate is worth, comparisons of groups, and resamples.
+A *cell* is a combination of levels of attributes that occurs. What is said about groups, crossings
+and subgroups is a function of sums over cells, so the rows are visited once. A :class:`GroupTable`
+holds no rows, and those of parts of a sample add up: blocks of a file, partitions of Dask, batches
+of a monitor. A :class:`LabelTable` has the sums of weights by true and predicted class, and where
+they are asked for those of the squared weights. A rate is a quotient of two of its sums
+(``RATES``), and so are the number of rows that a weighted rate is worth, comparisons of groups, and
+resamples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, Seed
+from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -29,15 +34,20 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
-from skfair.groups.means import CellMeans
+from skfair.groups.levels import number_tuples
+from skfair.groups.means import CellMeans, added
 from skfair.groups.probabilities import GroupArguments
 from skfair.groups.weighted_rows import MetricRows, read_rows
+from skfair.utils.factorize import in_order
 from skfair.utils.validation import (
     check_common,
     check_labels,
     is_strict,
     positive_codes,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The entries by true class, then by predicted class: negatives and positives, true and false.
 _ENTRIES = (("tn", "fp"), ("fn", "tp"))
@@ -75,7 +85,7 @@ RATES: dict[str, Rate] = {
 
 
 @dataclass(frozen=True, eq=False)
-class GroupTable:
+class LabelTable:
     """Sums over the rows of each cell, true class and predicted class."""
 
     groups: ComparedGroups
@@ -97,7 +107,7 @@ class GroupTable:
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
-    ) -> GroupTable:
+    ) -> LabelTable:
         """Count rows in memory, in partitions of Dask, or with probabilities of groups.
 
         If true labels are ignored, all rows count as those of the negative class.
@@ -109,13 +119,8 @@ class GroupTable:
         rows = groups
         if not isinstance(rows, MetricRows):
             rows = read_rows(labels, {}, rows, beside=true_labels)
-        predicted = check_labels(rows.columns["y_pred"], "y_pred")
-        if ignores_true:
-            return cls._counted(positive_codes(predicted, "y_pred", pos_label), rows)
-        true = check_labels(rows.columns["y_true"], "y_true", predicted.codes.size)
-        outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
-        outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
-        return cls._counted(outcomes, rows)
+        true = None if ignores_true else rows.columns["y_true"]
+        return cls._counted(outcomes_of(true, rows.columns["y_pred"], pos_label), rows)
 
     @classmethod
     def of_correct(
@@ -125,7 +130,7 @@ class GroupTable:
         groups: GroupArguments,
         *,
         are_numbers: bool = False,  # which may all differ
-    ) -> GroupTable:
+    ) -> LabelTable:
         """Count right and wrong predictions, for any number of classes.
 
         A right prediction counts as a true positive, a wrong one as a false negative, so that the
@@ -141,7 +146,7 @@ class GroupTable:
         return cls._counted(2 + (true.codes == same_code[predicted.codes]), rows)
 
     @classmethod
-    def _counted(cls, outcomes: IntArray, rows: MetricRows) -> GroupTable:
+    def _counted(cls, outcomes: IntArray, rows: MetricRows) -> LabelTable:
         """Count rows by cell and by twice the true plus the predicted class."""
         y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
         groups, weights = checked_rows(
@@ -165,15 +170,11 @@ class GroupTable:
         sums = cells.cross_counts(outcomes, 4, weights)
         return cls(groups, sums.reshape(-1, 2, 2), add_squares)
 
-    def rate(self, name: str) -> FloatArray:
-        """Return a rate of each cell, shape (n_cells,); NaN where it is undefined."""
-        return rates_of(self.weights, name)
-
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
     ) -> FloatArray:
         """Return a rate of each cell; if it is undefined for one of some cells, raise."""
-        values = self.rate(name)
+        values = rates_of(self.weights, name)
         cell = self.groups.undefined(values, of_cells, zero_division)
         if cell is not None:
             raise ValueError(
@@ -246,6 +247,17 @@ class GroupTable:
         return float(self.checked_rate(rate, cells, zero_division)[cells].max())
 
 
+def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
+    """Return twice the true class plus the predicted class of each row; None is the class 0."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        return positive_codes(predicted, "y_pred", pos_label)
+    true = check_labels(y_true, "y_true", predicted.codes.size)
+    outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+    outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
+    return outcomes
+
+
 def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
     """Return what a rate of tables of shape (..., 2, 2) divides by what."""
     above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
@@ -275,3 +287,103 @@ def resampled(weights: FloatArray, n_bootstrap: int, random_state: Seed) -> Floa
             drawn = rng.multinomial(max(1, round(size)), shares / shares.sum(), size=n_bootstrap)
             draws[:, cell] = drawn.reshape(n_bootstrap, 2, 2)
     return draws
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """Sums over the rows of each cell."""
+
+    levels: dict[str, list[Any]]  # the levels of each attribute, in order
+    codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
+    counts: FloatArray  # (n_cells, ...): rows; of a monitor by true and predicted class
+    measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
+    scores: GroupTable | None = None  # sums by attributes and bin of the score
+    within: Sequence[str] = ()  # attributes that strata are made of, the last ones
+
+    @classmethod
+    def of_keys(
+        cls, names: Sequence[str], keys: Sequence[Sequence[Any]], counts: FloatArray
+    ) -> GroupTable:
+        """Return a table of cells that are given by their levels."""
+        columns = [[key[j] for key in keys] for j in range(len(names))]
+        levels = [list(dict.fromkeys(column)) for column in columns]
+        places = [{level: i for i, level in enumerate(own)} for own in levels]
+        codes = [[of[x] for x in column] for of, column in zip(places, columns, strict=True)]
+        levels_by_name = dict(zip(names, levels, strict=True))
+        return cls(levels_by_name, np.array(codes, np.int64).T, counts)
+
+    def cells(self) -> list[tuple[Any, ...]]:
+        """Return the levels of each cell."""
+        columns = zip(self.levels.values(), self.codes.T.tolist(), strict=True)
+        return list(zip(*([own[i] for i in column] for own, column in columns), strict=True))
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes that groups are made of."""
+        return [name for name in self.levels if name not in self.within]
+
+    def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
+        """Return the level of each cell in some attributes; they keep their order."""
+        import pandas as pd
+
+        columns = {}
+        for name in names:
+            codes, levels = self.codes[:, list(self.levels).index(name)], self.levels[name]
+            of_cells = pd.Categorical.from_codes(codes, pd.Index(levels, dtype=object))
+            columns[name] = pd.Series(of_cells)
+        return columns
+
+    def only(self, is_kept: BoolArray) -> GroupTable:
+        """Return some of the cells; without scores."""
+        measures = {
+            name: of_cells._replace(sums=of_cells.sums[..., is_kept])
+            for name, of_cells in self.measures.items()
+        }
+        codes, counts = self.codes[is_kept], self.counts[is_kept]
+        return replace(self, codes=codes, counts=counts, measures=measures, scores=None)
+
+    def emptied(self) -> GroupTable:
+        """Return the cells without their rows."""
+        return GroupTable(self.levels, self.codes, np.zeros_like(self.counts))
+
+    def __add__(self, other: GroupTable) -> GroupTable:
+        return total([self, other])
+
+
+def total(
+    tables: Sequence[GroupTable],
+    order: Mapping[str, list[Any]] = MappingProxyType({}),
+    last: str | None = None,
+) -> GroupTable:
+    """Add up tables of the same attributes.
+
+    Levels are in the given order, else sorted if all tables have sorted them; ``last`` ends them.
+    """
+    first, levels, codes = tables[0], {}, []
+    for j, name in enumerate(first.levels):
+        lists = [[level for level in table.levels[name] if level != last] for table in tables]
+        seen = list(dict.fromkeys(chain.from_iterable(lists)))
+        if all(levels_of_table == in_order(levels_of_table) for levels_of_table in lists):
+            seen = in_order(seen)
+        own = [level for level in order.get(name, seen) if level in seen]
+        own += [last] if any(last in table.levels[name] for table in tables) else []
+        place = {level: i for i, level in enumerate(own)}
+        columns = [np.array([place[x] for x in t.levels[name]], int)[t.codes[:, j]] for t in tables]
+        codes.append(np.concatenate(columns))
+        levels[name] = own
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
+    counts = np.zeros((len(combinations), *first.counts.shape[1:]))
+    np.add.at(counts, cells, np.concatenate([table.counts for table in tables]))
+    measures = {
+        name: added([table.measures[name] for table in tables]).merged(cells, len(combinations))
+        for name in first.measures
+    }
+    scores = [table.scores for table in tables if table.scores is not None]
+    return replace(
+        first,
+        levels=levels,
+        codes=combinations,
+        counts=counts,
+        measures=measures,
+        scores=total(scores, order, last) if scores else None,
+    )

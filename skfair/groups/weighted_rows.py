@@ -20,6 +20,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -118,7 +119,7 @@ class LazyRows:
         ``function(numbers, *values)`` gets the numbers of the rows and, of each table with one
         entry per kind, that of the kind of the row.
         """
-        function = functools.partial(_number, name) if function is None else function
+        function = itemgetter(name) if function is None else function
         sums = add(self._blocks.collect(_sums, function, tables, self._kinds.weights.size))
         means = sums / np.where(self._kinds.weights > 0, self._kinds.weights, 1.0)
         return self._kinds._replace(columns={**self._kinds.columns, name: means})
@@ -272,10 +273,6 @@ def _read(
             "numbers."
         )
     return kept
-
-
-def _number(name: str, numbers: dict[str, FloatArray]) -> FloatArray:
-    return numbers[name]
 
 
 def _sums(

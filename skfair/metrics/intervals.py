@@ -267,14 +267,12 @@ def _dealt_within(
     What rows of the same labels and score weigh together is drawn by mean and variance.
     """
     counts, squares = rows.counts[stratum], rows.squares[stratum]
-    codes = [
-        ("", factorize(_safe_indexing(column, stratum)).codes) for column in rows.columns.values()
-    ]
-    value, first, _, weights = distinct_rows(codes, rows.weights[stratum], stratum.size)
+    columns = [factorize(_safe_indexing(column, stratum)) for column in rows.columns.values()]
+    value, first, _, weights = distinct_rows(columns, rows.weights[stratum], stratum.size)
     left = total = np.bincount(value, counts).astype(np.int64)
     mean = weights / total
     variance = np.maximum(np.bincount(value, squares) / total - mean**2, 0.0)
-    of_groups = [("", column[stratum]) for column in rows.groups.codes]
+    of_groups = [factorize(codes[stratum]) for codes in rows.groups.codes]
     owner, first_owned, _, _ = distinct_rows(of_groups, None, value.size)
     kept, weight, n_kept = [], [], []
     for size in np.bincount(owner, counts).astype(np.int64).tolist():

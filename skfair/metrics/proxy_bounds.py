@@ -31,18 +31,16 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
-from skfair.groups.table import RATES, rates_of
+from skfair.groups.table import RATES, outcomes_of, rates_of
 from skfair.metrics.disparity_tests import MeasuredRule, requested_metric
 from skfair.metrics.intervals import quantiles
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
 from skfair.utils.validation import (
-    check_labels,
     check_number,
     check_probability,
     check_weights,
-    positive_codes,
 )
 
 if TYPE_CHECKING:
@@ -164,7 +162,7 @@ def disparity_bounds(
         )
     if y_true is None and spec.uses_y_true:
         raise ValueError(f"Bounds on the {listed(spec.rates)} need y_true, got None.")
-    of_rows = _outcomes(y_true, y_pred, pos_label)
+    of_rows = outcomes_of(y_true, y_pred, pos_label)
     n = of_rows.size
     for column in (y_pred, y_true, known_groups, proxies, sample_weight):
         check_alignment(sensitive_features, column)
@@ -190,16 +188,6 @@ def disparity_bounds(
     if known is None:
         columns = {name: column for name, column in columns.items() if "corrected" not in name}
     return pd.DataFrame(columns)
-
-
-def _outcomes(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
-    """Return 2 * true class + predicted class of each row."""
-    predicted = check_labels(y_pred, "y_pred")
-    if y_true is None:
-        return positive_codes(predicted, "y_pred", pos_label)
-    true = check_labels(y_true, "y_true", predicted.codes.size)
-    joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
-    return joint + positive_codes(predicted, "y_pred", pos_label, true.levels)
 
 
 def _differences(

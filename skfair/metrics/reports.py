@@ -18,7 +18,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
 from skfair.groups.probabilities import spread_rows
-from skfair.groups.table import GroupTable, rates_of, resampled
+from skfair.groups.table import LabelTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
@@ -149,10 +149,10 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
-        table = GroupTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
+        table = LabelTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
     else:
         how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
-        table = GroupTable.of_labels(**rows.columns, groups=rows, **how)
+        table = LabelTable.of_labels(**rows.columns, groups=rows, **how)
     listed = ListedCells(table.groups)
     columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
@@ -161,7 +161,7 @@ def group_report(
     draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
-        columns[rate] = table.rate(rate)
+        columns[rate] = rates_of(table.weights, rate)
         if interval is not None:
             limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
     if scores is not None:
@@ -182,12 +182,12 @@ def group_report(
 
 
 def _ends_of(
-    rate: str, table: GroupTable, draws: FloatArray | None, confidence: float
+    rate: str, table: LabelTable, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
     if draws is None:
         return table.means(rate).interval(confidence)
-    drawn = np.where(np.isnan(table.rate(rate)), np.nan, rates_of(draws, rate))
+    drawn = np.where(np.isnan(rates_of(table.weights, rate)), np.nan, rates_of(draws, rate))
     return quantiles(drawn, (1 - confidence) / 2)
 
 
@@ -310,11 +310,11 @@ def _measure_labels(
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
     has_true = rows.columns["y_true"] is not None
-    table = GroupTable.of_labels(
+    table = LabelTable.of_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
     draws = resampled(table.effective(), n_bootstrap, rng)
-    tables = [table, *(GroupTable(table.groups, weights) for weights in draws)]
+    tables = [table, *(LabelTable(table.groups, weights) for weights in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
@@ -460,11 +460,11 @@ class ListedCells:
         np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
 
-    def table(self, table: GroupTable) -> GroupTable:
+    def table(self, table: LabelTable) -> LabelTable:
         """Return the sums of the cells, and of each stratum."""
         squares = None if table.add_squares is None else self.with_overall(table.squares)
         add_squares = None if squares is None else lambda: squares
-        return GroupTable(table.groups, self.with_overall(table.weights), add_squares)
+        return LabelTable(table.groups, self.with_overall(table.weights), add_squares)
 
     def sums(self, values: FloatArray | None) -> FloatArray:
         """List the sums of a value of the rows."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import IntArray
 from skfair.groups.limits import Limit
-from skfair.groups.table import hits_and_rows, rates_of
+from skfair.groups.table import GroupTable, hits_and_rows, rates_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
 from skfair.utils.text import check_text, listed
 from skfair.utils.validation import check_number
 
+# The attributes of the cells of a monitor.
+COLUMNS = ("attribute", "group")
 # What a float counts exactly.
 MOST_ROWS = 2**53
 
@@ -56,8 +58,9 @@ class Comparison:
     ----------
     settings : dict
         Those of the monitor.
-    keys : iterable of (attribute, name)
-        The groups. The attribute is empty if there is one limit.
+    table : GroupTable
+        Rows of each group by true and predicted class. Its cells are attribute and group; the
+        attribute is empty if there is one limit.
 
     Attributes
     ----------
@@ -67,8 +70,6 @@ class Comparison:
         The limit of each attribute that has one; the key "" is the common limit.
     references : dict of str to str
         The name of the reference group of each attribute that has one.
-    counts : ndarray of shape (n_groups, 2, 2)
-        Rows by true and predicted class, as in a :class:`~skfair.groups.table.GroupTable`.
     pairs : ndarray of shape (n_pairs, 3)
         The number of the rate, and of both groups.
     limits_of_pairs : ndarray of shape (n_pairs,)
@@ -79,8 +80,8 @@ class Comparison:
         The number or time of the batch of each start.
     """
 
-    def __init__(self, settings: dict[str, Any], keys: Iterable[tuple[str, str]] = ()) -> None:
-        self.settings, self.keys = settings, list(keys)
+    def __init__(self, settings: dict[str, Any], table: GroupTable) -> None:
+        self.settings, self.table, self.keys = settings, table, table.cells()
         check_keys(self.keys)
         self.rates = LABEL_METRICS[f"{settings['constraint']}_difference"].rates
         self.is_ratio = settings["min_ratio"] is not None
@@ -88,7 +89,6 @@ class Comparison:
         limits = self.limit if isinstance(self.limit, Mapping) else {"": self.limit}
         self.limits = {a: value for a, value in limits.items() if value is not None}
         self.references = reference_keys(settings["reference"], self.limit)
-        self.counts: FloatArray = np.zeros((len(self.keys), 2, 2))
         self.pairs = self._pairs()
         of_groups = np.array([self.limits.get(a, np.nan) for a, _ in self.keys])
         self.limits_of_pairs = of_groups[self.pairs[:, 1]]
@@ -115,7 +115,7 @@ class Comparison:
     def n_rows(self) -> int:
         """How many rows were read; those of each attribute are the same."""
         n_attributes = len({a for a, _ in self.keys})
-        return int(self.counts.sum() / max(1, n_attributes))
+        return int(self.table.counts.sum() / max(1, n_attributes))
 
     def _pairs(self) -> IntArray:
         """Return the pairs of groups of each rate: of an attribute with a limit, all or with one.
@@ -147,16 +147,10 @@ class Comparison:
         rate = np.repeat(np.arange(n_rates), i.size)
         return np.stack([rate, np.tile(i, n_rates), np.tile(j, n_rates)], axis=1)
 
-    def placed(self, keys: Iterable[tuple[str, str]], counts: FloatArray) -> FloatArray:
-        """Return counts of some groups in the order of all."""
-        place, placed = {key: k for k, key in enumerate(self.keys)}, np.zeros_like(self.counts)
-        placed[[place[key] for key in keys]] = counts
-        return placed
-
-    def with_groups(self, keys: Iterable[tuple[str, str]]) -> Comparison:
-        """Return what is known about other groups; there is no evidence against new ones."""
-        made = Comparison(self.settings, keys)
-        made.first, made.counts = dict(self.first), made.placed(self.keys, self.counts)
+    def with_groups(self, table: GroupTable) -> Comparison:
+        """Return the evidence about the groups of another table; there is none for new ones."""
+        made = Comparison(self.settings, table)
+        made.first = dict(self.first)
         place = {key: k for k, key in enumerate(made.keys)}
         at = np.array([place[key] for key in self.keys], np.int64)
         rate, i, j = self.pairs.T
@@ -168,21 +162,20 @@ class Comparison:
         return made
 
     def __add__(self, other: Comparison) -> Comparison:
-        keys = dict.fromkeys([*self.keys, *other.keys])
-        left, right = self.with_groups(keys), other.with_groups(keys)
-        first, windows = aligned((left.windows, left.first), (right.windows, right.first))
-        made = Comparison(self.settings, keys)
-        made.first, made.windows = first, windows[0].merged(windows[1])
-        made.counts = left.counts + right.counts
+        made = Comparison(self.settings, self.table + other.table)
+        left, right = self.with_groups(made.table), other.with_groups(made.table)
+        made.first, windows = aligned((left.windows, left.first), (right.windows, right.first))
+        made.windows = windows[0].merged(windows[1])
         return made
 
-    def add(self, counts: FloatArray, batch: Any) -> None:
-        """Add the counts of a batch, and a start before it."""
+    def add(self, rows: GroupTable, batch: Any) -> None:
+        """Add the rows of a batch, all of known groups, and a start before it."""
         number = self.n_batches
         self.windows.start(number)
         starts, first = self.windows.starts.tolist(), {**self.first, number: batch}
         self.first = {start: first[start] for start in starts}
-        self.counts += counts
+        known, self.table = self.table, self.table + rows
+        counts = self.table.counts - known.counts
         sums = np.array([hits_and_rows(counts, rate) for rate in self.rates])
         rate, i, j = self.pairs.T
         of_pairs = np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1)
@@ -231,7 +224,7 @@ class Comparison:
         """Return each rate of each group, over all rows."""
         by_rate = {}
         for rate in self.rates:
-            values = rates_of(self.counts, rate).tolist()
+            values = rates_of(self.table.counts, rate).tolist()
             by_rate[rate] = dict(zip(self.names, values, strict=True))
         return by_rate
 
@@ -251,7 +244,7 @@ class Comparison:
         """Return plain lists and numbers."""
         return {
             "groups": self.keys,
-            "counts": self.counts.tolist(),
+            "counts": self.table.counts.tolist(),
             "first": list(self.first.items()),
             "windows": self.windows.to_dict(),
         }
@@ -259,8 +252,9 @@ class Comparison:
     @classmethod
     def restored(cls, settings: dict[str, Any], state: dict[str, Any]) -> Comparison:
         """Return what was stored; raise for what no monitor can have seen."""
-        made = cls(settings, [texts(key, 2) for key in state["groups"]])
-        counts = made.counts = checked_numbers(state["counts"], "counts", made.counts.shape, 0)
+        keys = [texts(key, 2) for key in state["groups"]]
+        counts = checked_numbers(state["counts"], "counts", (len(keys), 2, 2), 0)
+        made = cls(settings, GroupTable.of_keys(COLUMNS, keys, counts))
         for attribute in {a for a, _ in made.keys}:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:

@@ -11,7 +11,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.groups.table import GroupTable
+from skfair.groups.table import GroupTable, LabelTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
@@ -22,7 +22,7 @@ from skfair.monitoring.batches import (
     named_groups,
     warn_of_groups,
 )
-from skfair.monitoring.comparison import MOST_ROWS, Alarm, Comparison
+from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
 from skfair.monitoring.gauges import gauges
 from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.text import listed
@@ -162,7 +162,9 @@ class DisparityMonitor:
         self.history_: list[stored.Point] = []
         self.new_groups_: list[stored.NewGroup] = []
         self._stride, self._pending = 1, LatePredictions()
-        self._seen = Comparison(self._settings(), [] if groups is None else named_groups(groups))
+        keys = [] if groups is None else named_groups(groups)
+        nothing = GroupTable.of_keys(COLUMNS, keys, np.zeros((len(keys), 2, 2)))
+        self._seen = Comparison(self._settings(), nothing)
         if groups is not None and not self._seen.pairs.size:
             raise ValueError(
                 f"A monitor compares two groups or more, got {listed(self._seen.names)}."
@@ -246,10 +248,10 @@ class DisparityMonitor:
         if is_lazy(y_true, y_pred, sensitive_features):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
         batch = checked_batch(self.n_batches_ if batch is None else batch, self._seen.last)
-        counts = np.zeros_like(self._seen.counts)
+        rows = self._seen.table.emptied()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
-            table = GroupTable.of_labels(
+            table = LabelTable.of_labels(
                 y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
             )
             cells = table.groups.cells
@@ -257,10 +259,10 @@ class DisparityMonitor:
             if isinstance(self._seen.limit, Mapping):
                 limits_of_attributes(self._seen.limit, cells)  # they are those of the batch
                 attributes = [cells.levels.attributes[a] for a in cells.attribute_of_group]
-            keys, known = list(zip(attributes, cells.names, strict=True)), set(self._seen.keys)
-            self._meet([key for key in keys if key not in known], batch)
-            counts = self._seen.placed(keys, table.weights)
-        self._seen.add(counts, batch)
+            keys = list(zip(attributes, cells.names, strict=True))
+            rows = GroupTable.of_keys(COLUMNS, keys, table.weights)
+            self._meet(rows, batch)
+        self._seen.add(rows, batch)
         self._look(batch)
         return self.alarm_
 
@@ -443,12 +445,13 @@ class DisparityMonitor:
         self.new_groups_ = stored.checked_events(state["new_groups"], self._seen)
         self._pending.restore(state["pending"], self._seen.limit)
 
-    def _meet(self, newcomers: list[tuple[str, str]], batch: Any) -> None:
+    def _meet(self, rows: GroupTable, batch: Any) -> None:
         """Compare more groups from a batch on: against them there is no evidence yet."""
+        known = self._seen.keys
+        newcomers = [key for key in rows.cells() if key not in set(known)]
         if not newcomers:
             return
-        known = self._seen.keys
-        seen = self._seen.with_groups([*known, *newcomers])  # raises before the warning
+        seen = self._seen.with_groups(self._seen.table + rows.emptied())  # may raise
         warn_of_groups(newcomers, len(known), batch)
         if known:
             events = [stored.NewGroup(batch, *key) for key in newcomers]

@@ -1,7 +1,7 @@
 """Audits: the effects of predictions on groups, in one object to read, save and hand on.
 
 ``audit`` visits the rows once, sums them up by the combinations of their attributes
-(:mod:`skfair.report.tally`), and computes all tables from these sums.
+(:mod:`skfair.groups.table`), and computes all tables from these sums.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
+from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
@@ -26,7 +27,7 @@ from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, 
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, verdicts_of
 from skfair.report.subgroups import judge_subgroups, search_subgroups
-from skfair.report.tally import Tally, tally_blocks, tally_rows
+from skfair.report.table import read_blocks, read_table
 from skfair.report.tasks import Task, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table, views_of
 from skfair.utils.docs import documented
@@ -427,32 +428,32 @@ def audit(
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:
         how = task, (pos_label, pos_label_true), threshold
-        return audit_tally(*tally_blocks(raw, groups, options, *how), title)
+        return audit_table(*read_blocks(raw, groups, options, *how), title)
     if is_scoring:
         threshold = float(np.median(check_scores(y_score)))
         options = options._replace(median=threshold)
     like = check_aligned(**raw.named())
     read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
     missing = MISSING if MISSING in options.unknown else None
-    tally = tally_rows(raw, read_task, *groups, threshold=threshold, like=like, missing=missing)
-    return audit_tally(tally, read_task, options, title)
+    sample = read_table(raw, read_task, *groups, threshold=threshold, like=like, missing=missing)
+    return audit_table(sample, read_task, options, title)
 
 
-def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit:
+def audit_table(sample: GroupTable, task: Task, options: Options, title: str) -> Audit:
     """Compute all tables of an audit from the sums of its rows."""
-    views = views_of(tally, options)
-    calibration, densities, of_scores = score_report(tally, views, task, options.confidence)
-    rates = [rates_table(tally, views, options.confidence), *of_scores]
-    searched = searched_of(task, set(tally.measures))
-    unjudged, simulated, n_subgroups = search_subgroups(tally, searched, options)
-    gaps, rarest, chances = find_gaps(tally, views, task, options, simulated)
+    views = views_of(sample, options)
+    calibration, densities, of_scores = score_report(sample, views, task, options.confidence)
+    rates = [rates_table(sample, views, options.confidence), *of_scores]
+    searched = searched_of(task, set(sample.measures))
+    unjudged, simulated, n_subgroups = search_subgroups(sample, searched, options)
+    gaps, rarest, chances = find_gaps(sample, views, task, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
         title=str(title),
         task=task.kind,
-        n_rows=int(tally.n_rows.sum()),
-        attributes=list(tally.sensitive),
-        conditional_on=list(tally.control),
+        n_rows=int(sample.counts.sum()),
+        attributes=sample.attributes,
+        conditional_on=list(sample.within),
         confidence=options.confidence,
         n_simulations=options.n_simulations,
         rates=pd.concat(rates, ignore_index=True),
@@ -465,6 +466,6 @@ def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit
         path=pd.DataFrame(),
         preset=options.preset or "",
         rule=rule_text(options),
-        impact=impact_table(tally, views, options),
-        signed=signed_table(tally, views, options, chances),
+        impact=impact_table(sample, views, options),
+        signed=signed_table(sample, views, options, chances),
     )

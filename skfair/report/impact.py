@@ -8,9 +8,9 @@ import pandas as pd
 from skfair._typing import IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.means import wilson
+from skfair.groups.table import GroupTable
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
-from skfair.report.tally import Tally
 from skfair.report.views import View
 from skfair.report.words import rule_of
 
@@ -29,43 +29,45 @@ def rule_text(options: Options) -> str:
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."
 
 
-def impact_table(tally: Tally, views: list[View], options: Options) -> pd.DataFrame:
+def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.DataFrame:
     """Return the rates, ratios and tests of each group of each view; empty without a preset."""
     if options.preset is None:
         return pd.DataFrame()
-    has_prices = options.preset == "ecoa" and "mean_prediction" in tally.measures
-    if "selection_rate" not in tally.measures and not has_prices:
+    has_prices = options.preset == "ecoa" and "mean_prediction" in sample.measures
+    if "selection_rate" not in sample.measures and not has_prices:
         raise ValueError(
             f"preset={options.preset!r} compares selection rates, which need two classes. Pass "
             "decisions as y_pred, or y_score with threshold."
         )
-    of_all = tally.measures.get("selection_rate", next(iter(tally.measures.values())))
-    if not (of_all.sums[:, 0] == tally.n_rows).all():
+    of_all = sample.measures.get("selection_rate", next(iter(sample.measures.values())))
+    if not (of_all.sums[:, 0] == sample.counts).all():
         raise ValueError(f"preset={options.preset!r} counts people. Leave out sample_weight.")
-    table = pd.concat([_of_view(tally, view, options) for view in views], ignore_index=True)
+    table = pd.concat([_of_view(sample, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):
         table[name] = table[name].eq(True)
     return table
 
 
-def _of_view(tally: Tally, view: View, options: Options) -> pd.DataFrame:
+def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
     """Return the table of one view."""
     status, n_rows = np.where(view.apart == "", COMPARED, view.apart), view.n_rows.astype(np.int64)
     table = pd.DataFrame({"view": view.name, "group": view.names, "n": n_rows, "status": status})
-    if "selection_rate" in tally.measures:
-        table = _with_rates(table, tally, view, options)
+    if "selection_rate" in sample.measures:
+        table = _with_rates(table, sample, view, options)
     elif view.reference is not None:
         table.loc[view.reference, "status"] = REFERENCE
     if options.preset == "ecoa":
-        _add_means(table, tally, view)
+        _add_means(table, sample, view)
     return table
 
 
-def _with_rates(table: pd.DataFrame, tally: Tally, view: View, options: Options) -> pd.DataFrame:
+def _with_rates(
+    table: pd.DataFrame, sample: GroupTable, view: View, options: Options
+) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
     selected = (
-        tally.measures["selection_rate"]
+        sample.measures["selection_rate"]
         .merged(view.codes, len(view.names))
         .sums[0, 1]
         .round()
@@ -90,21 +92,21 @@ def _with_rates(table: pd.DataFrame, tally: Tally, view: View, options: Options)
     sides = selected[places], n_rows[places], selected[against], n_rows[against]
     counts = Counts(*np.broadcast_arrays(*sides))
     tests = compare_counts(counts)
-    if tally.control:
-        tests = tests.assign(**_within_strata(tally, view, places, against))
+    if sample.within:
+        tests = tests.assign(**_within_strata(sample, view, places, against))
     table = table.join(tests.set_index(places))
     table.loc[against, "impact_ratio"] = 1.0 if selected[against] else np.nan
     return table
 
 
 def _within_strata(
-    tally: Tally, view: View, places: IntArray, against: int
+    sample: GroupTable, view: View, places: IntArray, against: int
 ) -> dict[str, list[float]]:
     """Return common odds ratios and p-values of groups against one, within levels of controls."""
-    strata = encode_groups(tally.columns(tally.control), n_samples=tally.n_rows.size)
+    strata = encode_groups(sample.columns(sample.within), n_samples=sample.counts.size)
     shape = (strata.n_groups, len(view.names))
     joint = strata.codes[0] * shape[1] + view.codes
-    of_cells = tally.measures["selection_rate"].sums[0, 1], tally.n_rows
+    of_cells = sample.measures["selection_rate"].sums[0, 1], sample.counts
     selected, n_rows = (
         np.bincount(joint, weights, shape[0] * shape[1]).reshape(shape) for weights in of_cells
     )
@@ -120,9 +122,9 @@ def _within_strata(
     }
 
 
-def _add_means(table: pd.DataFrame, tally: Tally, view: View) -> None:
+def _add_means(table: pd.DataFrame, sample: GroupTable, view: View) -> None:
     """Add mean scores or prices, and how many standard deviations they are from the reference."""
-    cells = tally.measures.get("mean_score", tally.measures.get("mean_prediction"))
+    cells = sample.measures.get("mean_score", sample.measures.get("mean_prediction"))
     if cells is None:
         return
     spread = float(np.sqrt(cells.whole().variances[0]))

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.options import read_options
 from skfair.report.reading import RawRows, TaskName, find_task, survey_rows
-from skfair.report.tally import tally_rows
+from skfair.report.table import read_table
 from skfair.report.views import rates_table, views_of
 
 # What a slider shows, if the task has it.
@@ -36,8 +36,8 @@ def steps_of(
     for limit, predicted in zip(np.asarray(limits).tolist(), predictions, strict=True):
         raw = RawRows(y, predicted, None, predictions[0], sample_weight)
         read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
-        tally = tally_rows(raw, read_task, sensitive_features)
-        table = rates_table(tally, views_of(tally, options), options.confidence)
+        sample = read_table(raw, read_task, sensitive_features)
+        table = rates_table(sample, views_of(sample, options), options.confidence)
         plain = table["measure"].str.partition("[")[0]
         kept = table[plain.isin(SHOWN)]
         tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from skfair._typing import FloatArray, IntArray
+from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import sums_by
 from skfair.groups.means import wilson
+from skfair.groups.table import GroupTable
 from skfair.utils.rounding import TINY
 
 # Scores are counted in this many bins of equal width.
@@ -23,39 +24,38 @@ N_CALIBRATION_BINS = 10
 N_DENSITY_BINS, N_ERROR_BINS = 40, 20
 
 
-class Scores(NamedTuple):
-    """Sums over the rows of the same cell whose scores are in the same bin."""
+def binned_scores(
+    score: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray | None,
+    cells: IntArray,
+    table: GroupTable,
+    score_range: tuple[float, float],
+) -> GroupTable:
+    """Sum up weights, and weight times target and score, by cell of a table and bin of the score.
 
-    edges: FloatArray  # (N_BINS + 1,)
-    places: IntArray  # (n,): N_BINS times the cell, plus the bin
-    sums: FloatArray  # (3, n): of weights, of weight times target, and of weight times score
+    The last attribute is the bin; its levels are the edges of all bins.
+    """
+    low, high = score_range
+    high = high if high > low else low + 1.0
+    inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
+    bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
+    weigh = 1.0 if weights is None else weights
+    columns = [weights, weigh * targets, weigh * score]
+    places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, columns)
+    of_cells, of_bins = np.divmod(places, N_BINS)
+    name = " ".join([*table.levels, "score"])  # longer than that of any attribute
+    levels = {**table.levels, name: np.linspace(low, high, N_BINS + 1).tolist()}
+    codes = np.column_stack([table.codes[of_cells], of_bins])
+    return GroupTable(levels, codes, np.stack(sums, axis=1))
 
-    @classmethod
-    def of_rows(
-        cls,
-        score: FloatArray,
-        targets: FloatArray,
-        weights: FloatArray | None,
-        cells: IntArray,
-        score_range: tuple[float, float],
-    ) -> Scores:
-        """Count scores by cell and bin."""
-        low, high = score_range
-        high = high if high > low else low + 1.0
-        inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
-        bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
-        weigh = 1.0 if weights is None else weights
-        columns = [weights, weigh * targets, weigh * score]
-        n_places = (int(cells.max(initial=-1)) + 1) * N_BINS
-        places, sums = sums_by(cells * N_BINS + bins, n_places, columns)
-        return cls(np.linspace(low, high, N_BINS + 1), places, np.stack(sums))
 
-    def by_group(self, codes: IntArray, n_groups: int) -> FloatArray:
-        """Return the sums of groups: (3, n_groups, N_BINS). Cell ``i`` is in ``codes[i]``."""
-        cells, bins = np.divmod(self.places, N_BINS)
-        joint, shape = codes[cells] * N_BINS + bins, (n_groups, N_BINS)
-        sums = [np.bincount(joint, own, n_groups * N_BINS) for own in self.sums]
-        return np.stack([own.reshape(shape) for own in sums])
+def sums_of_groups(scores: GroupTable, attributes: list[str]) -> FloatArray:
+    """Return the sums of groups by bin of the score: (3, n_groups, N_BINS)."""
+    groups = encode_groups(scores.columns(attributes))
+    joint, shape = groups.codes[0] * N_BINS + scores.codes[:, -1], (groups.n_groups, N_BINS)
+    sums = [np.bincount(joint, own, groups.n_groups * N_BINS) for own in scores.counts.T]
+    return np.stack([own.reshape(shape) for own in sums])
 
 
 def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
@@ -75,7 +75,7 @@ class ScoreTables:
     """Tables of the scores of some groups."""
 
     edges: FloatArray
-    sums: FloatArray  # of each group, as by Scores.by_group
+    sums: FloatArray  # of each group, (3, n_groups, N_BINS), as by sums_of_groups
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 

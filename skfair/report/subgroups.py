@@ -29,6 +29,7 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArr
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.means import CellMeans, added
+from skfair.groups.table import GroupTable
 from skfair.report.gaps import Simulated
 from skfair.report.options import Options, read_options
 from skfair.report.reading import (
@@ -40,8 +41,9 @@ from skfair.report.reading import (
     survey_rows,
 )
 from skfair.report.simulation import drawn_means
-from skfair.report.tally import Kinds, Tally, measured
+from skfair.report.table import distinct_labels, measured
 from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
+from skfair.utils.factorize import Factorized
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.validation import check_number, check_rows
 
@@ -59,14 +61,6 @@ MOST_SAMPLED = 5_000
 _FEWEST_SAMPLED = 5
 
 
-class Column(NamedTuple):
-    """A column as levels."""
-
-    name: str
-    levels: list[Any]
-    codes: IntArray  # (n_cells,): the level of each cell, or of each row
-
-
 class Table(NamedTuple):
     """The subgroups of one set of columns that are large enough."""
 
@@ -79,18 +73,19 @@ class Table(NamedTuple):
 
 
 def list_tables(
-    columns: list[Column], n_rows: FloatArray | None, depth: int, min_size: float
+    columns: dict[str, Factorized], n_rows: FloatArray | None, depth: int, min_size: float
 ) -> Iterator[Table]:
     """List all intersections of up to ``depth`` columns with enough rows on both sides.
 
     ``n_rows`` are the rows of each cell; None if each cell is a row.
     """
-    total = columns[0].codes.size if n_rows is None else n_rows.sum()
+    total = len(next(iter(columns.values())).codes) if n_rows is None else n_rows.sum()
     n_subgroups = 0
     for size in range(1, min(depth, len(columns)) + 1):
-        for chosen in combinations(columns, size):
-            shape = np.array([len(column.levels) for column in chosen])
-            codes, groups = number_tuples([column.codes for column in chosen], shape)
+        for attributes in combinations(columns, size):
+            parts, levels = zip(*(columns[name] for name in attributes), strict=True)
+            shape = np.array([len(own) for own in levels])
+            codes, groups = number_tuples(list(parts), shape)
             counts: Any = np.bincount(codes, n_rows, len(groups))
             kept = np.flatnonzero((counts >= min_size) & (total - counts >= min_size))
             n_subgroups += kept.size
@@ -99,11 +94,8 @@ def list_tables(
                     f"There are more than {MOST_SUBGROUPS:,} subgroups of up to {size} columns. "
                     f"Pass depth={size - 1 or 1}, fewer columns, or a larger min_size."
                 )
-            attributes = tuple(column.name for column in chosen)
             names = [
-                intersection_name(
-                    attributes, [c.levels[i] for c, i in zip(chosen, row, strict=True)]
-                )
+                intersection_name(attributes, [own[i] for own, i in zip(levels, row, strict=True)])
                 for row in groups[kept].tolist()
             ]
             yield Table(size, codes, len(groups), kept, counts[kept], names)
@@ -154,22 +146,22 @@ def compare_with_rest(
 
 
 def search_subgroups(
-    tally: Tally, measures: list[str], options: Options
+    sample: GroupTable, measures: list[str], options: Options
 ) -> tuple[list[pd.DataFrame], list[Simulated], int]:
     """Compare every subgroup with everybody else, by each measure.
 
     Returns a table without p-values and simulations for each measure, and how many subgroups were
     searched, also those with too few rows of a measure.
     """
-    columns = [
-        Column(name, tally.levels[name], tally.codes[:, place])
-        for place, name in enumerate(tally.sensitive)
-    ]
-    tables = list(list_tables(columns, tally.n_rows, options.depth, options.min_size))
-    cells = members_of(tables, np.arange(tally.n_rows.size))
+    columns = {
+        name: Factorized(sample.codes[:, place], sample.levels[name])
+        for place, name in enumerate(sample.attributes)
+    }
+    tables = list(list_tables(columns, sample.counts, options.depth, options.min_size))
+    cells = members_of(tables, np.arange(sample.counts.size))
     unjudged, simulated = [], []
     for measure in measures:
-        of_cells = tally.measures[measure]
+        of_cells = sample.measures[measure]
         inside = of_cells._replace(sums=np.stack([(cells @ own.T).T for own in of_cells.sums]))
         table, is_kept, scale = compare_with_rest(
             tables, measure, of_cells.whole(), inside, options.min_size
@@ -351,9 +343,9 @@ def _measures(
     score, rows = rows.score, rows._replace(score=None)
     every = {name: (values, counted) for name, values, counted in values_of(task, rows)}
     names = [name for name in searched_of(task, set(every)) if name in every]
-    kinds = Kinds.of(rows) if task.classes and names else None
+    labels = distinct_labels(rows) if task.classes and names else None
     of_tables = [
-        dict(measured(rows, task, kinds, table.codes, table.n_groups, names)) for table in tables
+        dict(measured(rows, task, labels, table.codes, table.n_groups, names)) for table in tables
     ]
     yield from (((name, *every[name]), [own[name] for own in of_tables]) for name in names)
     if task.kind == "binary" and score is not None and rows.true is not None:
@@ -365,7 +357,7 @@ def _measures(
         yield ("mean_residual", residual, None), sums
 
 
-def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[Column]:
+def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorized]:
     """Return columns as levels."""
     frame = pd.DataFrame(columns)
     check_rows(len(frame), "columns", n_rows)
@@ -374,10 +366,10 @@ def _read_columns(columns: Any, n_rows: int, n_bins: int) -> list[Column]:
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise ValueError(f"columns must have different names, got {', '.join(names)}.")
-    return [_read_column(name, frame.iloc[:, place], n_bins) for place, name in enumerate(names)]
+    return {name: _read_column(frame.iloc[:, j], n_bins) for j, name in enumerate(names)}
 
 
-def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
+def _read_column(values: pd.Series, n_bins: int) -> Factorized:
     """Return a column as levels: bins of numbers, the most frequent levels of others."""
     is_missing = values.isna().to_numpy()
     is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -403,7 +395,7 @@ def _read_column(name: str, values: pd.Series, n_bins: int) -> Column:
     if is_missing.any():
         codes = np.where(is_missing, len(levels), codes)
         levels = [*levels, "missing"]
-    return Column(name, levels, np.asarray(codes, np.int64))
+    return Factorized(np.asarray(codes, np.int64), levels)
 
 
 def _judged(

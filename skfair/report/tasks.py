@@ -241,11 +241,3 @@ def _change_of_accuracy(rows: Rows) -> Iterator[Value]:
     if rows.true is not None and rows.before is not None and rows.predicted is not None:
         now, then = rows.predicted == rows.true, rows.before == rows.true
         yield "accuracy_change", np.asarray(now, float) - np.asarray(then, float), None
-
-
-def in_order(levels: list[Any]) -> list[Any]:
-    """Sort levels; those that cannot be compared by their type and their text."""
-    try:
-        return sorted(levels)
-    except TypeError:
-        return sorted(levels, key=lambda level: (str(type(level)), str(level)))

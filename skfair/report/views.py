@@ -1,4 +1,4 @@
-"""The tables of an audit, computed from a tally: by attribute, and for all attributes crossed."""
+"""The tables of an audit, from sums over cells: by attribute, and for all attributes crossed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import read_reference
+from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
 from skfair.report.gaps import Compared, Simulated, compare_gaps
 from skfair.report.options import Options
-from skfair.report.scores import ScoreTables
-from skfair.report.tally import Tally
+from skfair.report.scores import ScoreTables, sums_of_groups
 from skfair.report.tasks import BEFORE, Task, gaps_of
 from skfair.report.words import rule_of
 from skfair.utils.rounding import ROUNDING
@@ -33,7 +33,7 @@ class View(NamedTuple):
     name: str
     attributes: list[str]
     names: list[str]
-    codes: IntArray  # group of each cell of the tally
+    codes: IntArray  # group of each cell of the table
     n_rows: FloatArray
     apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
     reference: int | None  # the group that has the reference level of each attribute
@@ -45,68 +45,68 @@ class View(NamedTuple):
         return pd.DataFrame({**columns, **ends})
 
 
-def views_of(tally: Tally, options: Options) -> list[View]:
+def views_of(sample: GroupTable, options: Options) -> list[View]:
     """List the attributes, and their crossing unless it has too many groups.
 
     Groups are compared that are known and large enough.
     """
     reference = read_reference(
-        options.reference, {name: tally.levels[name] for name in tally.sensitive}
+        options.reference, {name: sample.levels[name] for name in sample.attributes}
     )
     share = 0.0 if options.preset is None else rule_of(options.preset).least_share
     views = []
-    crossed = [tally.sensitive] if len(tally.sensitive) > 1 else []
-    for attributes in [*([name] for name in tally.sensitive), *crossed]:
-        groups = encode_groups(tally.columns(attributes), n_samples=tally.n_rows.size)
+    crossed = [sample.attributes] if len(sample.attributes) > 1 else []
+    for attributes in [*([name] for name in sample.attributes), *crossed]:
+        groups = encode_groups(sample.columns(attributes), n_samples=sample.counts.size)
         if attributes in crossed and groups.n_groups > MOST_CROSSED:
             continue
         codes = groups.codes[0]
-        n_rows = np.asarray(np.bincount(codes, tally.n_rows, groups.n_groups), float)
+        n_rows = np.asarray(np.bincount(codes, sample.counts, groups.n_groups), float)
         is_unknown = np.zeros(groups.n_groups, bool)
         for name in attributes:
-            is_unknown[codes[_has_level(tally, name, options.unknown)]] = True
+            is_unknown[codes[_has_level(sample, name, options.unknown)]] = True
         is_small = n_rows < max(options.min_group_size, share * n_rows[~is_unknown].sum())
         apart = np.where(is_unknown, "unknown", np.where(is_small, "small", "")).astype(object)
         place = None
         if set(attributes) <= set(reference):
-            own = [_has_level(tally, name, {reference[name]}) for name in attributes]
+            own = [_has_level(sample, name, {reference[name]}) for name in attributes]
             place = next(iter(codes[np.all(own, axis=0)].tolist()), None)
         name, names = " x ".join(attributes), list(groups.names)
         views.append(View(name, attributes, names, codes, n_rows, apart, place))
     return views
 
 
-def _has_level(tally: Tally, name: str, levels: Collection[str]) -> BoolArray:
+def _has_level(sample: GroupTable, name: str, levels: Collection[str]) -> BoolArray:
     """Return which cells have one of some levels of an attribute."""
-    has_level = np.array([str(level) in levels for level in tally.levels[name]], bool)
-    return has_level[tally.codes[:, list(tally.levels).index(name)]]
+    has_level = np.array([str(level) in levels for level in sample.levels[name]], bool)
+    return has_level[sample.codes[:, list(sample.levels).index(name)]]
 
 
-def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFrame:
+def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
     """Return every measure of every group with its interval, and of all rows."""
-    of_all = np.zeros(tally.n_rows.size, np.int64)
-    whole = View("", [], ["all"], of_all, tally.n_rows.sum(keepdims=True), "", None)
+    of_all = np.zeros(sample.counts.size, np.int64)
+    whole = View("", [], ["all"], of_all, sample.counts.sum(keepdims=True), "", None)
     tables = []
     for view in (whole, *views):
-        for measure, cells in tally.measures.items():
+        for measure, cells in sample.measures.items():
             merged = cells.merged(view.codes, len(view.names))
             tables.append(view.rates(measure, merged.means, *merged.interval(confidence)))
     return pd.concat(tables, ignore_index=True)
 
 
 def find_gaps(
-    tally: Tally, views: list[View], task: Task, options: Options, others: list[Simulated]
+    sample: GroupTable, views: list[View], task: Task, options: Options, others: list[Simulated]
 ) -> tuple[pd.DataFrame, FloatArray, Chances]:
     """Return every gap of every view: of both models, and within strata as well.
 
     Their p-values cover each other, and other comparisons of the audit. The second result is how
     rare the most extreme comparison of each simulation is, in order.
     """
-    compared = list(_compared(tally, views, task, options))
+    compared = list(_compared(sample, views, task, options))
     simulated = [of_gap.simulated for _, of_gap in compared]
     rarest = _rarest([*simulated, *others])
     # The subgroups of one attribute are its groups once more.
-    own = rarest if len(tally.sensitive) > 1 else _rarest(simulated)
+    own = rarest if len(sample.attributes) > 1 else _rarest(simulated)
     records: list[dict[str, Any]] = []
     chances: dict[tuple[str, str, frozenset[str]], tuple[float, float]] = {}
     for where, of_gap in compared:
@@ -128,21 +128,21 @@ def _rarest(simulated: list[Simulated]) -> FloatArray:
 
 
 def _compared(
-    tally: Tally, views: list[View], task: Task, options: Options
+    sample: GroupTable, views: list[View], task: Task, options: Options
 ) -> Iterable[tuple[dict[str, Any], Compared]]:
     """Yield every gap, and where it is: the view, the model, and whether it is within strata."""
-    gaps = gaps_of(task, options.metrics, set(tally.measures))
+    gaps = gaps_of(task, options.metrics, set(sample.measures))
     for view in views:
         is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:
             continue
-        cells = tally.only(is_kept[view.codes])
-        for is_conditional in [False, True] if tally.control else [False]:
+        cells = sample.only(is_kept[view.codes])
+        for is_conditional in [False, True] if sample.within else [False]:
             groups, _ = checked_rows(
                 cells.columns(view.attributes),
-                cells.columns(tally.control) if is_conditional else None,
-                n_samples=cells.n_rows.size,
-                row_counts=cells.n_rows.astype(np.int64),
+                cells.columns(sample.within) if is_conditional else None,
+                n_samples=cells.counts.size,
+                row_counts=cells.counts.astype(np.int64),
             )
             codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
             for model, prefix in (("now", ""), ("before", BEFORE)):
@@ -158,7 +158,7 @@ def _compared(
 
 
 def signed_table(
-    tally: Tally, views: list[View], options: Options, chances: Chances
+    sample: GroupTable, views: list[View], options: Options, chances: Chances
 ) -> pd.DataFrame:
     """Return every measure of every group minus that of the reference group, with an interval.
 
@@ -172,7 +172,7 @@ def signed_table(
         if place is None or view.apart[place]:
             continue
         is_other = (view.apart == "") & (np.arange(len(view.names)) != place)
-        for measure, cells in tally.measures.items():
+        for measure, cells in sample.measures.items():
             if measure.startswith(BEFORE):
                 continue
             merged = cells.merged(view.codes, len(view.names))
@@ -216,18 +216,18 @@ def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFr
 
 
 def score_report(
-    tally: Tally, views: list[View], task: Task, confidence: float
+    sample: GroupTable, views: list[View], task: Task, confidence: float
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[pd.DataFrame]]:
     """Return calibration, densities, and rates such as areas under the curve, of each view."""
-    if tally.scores is None:
+    if sample.scores is None:
         return pd.DataFrame(), pd.DataFrame(), []
     calibration, densities, rates = [], [], []
-    is_share, edges = bool(task.classes), tally.scores.edges
-    means = tally.measures["mean_score" if "mean_score" in tally.measures else "mean_prediction"]
+    is_share, edges = bool(task.classes), np.array([*sample.scores.levels.values()][-1])
+    means = sample.measures["mean_score" if "mean_score" in sample.measures else "mean_prediction"]
     for view in views:
         weight, squares = means.merged(view.codes, len(view.names)).sums[:, 0]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
-        sums = tally.scores.by_group(view.codes, len(view.names))
+        sums = sums_of_groups(sample.scores, view.attributes)
         tables = ScoreTables(edges, sums, is_share, per_weight)
         calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))
         densities.append(tables.densities(view.names).assign(view=view.name))

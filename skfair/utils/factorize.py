@@ -158,13 +158,17 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
     check_text(levels, _WHAT)
     codes = np.asarray(codes, dtype=np.int64)
     levels = [level.item() if isinstance(level, np.generic) else level for level in levels]
-    try:
-        order = sorted(range(len(levels)), key=levels.__getitem__)
-    except TypeError:  # mixed types have no natural order; take any that is reproducible
-        order = sorted(range(len(levels)), key=lambda i: (str(type(levels[i])), str(levels[i])))
-    if order == list(range(len(levels))):
+    ordered = in_order(levels)
+    if ordered == levels:
         return Factorized(codes, levels)
-    table = np.empty(len(levels) + 1, np.int64)
-    table[order] = np.arange(len(levels))
-    table[-1] = -1
-    return Factorized(table[codes], [levels[i] for i in order])
+    place = {level: i for i, level in enumerate(ordered)}
+    table = np.array([*map(place.__getitem__, levels), -1])
+    return Factorized(table[codes], ordered)
+
+
+def in_order(levels: list[Any]) -> list[Any]:
+    """Sort levels; those of mixed types, which have no order, by their type and their text."""
+    try:
+        return sorted(levels)
+    except TypeError:
+        return sorted(levels, key=lambda level: (str(type(level)), str(level)))

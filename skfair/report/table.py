@@ -1,0 +1,153 @@
+"""Rows of an audit, in memory or in blocks, become a table of sums by combination of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import ClassLabel, ColumnsLike, IntArray
+from skfair.blocks.partitions import align
+from skfair.groups.attributes import CONTROL, SENSITIVE, Role
+from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import number_tuples, sums_by
+from skfair.groups.means import CellMeans
+from skfair.groups.table import GroupTable, total
+from skfair.report.options import MISSING, Options
+from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows
+from skfair.report.scores import binned_scores, range_of_scores
+from skfair.report.tasks import Rows, Task, values_of
+
+
+def read_table(
+    raw: RawRows,
+    task: Task,
+    sensitive_features: ColumnsLike | None,
+    conditional_on: ColumnsLike | None = None,
+    *,
+    threshold: float | None = None,
+    score_range: tuple[float, float] | None = None,  # None: that of these rows, which are all
+    like: object = None,
+    missing: str | None = None,
+) -> GroupTable:
+    """Visit rows once and sum up what their groups need."""
+    rows = read_rows(raw, task, threshold, are_all=score_range is None)
+    n_samples = next(len(values) for values in rows if values is not None)
+    roles: list[tuple[ColumnsLike | None, Role, str | None]]
+    roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
+    encoded = [
+        encode_groups(
+            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
+        )
+        for features, role, own in (roles if conditional_on is not None else roles[:1])
+    ]
+    _, *control = (groups.levels.attributes for groups in encoded)
+    every = [name for groups in encoded for name in groups.levels.attributes]
+    levels = [list(own) for groups in encoded for own in groups.levels.levels]
+    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
+    if len(set(every)) < len(every):
+        raise ValueError(
+            f"The attributes {', '.join(every)} must have different names. Rename one."
+        )
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
+    n_cells = len(combinations)
+    labels = distinct_labels(rows) if task.classes else None
+    table = GroupTable(
+        dict(zip(every, levels, strict=True)),
+        combinations,
+        np.bincount(cells, minlength=n_cells).astype(np.float64),
+        dict(measured(rows, task, labels, cells, n_cells)),
+        within=list(chain.from_iterable(control)),
+    )
+    if rows.score is None or rows.true is None:
+        return table
+    targets = rows.true.astype(np.float64)
+    ends = score_range or range_of_scores(rows.score, rows.weights)
+    scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends)
+    return replace(table, scores=scores)
+
+
+def read_blocks(
+    raw: RawRows,
+    groups: tuple[Any, Any],  # sensitive features, and what gaps are conditional on
+    options: Options,
+    task_name: TaskName,
+    pos_labels: tuple[ClassLabel, ClassLabel],
+    threshold: float | None,
+) -> tuple[GroupTable, Task, Options]:
+    """Sum up Dask collections in two passes over their blocks; see :func:`read_table`."""
+    rows = align(**raw.named(), sensitive_features=groups[0], conditional_on=groups[1])
+    survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
+    if not survey.n_counted:
+        has_rows = survey.n_rows > 0
+        raise ValueError(
+            "sample_weight is zero for every row." if has_rows else "There are no rows."
+        )
+    if options.preset == "ll144" and raw.y_pred is None and threshold is None:
+        threshold = float(np.median(np.concatenate(rows.collect(itemgetter("y_score")))))
+        options = options._replace(median=threshold)
+    task = find_task(survey, task_name, *pos_labels)
+    missing = MISSING if MISSING in options.unknown else None
+    ends = range_of_scores(np.array(survey.ends))
+    how = {"threshold": threshold, "score_range": ends, "missing": missing}
+    tables = [own for own in rows.collect(_table, task, how) if own is not None]
+    return total(tables, last=missing), task, options
+
+
+def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
+    raw = RawRows._make(map(block.get, RawRows._fields))
+    scores = raw.y_pred if raw.y_score is None else raw.y_score
+    is_score = np.asarray(scores[:0]).dtype.kind in "iuf"
+    score = ("y_pred" if raw.y_score is None else "y_score", scores) if is_score else None
+    return survey_rows(raw.labels(), task_name, score, raw.sample_weight)
+
+
+def _table(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
+    """Sum up the rows of a block; None if it has none."""
+    raw = RawRows._make(map(block.get, RawRows._fields))
+    if not any(len(values) for values in raw.named().values()):
+        return None
+    groups = block["sensitive_features"], block.get("conditional_on")
+    return read_table(raw, task, *groups, **how)
+
+
+def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
+    """Number the combinations of labels that occur; list them, and that of each row."""
+    given = [i for i, column in enumerate(rows[:3]) if column is not None]
+    columns = [np.asarray(rows[i], np.int64) for i in given]
+    shape = np.array([column.max(initial=0) + 1 for column in columns])
+    codes, combinations = number_tuples(columns, shape)
+    labels = dict(zip(given, combinations.T, strict=True))
+    return codes, Rows._make([*map(labels.get, range(3)), None, None])
+
+
+def measured(
+    rows: Rows,
+    task: Task,
+    labels: tuple[IntArray, Rows] | None,  # as by distinct_labels: those of a kind count once
+    cells: IntArray,
+    n_cells: int,
+    names: Collection[str] | None = None,
+) -> Iterator[tuple[str, CellMeans]]:
+    """Sum up measures (None: all) by cell."""
+    few, of_few, squares = rows, cells, None
+    if labels is not None:
+        kinds, labels_of_kinds = labels
+        n_kinds = int(kinds.max(initial=-1)) + 1
+        columns = [None] if rows.weights is None else [rows.weights, rows.weights**2]
+        kept, sums = sums_by(cells * n_kinds + kinds, n_cells * n_kinds, columns)
+        of_few, own = np.divmod(kept, n_kinds)
+        of_kinds = (None if column is None else column[own] for column in labels_of_kinds[:3])
+        few = Rows._make([*of_kinds, None, sums[0]])
+        squares = sums[-1]
+    for name, values, counted in values_of(task, few._replace(score=rows.score)):
+        if names is not None and name not in names:
+            continue
+        if values is rows.score:
+            yield name, CellMeans.of_rows(values, counted, cells, n_cells, rows.weights)
+        else:
+            yield name, CellMeans.of_rows(values, counted, of_few, n_cells, few.weights, squares)
