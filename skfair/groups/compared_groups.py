@@ -97,6 +97,13 @@ class ComparedGroups:
         first, second = self.pairs_with(reference)
         return values[first], values[second]
 
+    def differences(
+        self, values: FloatArray, overall: FloatArray, *, reference: Reference = "pairwise"
+    ) -> FloatArray:
+        """Return the first side of every comparison minus the second: signed for a group."""
+        first, second = self.sides(values, overall, reference)
+        return first - second if is_group(reference) else np.abs(first - second)
+
     def pairs_with(self, reference: Reference) -> tuple[IntArray, IntArray]:
         """Return the pairs of cells that are compared: all of a block, or each with one of them."""
         if not is_group(reference):
@@ -269,11 +276,6 @@ def refuse_signed(reference: Reference = "pairwise", **_: Any) -> None:
             f"reference={reference!r} makes a signed value, which a search cannot make larger or "
             "smaller without end. Leave it out, or pass 'overall'."
         )
-
-
-def differences(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:
-    """Return the first minus the second: signed if that is of a reference group."""
-    return first - second if is_group(reference) else np.abs(first - second)
 
 
 def ratios(first: FloatArray, second: FloatArray, reference: Reference) -> FloatArray:

@@ -30,7 +30,6 @@ from skfair.groups.compared_groups import (
     aggregate,
     check_agg,
     checked_rows,
-    differences,
     is_group,
     ratios,
 )
@@ -201,14 +200,6 @@ class LabelTable:
         sums = [(rows, hits, hits) for hits, rows in (hits_and_rows(own, rate) for own in parts)]
         return CellMeans(np.array([sums[0], sums[-1]]), is_share=True)
 
-    def compared(
-        self, rate: str, reference: Reference, zero_division: ZeroDivision
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return a rate on both sides of every comparison."""
-        values = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
-        overall = rates_of(self.groups.block_sums(self.weights), rate)
-        return self.groups.sides(values, overall, reference)
-
     def compare(
         self,
         kind: str,  # "difference", "ratio" or "total"
@@ -224,10 +215,12 @@ class LabelTable:
         check_agg(agg)
         values = []
         for rate in rates:
-            first, second = self.compared(rate, reference, zero_division)
+            of_cells = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
+            overall = rates_of(self.groups.block_sums(self.weights), rate)
             if kind != "ratio":
-                values.append(differences(first, second, reference))
+                values.append(self.groups.differences(of_cells, overall, reference=reference))
                 continue
+            first, second = self.groups.sides(of_cells, overall, reference)
             is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
             if is_strict(zero_division) and np.any(is_zero):
                 where = "the reference group" if is_group(reference) else "both groups of a pair"

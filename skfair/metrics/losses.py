@@ -22,11 +22,9 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, Float
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import (
     Agg,
-    ComparedGroups,
     Reference,
     ZeroDivision,
     aggregate,
-    differences,
 )
 from skfair.groups.probabilities import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
@@ -210,7 +208,7 @@ def loss_parity_difference(
         )
     if sum_classes is True:
         means = means.sum(axis=0, keepdims=True)
-    gaps = [_gaps(of_class, losses.groups, reference) for of_class in means]
+    gaps = [losses.groups.differences(*of_class, reference=reference) for of_class in means]
     if sum_classes == "absolute":
         gaps = [np.abs(gaps).sum(axis=0)]
     return aggregate(np.concatenate(gaps), agg)
@@ -370,7 +368,7 @@ def mean_score_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows = scored_rows(y_score, *groups, like=y_true)
-    return aggregate(_gaps(_means(rows), rows.groups, reference), agg)
+    return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
 @_documented
@@ -414,7 +412,7 @@ def mean_residual_difference(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows, _ = _losses_of(y_true, y_score, groups, _residual, "regression", "all", None)
-    return aggregate(_gaps(_means(rows), rows.groups, reference), agg)
+    return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
 def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
@@ -495,9 +493,3 @@ def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
     parts = np.stack([sums, rows.groups.block_sums(sums)])
     with np.errstate(invalid="ignore"):
         return np.asarray(parts[..., 0] / parts[..., 1])
-
-
-def _gaps(means: FloatArray, groups: ComparedGroups, reference: Reference) -> FloatArray:
-    """Compare the means of cells, (2, n_cells): with each other, with one or with their block."""
-    of_cells, overall = means
-    return differences(*groups.sides(of_cells, overall, reference), reference)

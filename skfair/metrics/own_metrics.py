@@ -30,7 +30,6 @@ from skfair.groups.compared_groups import (
     aggregate,
     check_agg,
     checked_rows,
-    differences,
     is_group,
     ratios,
 )
@@ -142,9 +141,9 @@ class GroupMetric:
             blocks = pairwise(groups.blocks.tolist())
             every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in blocks]
             overall = np.repeat(_values(metric, rows, every), np.diff(groups.blocks))
-        first, second = groups.sides(values, overall, reference)
         if self.compare == "difference":
-            return aggregate(differences(first, second, reference), agg)
+            return aggregate(groups.differences(values, overall, reference=reference), agg)
+        first, second = groups.sides(values, overall, reference)
         quotients = np.where(first == second, 1.0, ratios(first, second, reference))
         return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
 

@@ -18,8 +18,9 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate, differences
+from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
 from skfair.groups.intervals import Intervals
+from skfair.groups.table import rates_of
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, SortedScores, Ties, auc_gaps, ranked_rows
@@ -230,7 +231,8 @@ def partial_demographic_parity_gap(
     values = is_above if rows.weights is None else is_above * rows.weights
     with np.errstate(invalid="ignore"):  # of strata, cells without weight are left out
         rates = cells.sums(values) / cells.sums(rows.weights)
-    return aggregate(_gaps(rows, _overlaps(rates[:, None], intervals, normalize)[:, 0]), agg)
+    overlaps = _overlaps(rates[:, None], intervals, normalize)[:, 0]
+    return aggregate(rows.groups.differences(overlaps, overlaps), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -273,7 +275,7 @@ def partial_equal_opportunity_gap(
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
-    return aggregate(_gaps(rows, rates[:, 1]), agg)
+    return aggregate(rows.groups.differences(rates[:, 1], rates[:, 1]), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -315,7 +317,7 @@ def partial_equalized_odds_gap(
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
-    return aggregate(_gaps(rows, rates).max(axis=1), agg)
+    return aggregate(rows.groups.differences(rates, rates).max(axis=1), agg)
 
 
 def _class_rates(
@@ -346,17 +348,11 @@ def _class_rates(
 
 def _rates(counts: FloatArray) -> FloatArray:
     """Divide what is above by all, of counts by cell and by class and whether a score is above."""
-    below, above = counts[:, ::2], counts[:, 1::2]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(above / (above + below))
+    tables = counts.reshape(-1, 2, 2)
+    return np.stack([rates_of(tables, f"{c}_positive_rate") for c in ("false", "true")], axis=1)
 
 
 def _overlaps(rates: FloatArray, intervals: Intervals, normalize: bool) -> FloatArray:
     """Turn rates of cells at a threshold into their overlap with the interval, (62)."""
     overlap = np.array([intervals.overlap(rate, cell) for cell, rate in enumerate(rates)])
     return overlap / intervals.lengths[:, None] if normalize else overlap
-
-
-def _gaps(rows: ScoredRows, rates: FloatArray) -> FloatArray:
-    """Compare the rates of every pair of cells."""
-    return differences(*rows.groups.sides(rates, rates, "pairwise"), "pairwise")

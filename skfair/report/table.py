@@ -117,11 +117,11 @@ def _table(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable
 
 def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
     """Number the combinations of labels that occur; list them, and that of each row."""
-    given = [i for i, column in enumerate(rows[:3]) if column is not None]
-    columns = [np.asarray(rows[i], np.int64) for i in given]
+    known = [i for i, column in enumerate(rows[:3]) if column is not None]
+    columns = [np.asarray(rows[i], np.int64) for i in known]
     shape = np.array([column.max(initial=0) + 1 for column in columns])
     codes, combinations = number_tuples(columns, shape)
-    labels = dict(zip(given, combinations.T, strict=True))
+    labels = dict(zip(known, combinations.T, strict=True))
     return codes, Rows._make([*map(labels.get, range(3)), None, None])
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
+from skfair.groups.table import RATES
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed
@@ -65,16 +66,14 @@ class Binary:
 
     def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
         """Yield the rates of decisions, each with the rows that it is a share of."""
-        selected = predicted == 1
-        yield "selection_rate", selected, None
-        if true is not None:
-            positive = true == 1
-            yield "true_positive_rate", selected, positive
-            yield "false_positive_rate", selected, ~positive
-            yield "false_negative_rate", ~selected, positive
-            yield "positive_predictive_value", positive, selected
-            yield "false_omission_rate", positive, ~selected
-            yield "accuracy", selected == positive, None
+        if true is None:
+            yield "selection_rate", predicted == 1, None
+            return
+        outcomes = 2 * true + predicted
+        for name, rate in RATES.items():
+            if name not in ("base_rate", "error_ratio"):
+                hits, counted = (part.astype(bool).ravel() for part in rate[:2])
+                yield name, hits[outcomes], None if counted.all() else counted[outcomes]
 
     def others(self, rows: Rows) -> Iterator[Value]:
         """Yield the mean score, and who changes sides."""
