@@ -19,7 +19,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone, is_clusterer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -188,23 +187,6 @@ def test_a_model_of_another_version_is_said_to_be_one(name, models, monkeypatch)
     assert any(str(one.message).startswith(begin) for one in found)
     assert np.array_equal(predicted(loaded), predicted(model))
     assert vars(loaded).keys() == vars(model).keys()
-
-
-@pytest.mark.slow
-def test_fits_in_two_processes_of_loky(models):
-    X, y, groups = people()
-    parallel = joblib.Parallel(n_jobs=2, backend="loky")
-    try:
-        fits = parallel(
-            joblib.delayed(seeded(DISCOVERED[name]).fit)(
-                X, None if is_clusterer(model) else y, sensitive_features=groups
-            )
-            for name, model in models.items()
-        )
-    finally:
-        get_reusable_executor().shutdown(wait=True)
-    for (name, model), other in zip(models.items(), fits, strict=True):
-        assert np.array_equal(predicted(other), predicted(model)), name
 
 
 def test_different_estimators_at_the_same_time(models):

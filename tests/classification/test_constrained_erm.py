@@ -57,8 +57,7 @@ def people(seed=0, n=600, n_groups=2, d=4):
 
 
 @pytest.mark.parametrize("rule", METRICS)
-@pytest.mark.parametrize("bound", [0.02, 0.05])
-@pytest.mark.parametrize("n_groups", [2, 4])
+@pytest.mark.parametrize(("bound", "n_groups"), [(0.02, 4), (0.05, 2)])
 def test_the_promise_is_kept(rule, bound, n_groups):
     X, y, group = people(seed=n_groups, n_groups=n_groups, n=1500 * n_groups)
     model = ConstrainedERMClassifier(rule, bound).fit(X, y, sensitive_features=group)
@@ -437,7 +436,7 @@ def test_a_stream_comes_near_the_batch_fit():
 @pytest.mark.parametrize("rule", ["equalized_odds", "predictive_parity"])
 @pytest.mark.parametrize(
     ("seed", "options"),
-    [*((seed, {}) for seed in range(4)), (1, {"enforce": "strict_loss"})],
+    [*((seed, {}) for seed in range(2)), (1, {"enforce": "strict_loss"})],
 )
 def test_no_multiple_of_the_scores_fits_much_better(rule, seed, options):
     rng = np.random.default_rng(seed + 50)

@@ -348,7 +348,7 @@ def test_the_unit_of_weights_does_not_matter_to_fits(make, unit):
 def test_rows_of_one_weight_keep_limits_as_people_do(make, weight):
     """Rows of weight 0 among them, too: single moves do not get there, whole counts do."""
     n_kept = 0
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X, weights = rng.normal(size=(60, 2)), np.where(rng.random(60) < 0.8, weight, 0.0)
         groups, counts = np.where(X[:, 0] > rng.normal(size=60), "f", "m"), weights > 0
@@ -358,7 +358,7 @@ def test_rows_of_one_weight_keep_limits_as_people_do(make, weight):
             n_kept += 1
             model.fit(X, sensitive_features=groups, sample_weight=weights)
             assert model.balance_ >= limit
-    assert n_kept > 2
+    assert n_kept > 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -612,8 +612,10 @@ def test_a_stream_checks_its_parts():
     assert plain.partial_fit(X).group_counts_.sum() == 400
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("model", [FairKMeans(5), ParetoFairKMeans(5, balances=2, n_init=1)])
+@pytest.mark.parametrize(
+    ("model", "dtype"),
+    [(FairKMeans(5), np.float32), (ParetoFairKMeans(5, balances=2, n_init=1), np.float64)],
+)
 def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(100_000, 50)).astype(dtype), rng.integers(3, size=100_000)
@@ -675,7 +677,7 @@ def test_a_sample_holds_the_rows_that_weigh_most():
 @pytest.mark.filterwarnings("ignore")  # few rows, many clusters
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_row_alone_goes_where_it_goes_in_a_batch(seed, sparse, dtype):
     """Duplicates, ties between centres, as many clusters as rows, and a mean far from 0."""
     rng = np.random.default_rng(seed)
@@ -711,14 +713,14 @@ def test_limits_that_swaps_miss_by_less_than_a_row_are_said():
     assert model.status_ == "infeasible"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_more_runs_are_never_worse_than_the_usual_one(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(400, 3)) + rng.choice(4.0 * rng.normal(size=(9, 3)), 400)
     groups = np.where(X[:, 0] + rng.normal(size=400) > 0, "a", "b")
     costs = [
         FairKMeans(5, n_init=n, random_state=seed).fit(X, sensitive_features=groups).inertia_
-        for n in ("auto", 1, 2, 10)
+        for n in ("auto", 1, 2, 5)
     ]
     assert costs[0] == costs[1]
     assert costs[1] >= costs[2] >= costs[3]

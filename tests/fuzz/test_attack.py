@@ -15,7 +15,7 @@ from tests.fuzz.hard_rows import draw_rows
 from tests.fuzz.verdict import Breach, judge
 
 # So many take a few seconds of a processor; models within intervals take longest.
-N_CASES = dict.fromkeys(FITS, 12) | {"FairDecisionClassifier": 6, "PartialParityClassifier": 3}
+N_CASES = dict.fromkeys(FITS, 5) | {"FairDecisionClassifier": 3, "PartialParityClassifier": 2}
 
 
 @pytest.mark.slow

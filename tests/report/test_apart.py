@@ -131,7 +131,7 @@ def test_few_audits_of_equal_groups_find_anything():
     """P-values of pairs, metrics and attributes each by itself found something in every second."""
     n_found, names = 0, ("demographic_parity", "equal_opportunity", "accuracy_parity")
     metrics = [f"{name}_difference" for name in names]
-    for seed in range(25):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         groups = {name: rng.choice(list(levels), 120) for name, levels in NAMES.items()}
         y, p = rng.integers(0, 2, (2, 120))
@@ -141,12 +141,12 @@ def test_few_audits_of_equal_groups_find_anything():
         assert is_beyond.equals(found.gaps["p_value"] <= 0.05 + 1e-12)
         assert is_beyond.any() == (", more than chance explains" in repr(found))
         n_found += is_beyond.any() or found.n_beyond_chance > 0
-    assert n_found <= 5  # 1 expected; above 5 has a probability of 0.001
+    assert n_found <= 3  # 0.6 expected; above 3 has a probability of 0.002
 
 
 def test_the_least_p_value_of_simulations_is_a_bound(people):
     """0.0099 was the p-value of all clear differences, 0.005 with twice as many simulations."""
-    for n_simulations, least in ((100, "0.01"), (150, "0.0067"), (499, "0.002")):
+    for n_simulations, least in ((100, "0.01"), (150, "0.0067")):
         found = audited(people, n_simulations=n_simulations)
         again = Audit.from_dict(json.loads(found.to_json()))
         for text in (repr(again), again.to_html(), again.to_markdown().replace("\\", "")):

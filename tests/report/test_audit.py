@@ -172,9 +172,9 @@ def test_gaps_are_those_of_the_metrics(within, weighted):
 
 
 def test_intervals_hold_the_value_and_cover_the_truth():
-    """Of 100 samples the interval of the worst of three pairs misses the truth rarely."""
+    """Of 50 samples the interval of the worst of three pairs misses the truth rarely."""
     rates, missed, missed_ratio = np.array([0.3, 0.4, 0.45]), 0, 0
-    for seed in range(100):
+    for seed in range(50):
         rng = np.random.RandomState(seed)
         g = rng.randint(3, size=900)
         p = (rng.rand(g.size) < rates[g]).astype(int)
@@ -187,8 +187,8 @@ def test_intervals_hold_the_value_and_cover_the_truth():
         assert ratio["value_low"] <= ratio["value"] <= ratio["value_high"]
         missed += not difference["value_low"] <= 0.15 <= difference["value_high"]
         missed_ratio += not ratio["value_low"] <= 2 / 3 <= ratio["value_high"]
-    assert missed <= 10
-    assert missed_ratio <= 10
+    assert missed <= 7
+    assert missed_ratio <= 7
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -218,7 +218,7 @@ def test_a_group_of_one_row_has_an_uncertain_mean(weighted):
     y, pred = rng.normal(size=(2, 401))
     weights = np.where(np.arange(401) % 2, 1.0, 3.0) if weighted else None
     groups, held = np.array(["one"] + ["other"] * 400), []
-    for _ in range(60):
+    for _ in range(25):
         y[0], pred[0] = rng.normal(size=2)  # of the same population as the others
         found = audit(
             y, pred, sensitive_features=groups, task="numbers", sample_weight=weights,
