@@ -38,13 +38,12 @@ class LatePredictions(dict[Any, Kind]):
             limits_of_attributes(limit, encoding)
         levels = [str(level) for own in encoding.levels.levels for level in own]
         rows = [[levels[code] for code in own] for own in encoding.codes.tolist()]
-        names = encoding.levels.attributes
         known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
         kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self.kinds()}
         for row_id, label, *row in zip(*columns, *rows, strict=True):
-            own = tuple(zip(names, row, strict=True))
+            own = tuple(zip(encoding.levels.attributes, row, strict=True))
             self[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
 
     def kinds(self) -> list[Kind]:
