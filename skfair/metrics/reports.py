@@ -153,9 +153,9 @@ def group_report(
     else:
         how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
         table = LabelTable.of_labels(**rows.columns, groups=rows, **how)
-    listed = ListedCells(table.groups)
-    columns, limits = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}, {}
-    weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
+    listed, cells = ListedCells(table.groups), table.groups.cells
+    columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
+    weights = check_weights(rows.groups[2], cells.n_samples)
     table = listed.table(table)
     is_resampled = interval == "bootstrap"
     draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
@@ -165,10 +165,11 @@ def group_report(
         if interval is not None:
             limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
     if scores is not None:
-        scores = check_scores(scores, "y_score", table.groups.cells.n_samples)
+        scores = check_scores(scores, "y_score", cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
         with np.errstate(invalid="ignore", divide="ignore"):
-            columns["mean_score"] = listed.sums(scores) / listed.sums(weights)
+            sums = (listed.with_overall(cells.sums(own)) for own in (scores, weights))
+            columns["mean_score"] = np.divide(*sums)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
@@ -462,13 +463,8 @@ class ListedCells:
 
     def table(self, table: LabelTable) -> LabelTable:
         """Return the sums of the cells, and of each stratum."""
-        squares = None if table.add_squares is None else self.with_overall(table.squares)
-        add_squares = None if squares is None else lambda: squares
+        add_squares = table.add_squares and (lambda: self.with_overall(table.squares))
         return LabelTable(table.groups, self.with_overall(table.weights), add_squares)
-
-    def sums(self, values: FloatArray | None) -> FloatArray:
-        """List the sums of a value of the rows."""
-        return self.with_overall(self._groups.cells.sums(values))
 
     def rows(self) -> list[IntArray]:
         """List the rows of each cell, and of each stratum."""

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skfair._typing import ColumnsLike
-from skfair.groups.attributes import MAX_LEVELS, read_columns
+from skfair.groups.attributes import MAX_LEVELS
 from skfair.groups.limits import Limit
 from skfair.utils.text import check_text, did_you_mean, listed
-from skfair.utils.validation import check_labels, check_number, check_probability
+from skfair.utils.validation import check_number, check_probability
 from skfair.utils.warn import warn_user
 
 # Largest horizon and number of rows of a block.
@@ -74,17 +73,6 @@ def is_empty(*arguments: Any) -> bool:
         columns += values.values() if isinstance(values, Mapping) else [values]
     is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
     return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
-
-
-def names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, list[str]]:
-    """Return the name of the group of each row, by attribute."""
-    by_attribute = {}
-    for k, (name, values) in enumerate(read_columns(sensitive_features)):
-        column = "sensitive_features" if name is None else f"sensitive_features[{name!r}]"
-        codes, levels = check_labels(values, column, n_rows)
-        names = [str(level) for level in levels]
-        by_attribute[f"sensitive_feature_{k}" if name is None else name] = [names[c] for c in codes]
-    return by_attribute
 
 
 def check_settings(settings: Mapping[str, Any], groups: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike
 from skfair.groups.encoding import encode_groups
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.monitoring.batches import kind_of, names_of_rows
+from skfair.monitoring.batches import kind_of
 from skfair.monitoring.comparison import texts
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, one_dimensional
@@ -33,15 +33,17 @@ class LatePredictions(dict[Any, Kind]):
         for name, values in {"ids": ids, "y_pred": y_pred}.items():
             check_labels(values, name, n_rows)
             columns.append(one_dimensional(values, name).tolist())
-        names = names_of_rows(groups, n_rows)
+        encoding = encode_groups(groups, n_samples=n_rows, intersectional=False)
         if isinstance(limit, Mapping):
-            limits_of_attributes(limit, encode_groups(names, intersectional=False))
+            limits_of_attributes(limit, encoding)
+        levels = [str(level) for own in encoding.levels.levels for level in own]
+        rows = [[levels[code] for code in own] for own in encoding.codes.tolist()]
         known = [row_id for row_id, n in Counter(columns[0]).items() if n > 1 or row_id in self]
         if known:
             raise ValueError(f"ids are noted already or twice: {listed(known)}.")
         kinds = {(type(kind[0]), kind[0], *kind[1].items()): kind for kind in self.kinds()}
-        for row_id, label, *row in zip(*columns, *names.values(), strict=True):
-            own = tuple(zip(names, row, strict=True))
+        for row_id, label, *row in zip(*columns, *rows, strict=True):
+            own = tuple(zip(encoding.levels.attributes, row, strict=True))
             self[row_id] = kinds.setdefault((type(label), label, *own), (label, dict(own)))
 
     def kinds(self) -> list[Kind]:

@@ -447,8 +447,8 @@ class DisparityMonitor:
 
     def _meet(self, rows: GroupTable, batch: Any) -> None:
         """Compare more groups from a batch on: against them there is no evidence yet."""
-        known = self._seen.keys
-        newcomers = [key for key in rows.cells() if key not in set(known)]
+        known = dict.fromkeys(self._seen.keys)
+        newcomers = [key for key in rows.cells() if key not in known]
         if not newcomers:
             return
         seen = self._seen.with_groups(self._seen.table + rows.emptied())  # may raise

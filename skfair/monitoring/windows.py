@@ -231,8 +231,9 @@ class Windows:
         # What a start has to bet is shared by the pairs of its time: later ones add nothing to it.
         n_watched = self.watched.sum(axis=1, keepdims=True)
         both = np.where(self.watched, both - np.log(np.maximum(n_watched, 1)), -np.inf)
-        place = [int(index) for index in np.unravel_index(int(both.argmax()), both.shape)]
-        return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
+        direction, start, pair = map(int, np.unravel_index(int(both.argmax()), both.shape))
+        most = both[direction, start, pair]
+        return float(most + np.log(np.exp(both - most).sum())), start, pair, 1.0 - 2.0 * direction
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
         """Return the difference since a start, or its change, and its standard error."""

@@ -137,7 +137,7 @@ def measured(
     few, of_few, squares = rows, cells, None
     if labels is not None:
         kinds, labels_of_kinds = labels
-        n_kinds = int(kinds.max(initial=-1)) + 1
+        n_kinds = max(len(column) for column in labels_of_kinds if column is not None)
         columns = [None] if rows.weights is None else [rows.weights, rows.weights**2]
         kept, sums = sums_by(cells * n_kinds + kinds, n_cells * n_kinds, columns)
         of_few, own = np.divmod(kept, n_kinds)

@@ -366,8 +366,8 @@ def test_labels_of_the_same_row_count_once():
 @pytest.mark.parametrize(
     ("ids", "y_pred", "groups", "said"),
     [
-        ([1, 2, 3], [1, 0, 1], ["f", None, "m"], "sensitive_features has 1 missing value"),
-        ([1, 2, 3], [1, 0, 1], [0.0, np.nan, 1.0], "sensitive_features has 1 missing value"),
+        ([1, 2, 3], [1, 0, 1], ["f", None, "m"], "'sensitive_feature' has 1 missing value"),
+        ([1, 2, 3], [1, 0, 1], [0.0, np.nan, 1.0], "'sensitive_feature' has 1 missing value"),
         ([1, 2, 3], [1, None, 1], ["f", "f", "m"], "y_pred has 1 missing value"),
         ([1, 2, 3], [1, 0], ["f", "f", "m"], "y_pred has 2 rows"),
     ],
