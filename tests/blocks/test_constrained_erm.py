@@ -84,14 +84,13 @@ def assert_same(here, there, X):
         {"enforce": "surrogate", "solver": "al_lbfgs", "tol": 1e-8},
     ],
 )
-@pytest.mark.parametrize("n_groups", [2, 4])
-def test_the_model_is_that_of_rows_in_memory(options, n_groups):
-    X, y, group = people(n_groups=n_groups)
+def test_the_model_is_that_of_rows_in_memory(options):
+    X, y, group = people(n_groups=3)
     options = {"max_disparity": 0.03, **options}
     assert_same(*both(X, y, group, **options), X)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_refinement_of_costly_rules(seed):
     X, y, sex = loans(seed)
     here, there = both(X, y, sex, max_disparity=0.05)

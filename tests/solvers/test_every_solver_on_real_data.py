@@ -125,7 +125,7 @@ def test_smooth_rates_keep_the_limit(solver):
     """(16) of plada, means of sigmoids; (8) of the benchmark paper for the stochastic ones."""
     X, y, group = people()
     model = ConstrainedERMClassifier(
-        max_disparity=0.05, solver=solver, enforce="surrogate", random_state=0
+        max_disparity=0.05, solver=solver, enforce="surrogate", random_state=0, max_iter=300
     )
     quietly(model, X, y, sensitive_features=group)
     scores = model.decision_function(X)

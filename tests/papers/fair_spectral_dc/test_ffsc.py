@@ -19,7 +19,7 @@ from tests.naive import spectral
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_the_twin(seed, is_sparse):
     rng = np.random.default_rng(seed)
-    n, k, weight = 40, 3, 0.3 + seed
+    n, k, weight = 24, 3, 0.3 + seed
     W, groups = random_weights(rng, n) + np.diag(rng.random(n)), rng.integers(0, 3, n)
     labels, path = spectral.ffsc(W, groups, k, weight, np.random.RandomState(seed))
     problem = GroupCut(weights_of(W, is_sparse), encode_groups(groups))

@@ -91,7 +91,7 @@ def subject_of(name):
         assert result.multipliers.shape == (case.problem.n_constraints,)
         return Run(result, answer_of(case.problem, result.theta))
 
-    return Subject(name, run, case_of, TOLERANCE, few=STEPS.get(name, 20))
+    return Subject(name, run, case_of, TOLERANCE, few=2 if name in STEPS else 20)
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
@@ -127,6 +127,6 @@ def test_no_solver_ends_below_a_feasible_start_of_an_objective_with_kinks(name):
     problem = easy.with_objective(harder)
     first = problem.evaluate(problem.start(np.zeros(problem.model.n_parameters)))
     assert problem.violation(first) == 0  # constant scores keep the rule
-    enough = 15 if name in STEPS else 60  # a step of idca is a whole convex problem
+    enough = 5 if name in STEPS else 60  # a step of idca is a whole convex problem
     found = problem.evaluate(ALL[name]().solve(problem, first.theta, max_iter=enough).theta)
     assert found.objective <= first.objective + 1e-3

@@ -113,7 +113,7 @@ def test_assignment_equals_enumeration_on_tiny_problems(seed):
     assert problem.rules.violation(problem.counts(exact.labels)).sum() <= 1e-9
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=6)
 @given(
     seed=st.integers(0, 2**31),
     n_groups=st.integers(2, 3),
@@ -123,9 +123,9 @@ def test_assignment_equals_enumeration_on_tiny_problems(seed):
 )
 def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, beta, is_weighted):
     """So few points have at most 200 moves: nothing is left out if the search may go on."""
-    n = 50 + n_groups * n_clusters
+    n = 30 + n_groups * n_clusters
     weights = np.random.default_rng(seed).integers(1, 4, n) * 0.5 if is_weighted else None
-    problem, centers = random_problem(seed, 50, n_clusters, n_groups, beta, weights)
+    problem, centers = random_problem(seed, 30, n_clusters, n_groups, beta, weights)
     plain = assign(problem, centers)
     with patch.object(whole_rows, "MOST_PROGRAMMES", 1_000_000):
         found = assign(problem, centers, exact=True)
@@ -143,16 +143,12 @@ def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, bet
 
 
 def test_exact_assignment_helps_and_does_not_depend_on_the_order():
-    gains = []
-    for seed in range(2):
-        problem, centers = random_problem(seed, 100, 4, 2, 0.9)
-        found = assign(problem, centers, exact=True)
-        gains.append(1 - found.cost / assign(problem, centers).cost)
-        order = np.random.default_rng(seed).permutation(problem.n_samples)
-        again = assign(problem.subset(order), centers, exact=True)
-        assert np.array_equal(again.labels, found.labels[order])
-    assert min(gains) >= -1e-12
-    assert max(gains) > 1e-3
+    problem, centers = random_problem(0, 100, 4, 2, 0.9)
+    found = assign(problem, centers, exact=True)
+    assert found.cost < assign(problem, centers).cost * (1 - 1e-3)
+    order = np.random.default_rng(0).permutation(problem.n_samples)
+    again = assign(problem.subset(order), centers, exact=True)
+    assert np.array_equal(again.labels, found.labels[order])
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -503,7 +499,7 @@ def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
     assert clustering.cost <= whole.cost * 1.02
     assert clustering.lower_bound <= clustering.cost_at_bound <= clustering.lower_bound * 1.01
     # A stop at any time leaves whole rows within the rules, and no further rounds.
-    for last in range(1, len(seen) + 1):
+    for last in range(1, len(seen) + 1, 3):
         calls = []
         stopped = found(lambda c, calls=calls, last=last: calls.append(c) or len(calls) == last)
         assert len(calls) == last
