@@ -6,7 +6,7 @@ and again, each time from the last solution:
 
 - the smooth bounds are shifted by the difference of true and smooth values that was seen, until the
   true values meet the true bounds;
-- every solution's threshold is scanned (:mod:`skfair.enforcement.thresholds.scan`).
+- every solution's threshold is scanned (:mod:`skfair.enforcement.truth`).
 
 These rounds are in :mod:`skfair.enforcement.erm.path`.
 
