@@ -248,24 +248,24 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         if self.confidence is not None and any(rule.limits_something for rule in fair):
             return self._certify(data, rows, fair, goal, params, folds)
         chances, splits = self._cross_fit(data, rows, params, folds)
-        judge_of, before = self._judge_of(rules, rows, goal, chances)
-        joint = self._joint_chances(data, rows, chances, judge_of(fair), before.predicted, splits)
+        truth_of, before = self._truth_of(rules, rows, goal, chances)
+        joint = self._joint_chances(data, rows, chances, truth_of(fair), before.predicted, splits)
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
             fair = class_rules(rules, rows, limit)
-            judge_of, before = self._judge_of(rules, rows, goal, chances)
-        judge, n_fair = judge_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
+            truth_of, before = self._truth_of(rules, rows, goal, chances)
+        truth, n_fair = truth_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
         search = self._searching(rows, data.X, chances, joint, goal, before)
         if goal.at_least is None:
-            candidate = search.best(judge)
+            candidate = search.best(truth)
         else:
-            judge, candidate = search.smallest(
-                lambda limit: judge_of(class_rules(rules, rows, limit)), n_fair
+            truth, candidate = search.smallest(
+                lambda limit: truth_of(class_rules(rules, rows, limit)), n_fair
             )
         chosen = candidate.chosen
         self._store_prices(chosen.prices.reshape(places.size, -1)[places], candidate.worth)
-        reported = report(judge, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
+        reported = report(truth, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
         self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
         return self

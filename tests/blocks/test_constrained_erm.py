@@ -18,8 +18,8 @@ from skfair.constraints import (
     PredictiveParity,
 )
 from skfair.enforcement.thresholds import search as threshold_search
-from skfair.enforcement.thresholds.scan import ThresholdScan
 from skfair.enforcement.thresholds.search import ThresholdSearch
+from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
 from skfair.estimators.erm.problem import active_rules
 from skfair.problems.erm.in_blocks import LinearScores
@@ -292,13 +292,14 @@ def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, digits, rul
                 problem_of(model, *rows) for rows in ((X, y, group), lazily(X, y, group))
             )
             search = ThresholdSearch(elsewhere)
-            scan = ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
+            weights = problem.everything.loss_weights
+            scan = Truth.of_scores(problem.rules, problem.targets, weights).threshold
             for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
                 found = search(LinearScores(coef, 0.1), 1e-9)
                 expected = scan(X @ coef + 0.1, 1e-9)
-                assert found.is_feasible == expected.is_feasible
-                assert found.excess == pytest.approx(expected.excess, abs=1e-10)
-                assert found.accuracy == pytest.approx(expected.accuracy, abs=1e-10, nan_ok=True)
+                assert found.verdict.is_feasible == expected.verdict.is_feasible
+                assert found.verdict.excess == pytest.approx(expected.verdict.excess, abs=1e-10)
+                assert found.verdict.merit == pytest.approx(expected.verdict.merit, abs=1e-10)
                 assert found.shift == pytest.approx(expected.shift, abs=1e-9)
                 assert found.is_constant == expected.is_constant
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import skfair.metrics
 from skfair.classification import ConstrainedERMClassifier
-from skfair.enforcement.thresholds.scan import ThresholdScan
+from skfair.enforcement.truth import Truth
 from tests.small_problems import people
 
 ROWS = people(seed=1, n=120, n_levels=(3,))
@@ -96,7 +96,7 @@ def scan_breaches(rule):
             return []
         scores = np.round(np.random.default_rng(seed).normal(size=36) + 0.5 * rows.signs, 1)
         weights = np.ones(36) if rows.weights is None else rows.weights
-        scan = ThresholdScan([bound], rows.signs, weights / weights.sum())(scores, 1e-9)
+        scan = Truth.of_scores([bound], rows.signs, weights / weights.sum()).threshold(scores, 1e-9)
         levels = np.unique(scores)
         cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
         best = -np.inf
@@ -106,10 +106,10 @@ def scan_breaches(rule):
                 right = (scores > cut) == (rows.signs > 0)
                 best = max(best, weights @ right / weights.sum())
         own = measured(rule, rows, scores + scan.shift, is_rate=True)
-        if own is not None and abs(scan.excess - (own - limit)) > 1e-9:
-            found.append(f"its scan reports {scan.excess:g}, counting {own - limit:g}")
-        if best > (scan.accuracy if scan.is_feasible else -np.inf) + 1e-9:
-            found.append(f"its scan finds {scan.accuracy:g}, counting {best:g}")
+        if own is not None and abs(scan.verdict.excess - (own - limit)) > 1e-9:
+            found.append(f"its scan reports {scan.verdict.excess:g}, counting {own - limit:g}")
+        if best > (scan.verdict.merit if scan.verdict.is_feasible else -np.inf) + 1e-9:
+            found.append(f"its scan finds {scan.verdict.merit:g}, counting {best:g}")
     return found
 
 

@@ -7,7 +7,7 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import ConditionalOn, Constraint, DemographicParity
 from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import MeanScore, Rate
-from skfair.enforcement.thresholds.scan import ThresholdScan
+from skfair.enforcement.truth import Truth
 from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive
@@ -144,9 +144,9 @@ def test_the_scan_keeps_the_bound_in_every_stratum():
     strata = strata_of(who)
     for rule in ("demographic_parity", DemographicParity(comparison="ratio"), "predictive_parity"):
         bound = bind(rule, who, strata, 0.3)
-        found = ThresholdScan([bound], who.signs, np.full(240, 1 / 240))(SCORES, 1e-9)
+        found = Truth.of_scores([bound], who.signs, np.full(240, 1 / 240)).threshold(SCORES, 1e-9)
         own = bound.disparity(SCORES + found.shift)
-        assert found.excess == pytest.approx(own - 0.3, abs=1e-9)
+        assert found.verdict.excess == pytest.approx(own - 0.3, abs=1e-9)
 
 
 def test_a_strict_fit_keeps_the_rule_within_strata(monkeypatch):

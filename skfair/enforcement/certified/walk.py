@@ -22,7 +22,7 @@ from scipy.optimize.elementwise import find_root
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import Pairwise, Ratio
-from skfair.enforcement.decisions.judge import ClassRule
+from skfair.enforcement.truth import ClassConstraint
 from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_block, score_statistic
@@ -149,14 +149,15 @@ class RowRates:
 
 
 def row_rates(
-    constraints: Sequence[ClassRule],  # on differences or ratios of rates
+    constraints: Sequence[ClassConstraint],  # on differences or ratios of rates
     classes: IntArray,
     weights: FloatArray,
 ) -> RowRates:
     """Return the rates of constraints; raise for constraints that have no test."""
     members, refused, steps, blocks = [], [], [], []
     labels: list[int] = []
-    for bound, label in constraints:
+    for limited in constraints:
+        bound, label = limited.bound, limited.counted
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
             raise ValueError(
                 f"confidence= has no test of {bound.name} yet: use limits on differences or ratios "
@@ -182,7 +183,7 @@ def row_rates(
     return RowRates(
         sparse.csr_array(sparse.vstack(members)),
         (sparse.csr_array(sparse.vstack(refused)), sparse.csr_array(sparse.vstack(steps))),
-        np.concatenate([bound.rate_groups for bound, _ in constraints]),
+        np.concatenate([limited.bound.rate_groups for limited in constraints]),
         np.array(labels),
         tuple(blocks),
         classes,
@@ -222,7 +223,7 @@ def walk(
     decisions: NDArray[Any],
     confidence: float,
 ) -> Walked:
-    """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
+    """Truth the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(decisions)
     p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
     by_constraint: dict[str, FloatArray] = {}

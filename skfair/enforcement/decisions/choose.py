@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended, moved
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.windows import is_described, window_prices
+from skfair.enforcement.truth import Truth, Verdict
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import one_blas_thread
 
@@ -68,30 +68,30 @@ def choose(
     candidate = _at_windows(search, groups)
     if candidate is not None:
         # All constraints are windows: prices could only find such thresholds, too.
-        is_exact = candidate.verdict.is_feasible and all(map(is_described, search.judge.bounds))
+        is_exact = candidate.verdict.is_feasible and all(map(is_described, search.truth.bounds))
         candidates.append(
             ("windows", candidate if candidate.verdict.is_feasible else search.polished(candidate))
         )
     if not is_exact:
-        candidate, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
+        candidate, tie_weight = _priced(search, groups is not None and search.truth.n_classes > 2)
         candidates.append(("prices", candidate))
     name, best = candidates[0]
     for other, candidate in candidates[1:]:
         if candidate.verdict.is_better_than(best.verdict):
             name, best = other, candidate
-    if groups is None and search.judge.n_classes == 2:
+    if groups is None and search.truth.n_classes == 2:
         best = moved(search, best)
     chosen = _chosen(best, name)._replace(tie_weight=tie_weight)
-    if groups is not None and search.judge.n_classes == 2 and draws:
+    if groups is not None and search.truth.n_classes == 2 and draws:
         return _mixed(search, groups, draws, chosen)
     return chosen
 
 
 def _at_windows(search: PriceSearch, groups: IntArray | None) -> Candidate | None:
     """Return the best thresholds of two classes and known groups; None without an answer."""
-    if groups is None or search.judge.n_classes != 2:
+    if groups is None or search.truth.n_classes != 2:
         return None
-    prices = window_prices(search.judge, search.features, groups, search.values)
+    prices = window_prices(search.truth, search.features, groups, search.values)
     return None if prices is None else search.candidate(prices)
 
 
@@ -105,14 +105,14 @@ def _mixed(
 
     On the rows the draws are known, so that limits are satisfied by what is counted.
     """
-    judge, values = search.judge, search.values
-    if not Mixtures.suit(judge, groups):
+    truth, values = search.truth, search.values
+    if not Mixtures.suit(truth, groups):
         return pure
-    mixtures, best, missed = Mixtures(judge, groups, values), pure, None
+    mixtures, best, missed = Mixtures(truth, groups, values), pure, None
     drawn = np.empty(0)
     for _ in range(_MIXTURES):
         mixed = mixtures.best(missed)
-        least = best.verdict.worth + _LEAST_GAIN if best.verdict.is_feasible else -np.inf
+        least = best.verdict.merit + _LEAST_GAIN if best.verdict.is_feasible else -np.inf
         if mixed is None or not mixed.mixture.is_needed or mixed.worth <= least:
             break
         drawn = drawn if drawn.size else draws()
@@ -123,27 +123,27 @@ def _mixed(
             at_prices = other.polished(at_prices)
         if at_prices.verdict.is_better_than(best.verdict):
             cuts = at_prices.prices[:: search.features.n_kinds, 1]
-            share = float(judge.weights @ mixed.mixture.decides(values, groups, cuts))
+            share = float(truth.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _chosen(at_prices, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
         counted = [
             bound.row_values(means) - bound.row_values(start)
             for bound, means, start in zip(
-                judge.bounds, trial.decisions.means, judge.starts, strict=True
+                truth.bounds, trial.decisions.means, truth.starts, strict=True
             )
         ]
         missed = np.concatenate(counted) - mixed.effects
-    return best if _gains(judge, best, pure) else pure
+    return best if _gains(truth, best, pure) else pure
 
 
-def _gains(judge: Judge, best: Chosen, pure: Chosen) -> bool:
+def _gains(truth: Truth, best: Chosen, pure: Chosen) -> bool:
     """Whether decisions are worth more than others by more than the standard error of that."""
     if not (best.verdict.is_feasible and pure.verdict.is_feasible):
         return best.verdict.is_better_than(pure.verdict)
     rows = np.arange(pure.predicted.size)
-    gains = judge.values[rows, best.predicted] - judge.values[rows, pure.predicted]
-    gain = float(judge.weights @ gains)
-    return gain > float(np.linalg.norm(judge.weights * (gains - gain)))
+    gains = truth.values[rows, best.predicted] - truth.values[rows, pure.predicted]
+    gain = float(truth.weights @ gains)
+    return gain > float(np.linalg.norm(truth.weights * (gains - gain)))
 
 
 def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
@@ -164,7 +164,7 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
         if (
             not _loses_much(parted, candidate)
             and kept[0][0].verdict.is_feasible
-            and kept[0][0].verdict.worth > goal
+            and kept[0][0].verdict.merit > goal
         ):
             break
     return kept[0]
@@ -195,9 +195,9 @@ def _chosen(best: Candidate, method: str) -> Chosen:
     return Chosen(best.prices, best.predicted, best.verdict, method)
 
 
-def contradiction(judge: Judge, predicted: IntArray, names: Sequence[str]) -> str:
+def contradiction(truth: Truth, predicted: IntArray, names: Sequence[str]) -> str:
     """Say which limits are missed, by how much, and what stands in the way of a single one."""
-    over = np.array(judge.disparities(predicted)) - [b.max_disparity for b in judge.bounds]
+    over = np.array(truth.disparities(predicted)) - [b.max_disparity for b in truth.bounds]
     order = np.argsort(-over, kind="stable")
     missed = [k for k in order if over[k] > ROUNDING] or [order[0]]
     text = "; ".join(f"{names[k]} is missed by {over[k]:.3g}" for k in missed)

@@ -6,9 +6,10 @@ With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` fo
 .. math:: \sum_i w_i \, T \log \sum_c \exp((V - \Phi L)_{ic} / T)
           + u' \lambda^+ - l' \lambda^- + T \, 1' \log(1 + \exp(Z' \lambda / T))
 
-over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0, by L-BFGS-B. One
-evaluation is a pass over the rows. Newton's method for known groups took as long in 117 searches
-between several groups or classes, at the same accuracy.
+over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0: a smooth dual
+(:mod:`skfair.solvers.smooth_dual`) in which a centre is a choice, too, of 0 or 1. One evaluation is
+a pass over the rows. Newton's method for known groups took as long in 117 searches between several
+groups or classes, at the same accuracy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy.special import expit
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
-from skfair.solvers.above_zero import minimised_above_zero
+from skfair.solvers.smooth_dual import minimised_dual
 from skfair.utils.rounding import ROUNDING
 
 # Fewest iterations for known groups. Estimated ones are less exact, and prices that follow tight
@@ -99,26 +100,25 @@ def solve_dual(
     # Multipliers at upper bounds, then those at lower ones. They are in units of prices: the
     # largest effect of each row is 1. A rate of a cell that is expected to be empty depends on its
     # centre only.
-    both = abs(sparse.hstack([rows.matrix, rows.centers], format="csr"))
-    scale = np.maximum(both.max(axis=1).toarray().ravel(), ROUNDING)
+    both = sparse.hstack([rows.matrix, -rows.centers], format="csr")
+    scale = np.maximum(abs(both).max(axis=1).toarray().ravel(), ROUNDING)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
     which, signs = np.concatenate([above, below]), np.repeat([1.0, -1.0], [above.size, below.size])
     units = signs / scale[which]
     costs = np.concatenate([rows.upper[above], rows.lower[below]]) * units
-    effects = sparse.csr_array(sparse.diags_array(units) @ rows.matrix[which])
-    on_prices = effects.T.tocsr()
-    pulled = (sparse.diags_array(units) @ rows.centers[which]).toarray()
+    effects = sparse.csr_array(sparse.diags_array(units) @ both[which])
     shape = data.shares.shape[1], data.values.shape[1]
 
-    def dual(point: FloatArray) -> tuple[float, FloatArray]:
-        value, table = data.soft_table((on_prices @ point).reshape(shape), temperature)
-        pulls = (pulled.T @ point) / temperature
-        value += float(costs @ point) + temperature * float(np.logaddexp(0.0, pulls).sum())
-        return value, costs - effects @ table.ravel() + pulled @ expit(pulls)
+    def soft(prices: FloatArray) -> tuple[float, FloatArray]:
+        charged, pulls = np.split(prices, [shape[0] * shape[1]])
+        value, table = data.soft_table(charged.reshape(shape), temperature)
+        pulls /= -temperature
+        value += temperature * float(np.logaddexp(0.0, pulls).sum())
+        return value, np.append(table, expit(pulls))
 
     most = max_iter if isinstance(data.shares, np.ndarray) else max(max_iter, _FEWEST_STEPS)
     first = np.maximum((start * scale)[which] * signs, 0.0)
-    point = np.minimum(minimised_above_zero(dual, first, most), _LARGEST)
+    point = np.minimum(minimised_dual(soft, effects, costs, first, most), _LARGEST)
     multipliers = np.zeros(scale.size)
     np.add.at(multipliers, which, point * units)
     return multipliers

@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.choose import Chosen
+from skfair.enforcement.truth import Verdict
 from skfair.utils.rounding import ROUNDING
 
 # Ratios end when they grow by less, or after so many searches; 4 are usual.
@@ -33,14 +34,14 @@ class Weighed(NamedTuple):
     worth: FloatArray
     rank: float
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict by the objective."""
+        return Verdict(self.rank, self.chosen.verdict.excess)
+
     def is_better_than(self, other: Weighed | None) -> bool:
         """Whether these are to be preferred: satisfied limits first, then the objective."""
-        if other is None:
-            return True
-        mine, theirs = self.chosen.verdict, other.chosen.verdict
-        if mine.is_feasible and theirs.is_feasible:
-            return self.rank > other.rank
-        return mine.excess < theirs.excess - ROUNDING and not theirs.is_feasible
+        return other is None or self.verdict.is_better_than(other.verdict)
 
 
 def shares_of(believed: FloatArray, weights: FloatArray, predicted: IntArray) -> FloatArray:

@@ -8,10 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Decisions, Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
-from skfair.enforcement.thresholds.scan import threshold_at
+from skfair.enforcement.truth import Decisions, Truth, Verdict, shift_at
 from skfair.utils.rounding import ROUNDING
 
 # Rows that a line search sorts, the nearest ones: once the limits are satisfied, and before.
@@ -25,7 +24,7 @@ class Candidate:
 
     Parameters
     ----------
-    judge : Judge
+    truth : Truth
         Judges decisions.
     values : ndarray of shape (n_samples, n_classes)
         Expected worth of each decision.
@@ -39,18 +38,18 @@ class Candidate:
 
     def __init__(
         self,
-        judge: Judge,
+        truth: Truth,
         values: FloatArray,
         shares: Shares,
         prices: FloatArray,
         columns: FloatArray | sparse.csc_array | None = None,
     ) -> None:
-        self.judge, self.values, self.shares, self.prices = judge, values, shares, prices.copy()
+        self.truth, self.values, self.shares, self.prices = truth, values, shares, prices.copy()
         self.columns = by_column(shares) if columns is None else columns
         self.margins = margins(values, shares, prices)
         predicted = decided(self.margins)
-        means = judge.means(predicted)
-        verdict = judge.verdict(means, judge.worth_of(predicted))
+        means = truth.means(predicted)
+        verdict = truth.verdict(means, truth.worth_of(predicted))
         self.decisions = Decisions(predicted, means, verdict)
 
     @property
@@ -63,9 +62,9 @@ class Candidate:
         """The verdict on the decisions."""
         return self.decisions.verdict
 
-    def verdict_of(self, judge: Judge) -> Verdict:
-        """Return the verdict of another judge on the decisions."""
-        return judge.verdict(self.decisions.means, self.verdict.worth)
+    def verdict_of(self, truth: Truth) -> Verdict:
+        """Return the verdict of another truth on the decisions."""
+        return truth.verdict(self.decisions.means, self.verdict.merit)
 
     def spread(self) -> float:
         """Return how much it varies what the second decision is worth more than the first."""
@@ -102,13 +101,12 @@ class Candidate:
         else:
             near = points
         cost = _VISITED * rows.size + mine.size
-        best_cut = self.judge.scan(mine, label, others, near, self.decisions)
+        best_cut = self.truth.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
-        n_above = best_cut.cut.n_above
+        n_above = best_cut.n_above
         if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
             return cost  # the nearest row that was left out is tied with the last one
-        cut = best_cut.cut._replace(n_above=n_above + 1)
-        shift = threshold_at(cut, ordered, ordered, 0.0).shift
+        shift = shift_at(n_above + 1, ordered, ordered, 0.0)
         if shift != 0.0 and best_cut.verdict.is_better_than(self.verdict):
             self.prices[which, label] -= shift
             self.margins[rows, label] += shift * direction
@@ -126,25 +124,25 @@ def decided(margins: FloatArray) -> IntArray:
     return np.asarray(margins.argmax(axis=1))
 
 
-def priced_classes(judge: Judge) -> range:
+def priced_classes(truth: Truth) -> range:
     """Return the classes whose prices are searched: with two classes only the second."""
-    return range(1, 2) if judge.n_classes == 2 else range(judge.n_classes)
+    return range(1, 2) if truth.n_classes == 2 else range(truth.n_classes)
 
 
-def offsets(judge: Judge, features: Features) -> Iterator[tuple[int, IntArray]]:
+def offsets(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield the lines along which all rows pay the same for a class."""
     everybody = features.of(features.everyone)
-    for label in priced_classes(judge):
+    for label in priced_classes(truth):
         yield label, everybody
 
 
-def lines(judge: Judge, features: Features) -> Iterator[tuple[int, IntArray]]:
+def lines(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield lines: all rows, then each group, then each group, stratum and true class."""
-    yield from offsets(judge, features)
-    for label in priced_classes(judge):
+    yield from offsets(truth, features)
+    for label in priced_classes(truth):
         for group in features.groups:
             yield label, features.of(np.array([group]))
-    for label in priced_classes(judge):
+    for label in priced_classes(truth):
         for feature in features.of(features.groups):
             yield label, np.array([feature])
 
@@ -154,8 +152,8 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
 
     While limits are missed, four times as many are.
     """
-    best = Candidate(start.judge, start.values, start.shares, start.prices, start.columns)
-    every = list(lines(best.judge, features))
+    best = Candidate(start.truth, start.values, start.shares, start.prices, start.columns)
+    every = list(lines(best.truth, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:
         is_kept, before = best.verdict.is_feasible, best.verdict
@@ -163,4 +161,4 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
             break
         used += best.improve(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
-    return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)
+    return Candidate(start.truth, start.values, start.shares, best.prices, start.columns)

@@ -2,10 +2,10 @@
 
 With several classes many rates are limited at once. Where the limits are tighter than what chance
 does to few rows, rounds of soft prices come near the limits and do not arrive, and the decisions
-found first that satisfy all limits are next to constant. So missed limits are weighed against worth
-here. A step is random; exact line searches follow it, and what is worse after fines is dropped.
-The same is done where decisions without the group lose much. Few rows of three groups and more are
-moved at random besides.
+found first that satisfy all limits are next to constant. So violated limits are weighed against
+worth here. A step is random; exact line searches follow it, and what is worse after penalties is
+dropped. The same is done where decisions without the group lose much. Few rows of three groups and
+more are moved at random besides.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.rounds import LONGEST, random_moves
 
-# Rows that line searches may judge, and steps.
+# Rows that line searches may scan, and steps.
 _JUDGED_ROWS, _MOST_STEPS = 6e6, 100
 # The penalty is at least 1, or half the accuracy lost by the best feasible point.
-_LEAST_FINE, _SHARE = 1.0, 0.5
+_LEAST_PENALTY, _SHARE = 1.0, 0.5
 # Longest step, and the lengths of steps as multiples of what is missed.
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 
-# Rows for which random moves are made, rows that those from one start may judge, and moves.
+# Rows for which random moves are made, rows that those from one start may scan, and moves.
 _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
 # What a rate beyond its limit costs on the way to the limits, in units of worth.
 _STEEP = 5.0
@@ -50,19 +50,18 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
     -----
     A step takes O(n log n) for each line that is searched.
     """
-    rng, judge = np.random.RandomState(0), search.judge
-    every = list(lines(judge, search.features))
-    if search.kinds.size * judge.n_classes * (2 + judge.n_classes) > _JUDGED_ROWS / 4:
+    rng, truth = np.random.RandomState(0), search.truth
+    every = list(lines(truth, search.features))
+    if search.kinds.size * truth.n_classes * (2 + truth.n_classes) > _JUDGED_ROWS / 4:
         return best  # lines of everybody, of each group and of each true class: too few steps
-    known = best.verdict.worth if best.verdict.is_feasible else 0.0
+    known = best.verdict.merit if best.verdict.is_feasible else 0.0
     current, used = start, 0.0
     for k in range(_MOST_STEPS):
         if current.verdict.is_feasible or used > _JUDGED_ROWS:
             break
-        missed = current.verdict_of(judge.fining(1.0)).fines or 0.0
-        lost = _SHARE * max(current.verdict.worth - known, 0.0)
-        fine = max(lost / missed, _LEAST_FINE)
-        fined = judge.fining(fine)
+        missed = current.verdict_of(truth.penalising(1.0)).penalty or 0.0
+        lost = _SHARE * max(current.verdict.merit - known, 0.0)
+        penalised = truth.penalising(max(lost / missed, _LEAST_PENALTY))
         step = np.zeros_like(current.prices)
         if k > 0:  # first line searches alone
             # Steps aimed by a linear programme gained nothing (120 fits of 3 and 4 classes).
@@ -70,11 +69,11 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             step[search.features.of(search.features.groups)] = length * rng.randn(*step.shape)
         trial = Candidate(
-            fined, current.values, current.shares, current.prices + step, current.columns
+            penalised, current.values, current.shares, current.prices + step, current.columns
         )
         for j in rng.permutation(len(every)):
             used += trial.improve(*every[j])
-        if not current.verdict_of(fined).is_better_than(trial.verdict):
+        if not current.verdict_of(penalised).is_better_than(trial.verdict):
             current = trial
     candidate = search.polished(search.candidate(current.prices))
     return candidate if candidate.verdict.is_better_than(best.verdict) else best
@@ -92,7 +91,7 @@ def moved(search: PriceSearch, best: Candidate) -> Candidate:
     (COMPAS, demographic parity, 40 splits: .002 less accurate at equal disparities).
     """
     chance = 1 / np.sqrt(search.kinds.size)
-    lost = search.free.verdict.worth - best.verdict.worth
+    lost = search.free.verdict.merit - best.verdict.merit
     is_pair = search.features.n_groups == 2 == search.features.everyone.size
     if search.kinds.size > _FEW or (best.verdict.is_feasible and (is_pair or lost <= chance)):
         return best
@@ -104,16 +103,16 @@ def moved(search: PriceSearch, best: Candidate) -> Candidate:
 
 def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
     """Return the first of two if it is better, and gains so much if both satisfy the limits."""
-    is_gain = not other.verdict.is_feasible or candidate.verdict.worth > other.verdict.worth + least
+    is_gain = not other.verdict.is_feasible or candidate.verdict.merit > other.verdict.merit + least
     return candidate if is_gain and candidate.verdict.is_better_than(other.verdict) else other
 
 
 def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
     """Move prices at random as long as that loses nothing; the offset follows each move."""
-    steep, goal = _STEEP * float(np.ptp(search.judge.worth)), search.free.verdict.worth
+    steep, goal = _STEEP * float(np.ptp(search.truth.worth)), search.free.verdict.merit
 
     def missed(candidate: Candidate) -> float:
-        lost = goal - candidate.verdict.worth
+        lost = goal - candidate.verdict.merit
         return (
             lost
             if candidate.verdict.is_feasible
@@ -125,7 +124,7 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
         step[search.features.of(search.features.groups), 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
         trial = search.candidate(candidate.prices + length * candidate.spread() / change * step)
-        for label, which in offsets(search.judge, search.features):
+        for label, which in offsets(search.truth, search.features):
             trial.improve(label, which, search.kinds.size)
         return trial
 

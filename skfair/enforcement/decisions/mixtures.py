@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Judge, cuts_of
+from skfair.enforcement.truth import Truth, cuts_of
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Thresholds of each group that may be mixed. With 300, 64 fits lost .0026 of accuracy.
@@ -103,7 +103,7 @@ class Mixtures:
 
     Parameters
     ----------
-    judge : Judge
+    truth : Truth
         Limits, and what decisions are worth.
     groups : ndarray of shape (n_samples,)
         The group of each row.
@@ -111,26 +111,26 @@ class Mixtures:
         Expected worth of each decision. Thresholds are on the difference of the two.
     """
 
-    def __init__(self, judge: Judge, groups: IntArray, values: FloatArray) -> None:
+    def __init__(self, truth: Truth, groups: IntArray, values: FloatArray) -> None:
         scores = values[:, 1] - values[:, 0]
-        self._limits = _limits(judge)
-        self._start = judge.worth_of(np.zeros(scores.size, dtype=np.int64))
+        self._limits = _limits(truth)
+        self._start = truth.worth_of(np.zeros(scores.size, dtype=np.int64))
         self._groups = [
-            _cut_group(judge, np.flatnonzero(groups == g), scores) for g in range(groups.max() + 1)
+            _cut_group(truth, np.flatnonzero(groups == g), scores) for g in range(groups.max() + 1)
         ]
-        self._sizes = np.bincount(groups, judge.weights, len(self._groups))
+        self._sizes = np.bincount(groups, truth.weights, len(self._groups))
 
     @staticmethod
-    def suit(judge: Judge, groups: IntArray) -> bool:
+    def suit(truth: Truth, groups: IntArray) -> bool:
         """Whether limits are on two linear rates of a group, and not on too many for the rows.
 
         A single rate of each group can be whatever it has to be with one threshold.
         """
-        is_linear = all(bound.quotients is None for bound in judge.bounds)
-        n_constraints = sum(bound.upper.size for bound in judge.bounds)
-        if not is_linear or judge.classes.size * n_constraints > _MOST_EFFECTS:
+        is_linear = all(bound.quotients is None for bound in truth.bounds)
+        n_constraints = sum(bound.upper.size for bound in truth.bounds)
+        if not is_linear or truth.classes.size * n_constraints > _MOST_EFFECTS:
             return False
-        return any(_n_rates(judge, groups, group) > 1 for group in range(groups.max() + 1))
+        return any(_n_rates(truth, groups, group) > 1 for group in range(groups.max() + 1))
 
     def best(self, missed: FloatArray | None = None) -> Mixed | None:
         """Return the mixture that is worth most within the limits, None if there is none.
@@ -158,13 +158,13 @@ class Mixtures:
         )
 
 
-def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
+def _n_rates(truth: Truth, groups: IntArray, group: int) -> int:
     """Return how many rates of a group are limited; one that is limited twice is one."""
     rows = np.flatnonzero(groups == group)
     effects = np.vstack(
         [
             bound.rates[bound.rate_groups == group][:, cells[rows]].multiply(steps[rows]).toarray()
-            for bound, cells, steps in zip(judge.bounds, judge.cells, judge.steps, strict=True)
+            for bound, cells, steps in zip(truth.bounds, truth.cells, truth.steps, strict=True)
         ]
     )
     lengths = np.linalg.norm(effects, axis=1, keepdims=True)
@@ -172,16 +172,16 @@ def _n_rates(judge: Judge, groups: IntArray, group: int) -> int:
     return int(np.linalg.matrix_rank(directions @ directions.T, tol=SUM_ROUNDING, hermitian=True))
 
 
-def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
+def _cut_group(truth: Truth, rows: IntArray, scores: FloatArray) -> _Group:
     """Return the cuts of a group, and what they give."""
-    rows, cuts, worth = cuts_of(judge, rows, scores)
+    rows, cuts, worth = cuts_of(truth, rows, scores)
     some = np.unique(np.linspace(0, cuts.size - 1, _MOST_CUTS).astype(np.int64))
     cuts, worth = cuts[some], worth[some]
     # Beyond all scores is as far as no probability is.
     ends = np.concatenate([[3.0], scores[rows], [-3.0]])
     effects = [
         bound.matrix[:, cells[rows]].multiply(steps[rows]).toarray()
-        for bound, cells, steps in zip(judge.bounds, judge.cells, judge.steps, strict=True)
+        for bound, cells, steps in zip(truth.bounds, truth.cells, truth.steps, strict=True)
     ]
     return _Group(
         cuts,
@@ -194,18 +194,18 @@ def _cut_group(judge: Judge, rows: IntArray, scores: FloatArray) -> _Group:
 
 
 class _Limits(NamedTuple):
-    """``matrix @ effects + centers @ free <= most``, for all constraints of a judge."""
+    """``matrix @ effects + centers @ free <= most``, for all constraints of a truth."""
 
     matrix: FloatArray
     centers: FloatArray
     most: FloatArray
 
 
-def _limits(judge: Judge) -> _Limits:
-    n_centers = [bound.n_centers for bound in judge.bounds]
-    n = sum(bound.upper.size for bound in judge.bounds)
+def _limits(truth: Truth) -> _Limits:
+    n_centers = [bound.n_centers for bound in truth.bounds]
+    n = sum(bound.upper.size for bound in truth.bounds)
     centers, low, high, first, used = np.zeros((n, sum(n_centers))), [], [], 0, 0
-    for bound, start, size in zip(judge.bounds, judge.starts, n_centers, strict=True):
+    for bound, start, size in zip(truth.bounds, truth.starts, n_centers, strict=True):
         has_center = np.flatnonzero(bound.centers >= 0)
         centers[first + has_center, used + bound.centers[has_center]] = -1.0
         fixed = bound.row_values(start)

@@ -16,7 +16,6 @@ from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
-from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import (
     MOST_SORTED,
     NEAR,
@@ -28,6 +27,7 @@ from skfair.enforcement.decisions.lines import (
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
+from skfair.enforcement.truth import Truth
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first prices.
@@ -36,7 +36,7 @@ SAMPLE, FEW = 10_000, 4_000
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows that the last line searches may judge, in all.
+# Rows that the last line searches may truth, in all.
 SEARCHED_ROWS = 1e6
 
 
@@ -46,7 +46,7 @@ class PriceSearch:
 
     Attributes
     ----------
-    judge : Judge
+    truth : Truth
         Constraints, classes and weights.
     features : Features
         How features are numbered.
@@ -64,7 +64,7 @@ class PriceSearch:
         Constraints, sampled rows and multipliers to begin at.
     """
 
-    judge: Judge
+    truth: Truth
     features: Features
     kinds: IntArray
     values: FloatArray
@@ -75,7 +75,7 @@ class PriceSearch:
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
-        return Candidate(self.judge, self.values, self.shares, prices, self._columns)
+        return Candidate(self.truth, self.values, self.shares, prices, self._columns)
 
     @cached_property
     def _columns(self) -> FloatArray | sparse.csc_array:
@@ -84,7 +84,7 @@ class PriceSearch:
     @cached_property
     def free(self) -> Candidate:
         """The decisions without constraints."""
-        return self.candidate(np.zeros((self.features.size, self.judge.n_classes)))
+        return self.candidate(np.zeros((self.features.size, self.truth.n_classes)))
 
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
@@ -101,9 +101,9 @@ class PriceSearch:
         values = parted(self.values, weight)
         return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
-    def under(self, judge: Judge) -> PriceSearch:
+    def under(self, truth: Truth) -> PriceSearch:
         """Return a search under other limits, which begins at the multipliers of this one."""
-        other = replace(self, judge=judge)
+        other = replace(self, truth=truth)
         if other.free.verdict.is_feasible:
             return other
         _, data, multipliers = self._soft
@@ -155,7 +155,7 @@ class PriceSearch:
         for n_done in range(MAX_ROUNDS):
             candidate = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
-            for label, which in offsets(self.judge, self.features):
+            for label, which in offsets(self.truth, self.features):
                 candidate.improve(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
             n_idle += candidate.verdict.is_feasible
             if candidate.verdict.is_better_than(best.verdict):
@@ -168,7 +168,7 @@ class PriceSearch:
             excess = max(excess, candidate.verdict.excess)
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
-            if any(bound.quotients is not None for bound in self.judge.bounds):
+            if any(bound.quotients is not None for bound in self.truth.bounds):
                 rows = self._rows_near(candidate, data)
             lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
             tighter = rows._replace(lower=lower, upper=upper)
@@ -177,8 +177,8 @@ class PriceSearch:
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
         """Return few rows that stand for all, of each cell and class in proportion, and more."""
-        data = SoftRows(self.values, self.shares, self.judge.weights)
-        cells = max(self.judge.cells, key=lambda cells: cells.max())
+        data = SoftRows(self.values, self.shares, self.truth.weights)
+        cells = max(self.truth.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
         if strata.size > 1.25 * SAMPLE:
             data, strata = data.sample(SAMPLE, strata, self.rng)
@@ -189,11 +189,11 @@ class PriceSearch:
     def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
         is_estimated = isinstance(self.shares, np.ndarray)
         means, totals = candidate.decisions.means, None if is_estimated else data.totals
-        return linear_rows(self.judge, self.features, self.kinds, means, totals)
+        return linear_rows(self.truth, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the prices relative to those of the first class: what all cost changes nothing."""
-        shape = self.features.size, self.judge.n_classes
+        shape = self.features.size, self.truth.n_classes
         prices: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
         return prices - prices[:, :1]
 
@@ -202,6 +202,6 @@ class PriceSearch:
         expected = soft_values(data, rows, candidate.prices, TEMPERATURES[-1])
         strict = [
             b.row_values(m)
-            for b, m in zip(self.judge.bounds, candidate.decisions.means, strict=True)
+            for b, m in zip(self.truth.bounds, candidate.decisions.means, strict=True)
         ]
         return np.asarray(np.concatenate(strict) - rows.fixed - expected)

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.utils.rounding import ROUNDING
 
 # Expected weights are believed if they are off by no more than this factor.
@@ -84,7 +84,7 @@ class LinearRows(NamedTuple):
 
 
 def linear_rows(
-    judge: Judge,
+    truth: Truth,
     features: Features,
     kinds: IntArray,
     means: Sequence[FloatArray],
@@ -94,7 +94,7 @@ def linear_rows(
 
     Parameters
     ----------
-    judge : Judge
+    truth : Truth
         The constraints and rows.
     features : Features
         How features are numbered.
@@ -111,9 +111,7 @@ def linear_rows(
     rows : LinearRows
         They hold in expectation if the constraints do.
     """
-    parts = [
-        _rows_of_rule(judge, k, features, kinds, near, expected) for k, near in enumerate(means)
-    ]
+    parts = [_rows_of(truth, k, features, kinds, near, expected) for k, near in enumerate(means)]
     if not parts:
         n_columns = features.size * features.n_classes
         nothing = sparse.csr_array((0, n_columns))
@@ -128,31 +126,31 @@ def linear_rows(
     )
 
 
-def _rows_of_rule(
-    judge: Judge,
+def _rows_of(
+    truth: Truth,
     k: int,
     features: Features,
     kinds: IntArray,
     near: FloatArray,
     expected: FloatArray | None,
 ) -> LinearRows:
-    rule: ClassRule = judge.rules[k]
-    bound = rule.bound
+    constraint: ClassConstraint = truth.constraints[k]
+    bound = constraint.bound
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
     compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
     # What decisions do not change, and what the linear rates miss of the exact ones.
     exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
-    start = judge.starts[k]
+    start = truth.starts[k]
     fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
     fixed = fixed + bound.row_values(near) - exact
-    own = _effects(judge, k, rates, bound.rate_groups, features, kinds, expected)
+    own = _effects(truth, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
-    of_all = _effects(judge, k, overall, nobody, features, kinds, expected)
+    of_all = _effects(truth, k, overall, nobody, features, kinds, expected)
     effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
     row, feature = effects.coords
-    label = feature % features.n_classes if rule.counted is None else rule.counted
+    label = feature % features.n_classes if constraint.counted is None else constraint.counted
     columns = feature * features.n_classes + label
     shape = (effects.shape[0], features.size * features.n_classes)
     which = np.flatnonzero(compared.centers >= 0)
@@ -169,7 +167,7 @@ def _rows_of_rule(
 
 
 def _effects(
-    judge: Judge,
+    truth: Truth,
     k: int,
     rates: sparse.csr_array,
     groups: IntArray,
@@ -179,14 +177,14 @@ def _effects(
 ) -> sparse.csr_array:
     """Return what a row with a feature adds to each rate per unit of weight, if it is selected."""
     n_kinds, n_cells = features.n_kinds, rates.shape[1]
-    joint = judge.cells[k] * n_kinds + kinds
-    steps = np.bincount(joint, judge.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
-    counted = judge.weights * (judge.steps[k] != 0)
+    joint = truth.cells[k] * n_kinds + kinds
+    steps = np.bincount(joint, truth.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
+    counted = truth.weights * (truth.steps[k] != 0)
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
     total = members @ weights  # (n_rates, n_kinds)
     # Quotients are linear near given decisions only.
-    if expected is not None and judge.bounds[k].quotients is None:
+    if expected is not None and truth.bounds[k].quotients is None:
         by_group = expected.reshape(features.n_groups, n_kinds)
         of_everyone = by_group[features.everyone].sum(axis=0)
         likely = np.where((groups >= 0)[:, None], by_group[groups], of_everyone)

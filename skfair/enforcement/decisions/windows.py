@@ -12,10 +12,9 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.decisions.judge import Judge, cuts_of
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
-from skfair.enforcement.thresholds.scan import Cut, threshold_at
+from skfair.enforcement.truth import Truth, cuts_of, shift_at
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
@@ -29,24 +28,24 @@ class _Group(NamedTuple):
 
 
 def window_prices(
-    judge: Judge, features: Features, groups: IntArray, values: FloatArray
+    truth: Truth, features: Features, groups: IntArray, values: FloatArray
 ) -> FloatArray | None:
     """Return the prices of the best windows, or None if windows are not the answer.
 
     Constraints that no window describes are left to the caller, who judges the decisions.
     """
     scores = values[:, 1] - values[:, 0]
-    described = [k for k, bound in enumerate(judge.bounds) if is_described(bound)]
+    described = [k for k, bound in enumerate(truth.bounds) if is_described(bound)]
     blocks = sum(
-        int(judge.bounds[k].blocks.max()) + 1
+        int(truth.bounds[k].blocks.max()) + 1
         for k in described
-        if judge.bounds[k].comparison.is_window
+        if truth.bounds[k].comparison.is_window
     )
-    has_quotients = any(judge.bounds[k].quotients is not None for k in described)
+    has_quotients = any(truth.bounds[k].quotients is not None for k in described)
     if not described or blocks > 2 or has_quotients:
         return None
     of_groups = for_groups(
-        lambda g: _group(judge, described, g, np.flatnonzero(groups == g), scores),
+        lambda g: _group(truth, described, g, np.flatnonzero(groups == g), scores),
         range(features.n_groups),
         scores.size,
     )
@@ -56,8 +55,7 @@ def window_prices(
         return None
     prices = np.zeros((features.size, 2))
     for g, (block, cut) in enumerate(zip(known, cuts, strict=True)):
-        at_cut = Cut(int(block.n_above[cut]), 0.0, True, 0.0)
-        shift = threshold_at(at_cut, block.scores, block.scores, 0.0).shift
+        shift = shift_at(int(block.n_above[cut]), block.scores, block.scores, 0.0)
         prices[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
     return prices
 
@@ -69,21 +67,21 @@ def is_described(bound: BoundConstraint) -> bool:
 
 
 def _group(
-    judge: Judge, described: Sequence[int], group: int, rows: IntArray, scores: FloatArray
+    truth: Truth, described: Sequence[int], group: int, rows: IntArray, scores: FloatArray
 ) -> _Group | None:
     """Return what cuts of a group give; None if one of its rates neither rises nor falls."""
-    rows, n_above, worth = cuts_of(judge, rows, scores)
+    rows, n_above, worth = cuts_of(truth, rows, scores)
     rates, n_windows = [], 0
     for k in described:
-        bound = judge.bounds[k]
+        bound = truth.bounds[k]
         is_window = bound.comparison.is_window
         for r in np.flatnonzero(bound.rate_groups == group):
             shares = bound.rates[[r]].toarray().ravel()
-            effects = shares[judge.cells[k][rows]] * judge.steps[k][rows]
+            effects = shares[truth.cells[k][rows]] * truth.steps[k][rows]
             if effects.min(initial=0.0) < 0 < effects.max(initial=0.0):
                 return None
             is_falling = bool(effects.min(initial=0.0) < 0)
-            start = float(shares @ judge.starts[k])
+            start = float(shares @ truth.starts[k])
             curve = (start + np.concatenate([[0.0], np.cumsum(effects)]))[n_above]
             window = n_windows + int(bound.blocks[r]) if is_window else -1
             length = bound.max_disparity + ROUNDING

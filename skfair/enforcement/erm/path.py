@@ -1,15 +1,30 @@
-"""The path of strict enforcement: rounds of smooth problems, with the loss and then with errors."""
+"""The path of strict enforcement: rounds of smooth problems, with the loss and then with errors.
+
+A :class:`Path` knows the true limits. It measures solutions, compares true with smooth values of
+the constraints, and chooses among all that were measured.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import Judge, StrictResult
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
-from skfair.problems.erm.problem import RuledProblem
+from skfair.enforcement.thresholds.search import ThresholdSearch
+from skfair.enforcement.truth import Threshold, Truth, Verdict, excesses
+from skfair.problems.erm.in_blocks import PartitionedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import Solver, SolverResult
+from skfair.utils.rounding import ROUNDING
 
+SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
+USED = 0.85  # share of a limit from which on it counts as reached
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 PLAIN_MISSES = 2  # of losses; differences that change less and less would never bring them inside
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
@@ -21,18 +36,49 @@ LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 PRECISE_TOL = 1e-9
 
 
+@dataclass(frozen=True)
+class StrictResult:
+    """A solution and what it is worth."""
+
+    # The smooth problem that was solved, with its loss, bounds and temperature
+    problem: RuledProblem
+    result: SolverResult  # its solution
+    verdict: Verdict  # its merit: accuracy, or minus the objective without constraints on rates
+    shift: float = 0.0  # what is added to its scores
+    scale: float = 1.0  # what its scores are then multiplied by
+    is_constant: bool = False  # whether limits take the same prediction for everybody
+    n_solves: int = 1  # number of smooth problems that were solved
+    level: int = 0  # how far along the path, from smooth to steep
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether limits are satisfied without the same prediction for everybody."""
+        return self.verdict.is_feasible and not self.is_constant
+
+
 class Path:
-    """The solver, how closely it solves, and all that was found on the way."""
+    """The problem, how it is solved and measured, and all that was found on the way."""
 
     def __init__(
         self,
-        judge: Judge,
+        problem: RuledProblem,  # its bounds are those that the true values must keep
         solver: Solver,
         params: SolveOptions,
+        # ``min_gap(theta) -> float``: differences of scores that rounding may cause
+        min_gap: Callable[[FloatArray], float],
+        *,
+        is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
+        slack: float = SLACK,  # accuracy that a later level has to gain
         step_tol: float | None = None,  # of each solve; None for what suits the solver
     ) -> None:
-        problem = judge.problem
-        self.judge, self.solver = judge, solver
+        self.problem, self.solver, self.min_gap = problem, solver, min_gap
+        self.is_classifier, self.free = is_classifier, problem.relaxed()
+        is_rate = [bound.moment.is_rate for bound in problem.rules]
+        self.has_rates = any(is_rate)
+        # Whether there is a best threshold: all constraints are on rates of decisions.
+        self.has_threshold = is_classifier and all(is_rate)
+        self.by_accuracy = is_classifier and self.has_rates
+        self.slack = slack if self.by_accuracy else 0.0
         # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
         # Most solves with one loss and steepness. A run of a stochastic solver is long, and its
@@ -47,6 +93,7 @@ class Path:
         self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
         self.candidates: list[StrictResult] = []  # one for each solve
         self.level = 0  # 0 with the loss, then one more for each steepness of smooth errors
+        self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
 
     @property
     def is_stopped(self) -> bool:
@@ -55,24 +102,92 @@ class Path:
 
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
-        tol = LOOSE_TOL if self.judge.has_rates else self.tol
+        tol = LOOSE_TOL if self.has_rates else self.tol
         if not self.is_precise:
             return tol
-        has_matrix = "products" not in self.judge.problem.offers
+        has_matrix = "products" not in self.problem.offers
         return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
+    @cached_property
+    def threshold(self) -> Callable[[Any, float], Threshold]:
+        """What finds the best threshold of scores."""
+        problem = self.problem
+        if isinstance(problem, PartitionedERM):
+            return ThresholdSearch(problem)
+        assert isinstance(problem, ConstrainedERM)
+        weights = problem.everything.loss_weights
+        return Truth.of_scores(problem.rules, problem.targets, weights).threshold
+
     def keep(self, problem: RuledProblem, result: SolverResult) -> StrictResult:
-        """Measure a solution and keep it."""
-        self.candidates.append(self.judge.measured(problem, result, self.level))
-        return self.candidates[-1]
+        """Measure a solution by its true disparities, at its best threshold, and keep it."""
+        scores = problem.scores(result.theta)
+        if self.has_threshold:
+            cut = self.threshold(scores, self.min_gap(result.theta))
+        else:
+            over = excesses(self.problem.rules, problem.decide(scores).means)
+            verdict = Verdict(self.quality(result.theta), float(over.max(initial=0.0)))
+            cut = Threshold(0.0, verdict, is_constant=False)
+        kept = StrictResult(
+            *(problem, result, cut.verdict, cut.shift),
+            is_constant=cut.is_constant,
+            level=self.level,
+        )
+        self.candidates.append(kept)
+        return kept
+
+    def quality(self, theta: FloatArray) -> float:
+        """Return the accuracy at the threshold 0, or minus the objective."""
+        if self.by_accuracy:
+            return self._decisions(theta).right
+        return -self.free.evaluate(self.problem.model_part(theta)).objective
+
+    def _decisions(self, theta: FloatArray) -> Decisions:
+        """Return the decisions at the threshold 0; those of the last point are kept."""
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self.problem.decide(self.problem.scores(theta))
+        return self._last[1]
+
+    def compare(self, problem: RuledProblem, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return true minus smooth values, and the violation of the true bounds.
+
+        Every centre is in the middle of its rates.
+        """
+        true = self.constraints(self._decisions(theta).means)
+        beyond = np.maximum(self.problem.lower - true, true - self.problem.upper)
+        return true - problem.evaluate(theta).constraints, float(beyond.max(initial=-np.inf))
+
+    def _is_used(self, theta: FloatArray) -> bool:
+        """Whether a true limit is nearly reached."""
+        return any(
+            bound.disparity_of_means(means) >= USED * bound.max_disparity
+            for bound, means in zip(self.problem.rules, self._decisions(theta).means, strict=True)
+        )
+
+    def constraints(self, means: Sequence[FloatArray]) -> FloatArray:
+        """Return the constraints at true cell means, every centre in the middle of its rates."""
+        values = [
+            bound.row_values(of_cells)
+            for bound, of_cells in zip(self.problem.rules, means, strict=True)
+        ]
+        rows = self.problem.constraint_rows
+        return rows.from_middles(rows.joined(values))
 
     def best(self) -> StrictResult:
-        """Return the best of all that was found."""
-        return self.judge.best(self.candidates)
+        """Return the first step on the path whose best solution is about as good as any."""
+        feasible = [c for c in self.candidates if c.verdict.is_feasible]
+        feasible = [c for c in feasible if not c.is_constant] or feasible
+        if not feasible:
+            return min(self.candidates, key=lambda c: c.verdict.excess)
+        best = max(c.verdict.merit for c in feasible)
+        good = [c for c in feasible if c.verdict.merit >= best - self.slack - ROUNDING]
+        lowest = min(c.level for c in good)
+        coolest = [c for c in good if c.level == lowest]
+        best = max(c.verdict.merit for c in coolest) - ROUNDING
+        return next(c for c in coolest if c.verdict.merit >= best)
 
     def counted(self, result: StrictResult) -> StrictResult:
         """Return a result that says how many problems were solved."""
-        return result._replace(n_solves=len(self.candidates))
+        return replace(result, n_solves=len(self.candidates))
 
     def rounds(
         self,
@@ -86,9 +201,9 @@ class Path:
         ``offsets`` (n_constraints,) is the shift to begin with, by default that seen at the start.
         Returned is the last solution that another round may start from.
         """
-        judge, true, margin = self.judge, self.judge.problem, self.margin
+        true, margin = self.problem, self.margin
         if offsets is None:
-            offsets = judge.compare(problem, start.theta, start.multipliers).differences
+            offsets = self.compare(problem, start.theta)[0]
         before, n_worse, n_missed = np.inf, 0, 0
         for _ in range(n_rounds):
             bounds = moved_bounds(true.lower, true.upper, offsets, margin)
@@ -98,17 +213,18 @@ class Path:
             if self.is_stopped or self._is_far(bounded, result):
                 break
             start = result
-            seen = judge.compare(bounded, result.theta, result.multipliers)
+            differences, violation = self.compare(bounded, result.theta)
             # Means of losses and scores are smooth themselves: only the tolerance is between.
-            offsets = offsets + (DAMPING if judge.has_rates else 1.0) * (seen.differences - offsets)
-            n_worse = n_worse + 1 if seen.violation > 0.5 * before else 0
-            before, n_missed = seen.violation, n_missed + (seen.violation > 0)
-            if (seen.violation <= 0 and seen.is_used) or n_worse == 2:
+            offsets = offsets + (DAMPING if self.has_rates else 1.0) * (differences - offsets)
+            n_worse = n_worse + 1 if violation > 0.5 * before else 0
+            before, n_missed = violation, n_missed + (violation > 0)
+            is_free = not np.any(result.multipliers)
+            if (violation <= 0 and (is_free or self._is_used(result.theta))) or n_worse == 2:
                 break
-            if n_missed >= PLAIN_MISSES and not judge.has_rates:
+            if n_missed >= PLAIN_MISSES and not self.has_rates:
                 # Further inside by what was missed, unless that closes the bounds.
                 most = np.maximum(self.margin, 0.25 * (true.upper - true.lower))
-                margin = np.minimum(margin + max(seen.violation, 0.0), most)
+                margin = np.minimum(margin + max(violation, 0.0), most)
         return start
 
     def _is_far(self, problem: RuledProblem, result: SolverResult) -> bool:

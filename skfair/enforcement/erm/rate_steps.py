@@ -22,9 +22,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from skfair._typing import Callback, FloatArray
-from skfair.enforcement.erm.judge import Judge, StrictResult
-from skfair.enforcement.erm.path import Path
+from skfair._typing import FloatArray
+from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.erm.refine import STEEPNESSES, scaled
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
@@ -95,22 +94,22 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
 
 def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
     """Go from a free solution to one within the true bounds; None if none is found."""
-    judge, problem = path.judge, path.judge.problem
-    steps = RateSteps(judge, path.params.get("callback"))
+    problem = path.problem
+    steps = RateSteps(path)
     end = steps.run(problem.model_part(theta))
     if steps.best is None and not steps.is_stopped:
         return None
     w = end if steps.best is None else steps.best.w
     smooth = _smooth(problem, LAST.steepness)
     at = smooth.centered(w)
-    offsets = judge.compare(smooth, at, None).differences
+    offsets, _ = path.compare(smooth, at)
     solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
     model = _Model(solved, w, np.zeros(problem.n_constraints), mends=False)
     lam = model.step(model.at.constraints, LONGEST, 0.0).multipliers
     status: Status = "stopped" if steps.is_stopped else "converged"
-    path.keep(solved, SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict()))
-    result = path.candidates[-1]
-    if not steps.is_stopped and (not result.is_feasible or result.is_constant):
+    solution = SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict())
+    result = path.keep(solved, solution)
+    if not steps.is_stopped and not result.is_sound:
         path.candidates.pop()
         return None
     return path.counted(scaled(path, result))
@@ -119,13 +118,13 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
 class RateSteps:
     """Makes the steps; keeps the best point within the true bounds."""
 
-    def __init__(self, judge: Judge, callback: Callback | None) -> None:
-        self.judge, self.callback = judge, callback
+    def __init__(self, path: Path) -> None:
+        self.path, self.callback = path, path.params.get("callback")
         self.best: Seen | None = None  # the point of fewest true errors that keeps the true bounds
         # What a row of the smallest cell counts
-        self.row = 1 / smallest_cell(cast(LinearConstrainedERM, judge.problem))
+        self.row = 1 / smallest_cell(cast(LinearConstrainedERM, path.problem))
         # (n_constraints,): signed multipliers of the last steps
-        self.multipliers = np.zeros(judge.problem.n_constraints)
+        self.multipliers = np.zeros(path.problem.n_constraints)
         self.history, self.n_steps, self.is_stopped = History(), 0, False
 
     def run(self, w: FloatArray) -> FloatArray:
@@ -161,7 +160,7 @@ class RateSteps:
 
     def _missed(self, seen: Seen) -> float:
         """Return the sum of squares of missed rows."""
-        rows = _beyond(self.judge.problem, seen.constraints) / self.row
+        rows = _beyond(self.path.problem, seen.constraints) / self.row
         return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage, rows: float) -> FloatArray:
@@ -169,7 +168,7 @@ class RateSteps:
 
         They aim inside of the bounds by ``rows`` of the smallest cell.
         """
-        problem = _smooth(self.judge.problem, stage.steepness)
+        problem = _smooth(self.path.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
         current, radius, margin = see(w), LONGEST, rows * self.row
         price = PRICE if stage.mends else 1.0
@@ -201,9 +200,9 @@ class RateSteps:
 
     def _see(self, w: FloatArray) -> Seen:
         """Look at decisions; remember the point if it is the best."""
-        problem, w = self.judge.problem, _of_length_1(w)
+        problem, w = self.path.problem, _of_length_1(w)
         decisions = problem.decide(problem.model.forward(w)[0])
-        seen = _seen(problem, w, self.judge.constraints(decisions.means), 1 - decisions.right)
+        seen = _seen(problem, w, self.path.constraints(decisions.means), 1 - decisions.right)
         is_better = self.best is None or seen.errors < self.best.errors
         if seen.violation <= ROUNDING and is_better:
             self.best = seen

@@ -7,12 +7,13 @@ scaled afterwards so that the loss is least, which changes no decision; so are t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import StrictResult
-from skfair.enforcement.erm.path import Path
+from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.rounds import MAX_ROUNDS
 from skfair.losses import SmoothErrors
 from skfair.models.linear import LinearScore
@@ -26,7 +27,7 @@ SLIGHT = 0.02  # slope along the scale, as a share of the loss, below which scor
 
 def refine(path: Path, result: StrictResult) -> StrictResult:
     """Go on from a solution of linear scores with smooth errors in place of the loss."""
-    problem = path.judge.problem
+    problem = path.problem
     start = result.result._replace(theta=shifted(problem, result))
     for steepness in STEEPNESSES:
         unit = _spread(problem.model_part(start.theta))
@@ -48,7 +49,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     the scores has (12 fits of equalized odds and predictive parity, median 1.2). Where the loss
     itself was fitted, scores with little to gain stay as they are.
     """
-    problem, model = path.judge.problem, path.judge.problem.model
+    problem, model = path.problem, path.problem.model
     theta, size, penalty = shifted(problem, result), 0.0, 0.0
     if isinstance(problem, ConstrainedERM):  # no passes over the columns
         scores = problem.scores(result.result.theta).astype(np.float64) + result.shift
@@ -62,7 +63,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     else:
 
         def along(scale: float) -> tuple[float, float]:
-            at = path.judge.free.evaluate(scale * theta)
+            at = path.free.evaluate(scale * theta)
             return at.objective, float(theta @ at.gradient())
 
     # No multiple of the parameters of a network scales its scores: its penalty is left out.
@@ -79,7 +80,7 @@ def scaled(path: Path, result: StrictResult) -> StrictResult:
     ends = [scale for scale, sign in ((low, 1), (high, -1)) if sign * along(scale)[1] >= 0]
     options = {"xtol": 1e-12 * low, "rtol": 1e-13}
     scale = ends[0] if ends else brentq(lambda scale: along(scale)[1], low, high, **options)
-    return result._replace(scale=float(scale))
+    return replace(result, scale=float(scale))
 
 
 def shifted(problem: RuledProblem, result: StrictResult) -> FloatArray:

@@ -6,10 +6,9 @@ and again, each time from the last solution:
 
 - the smooth bounds are shifted by the difference of true and smooth values that was seen, until the
   true values meet the true bounds;
-- every solution's threshold is scanned (:mod:`skfair.enforcement.thresholds.scan`).
+- every solution's threshold is scanned (:mod:`skfair.enforcement.truth`).
 
-These rounds are in :mod:`skfair.enforcement.erm.path`, what is true of a solution is said
-by :mod:`skfair.enforcement.erm.judge`.
+These rounds are in :mod:`skfair.enforcement.erm.path`.
 
 Where the constraints cost much accuracy the loss is a poor guide: few decisions can be right, and
 it is dominated by those that are wrong. There the path goes on to *smooth errors* in place of the
@@ -29,17 +28,18 @@ path, and all rows make the last rounds only.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import Judge, StrictResult
-from skfair.enforcement.erm.path import Path
+from skfair.enforcement.erm.path import Path, StrictResult
 from skfair.enforcement.erm.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import PATIENCE, SolveOptions
+from skfair.enforcement.truth import Verdict
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
@@ -64,11 +64,12 @@ def solve_strictly(
     **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds."""
-    judge = Judge(problem, min_gap, is_classifier)
     has_many_rows = solver.is_precise and getattr(problem, "n_rows", 0) >= MANY_ROWS
     step_tol = solve_params.get("tol") if has_many_rows else None
-    path = Path(judge, solver, solve_params, step_tol)
-    if has_many_rows and judge.scan is not None:
+    path = Path(
+        problem, solver, solve_params, min_gap, is_classifier=is_classifier, step_tol=step_tol
+    )
+    if has_many_rows and path.has_threshold:
         ended = _from_sample(path, theta0, refine=refine)
         if ended is not None:
             return ended
@@ -80,23 +81,27 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
 
     None if the constraints do not bind on the sample, or if no solution keeps them.
     """
-    judge = path.judge
-    few = None if suits_rate_steps(judge.problem) else judge.problem.sampled()
+    few = None if suits_rate_steps(path.problem) else path.problem.sampled()
     if few is None:
         return None
     rough: SolveOptions = {**path.params, "callback": None}
-    sample = Path(Judge(few, judge.min_gap, True, slack=0.0), path.solver, rough, path.step_tol)
+    sample = Path(
+        *(few, path.solver, rough, path.min_gap),
+        is_classifier=True,
+        slack=0.0,
+        step_tol=path.step_tol,
+    )
     end = _walk(sample, theta0, refine=refine)
-    if end.n_solves == 1 or not end.is_feasible or end.is_constant:
+    if end.n_solves == 1 or not end.is_sound:
         return None
     last = sample.candidates[-1]
-    problem = judge.problem.with_loss(last.problem.loss)
+    problem = path.problem.with_loss(last.problem.loss)
     problem = problem.bounded(temperature=last.problem.temperature)
     start = last.result._replace(theta=problem.centered(last.result.theta))
     path.rounds(problem, start, PATIENCE)
     best = path.best()
-    is_sound = best.is_feasible and not best.is_constant
-    if not path.is_stopped and not (is_sound and best.quality > sample.best().quality - OPTIMISM):
+    least = sample.best().verdict.merit - OPTIMISM
+    if not path.is_stopped and not (best.is_sound and best.verdict.merit > least):
         path.candidates.clear()
         return None
     # The scale is that of the sample: all rows would be passed over at each of its steps.
@@ -105,27 +110,28 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
 
 def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     """Walk a path from its start."""
-    judge, problem = path.judge, path.judge.problem
+    problem = path.problem
     # Without the constraints first: this is the result if they do not bind.
     params: SolveOptions = {**path.params, "tol": min(path.tol, path.step_tol)}
-    free = path.solver.solve(judge.free, problem.model_part(theta0), **params)
+    free = path.solver.solve(path.free, problem.model_part(theta0), **params)
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
     free = free._replace(theta=theta, multipliers=lam)
     unlimited = path.keep(problem, free)
     if path.is_stopped:
         return unlimited
-    if judge.compare(problem, theta, lam).violation <= 0:  # the constraints do not bind
-        return unlimited._replace(shift=0.0, is_feasible=True, is_constant=False)
-    refines = refine and judge.scan is not None and path.is_precise
+    if path.compare(problem, theta)[1] <= 0:  # the constraints do not bind
+        verdict = replace(unlimited.verdict, excess=0.0)
+        return replace(unlimited, shift=0.0, verdict=verdict, is_constant=False)
+    refines = refine and path.has_threshold and path.is_precise
     if refines and suits_rate_steps(problem):
         by_steps = by_rate_steps(path, theta)
         if by_steps is not None:
             return by_steps
-    enough = judge.quality(theta) - CHEAP
+    enough = Verdict(path.quality(theta) - CHEAP)
     path.rounds(problem, free, path.max_rounds, offsets=np.zeros_like(lam))
     result = path.best()
-    if refines and not path.is_stopped and (not result.is_feasible or result.quality < enough):
+    if refines and not path.is_stopped and enough.is_better_than(result.verdict):
         result = refined(path, result)
-    if judge.scan is not None and (not path.is_stopped or result.problem.loss is not problem.loss):
+    if path.has_threshold and (not path.is_stopped or result.problem.loss is not problem.loss):
         result = scaled(path, result)
     return path.counted(result)

@@ -17,7 +17,8 @@ for parameters that satisfy it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Unpack
+from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from skfair.enforcement.rounds import (
     SolveOptions,
     random_moves,
 )
+from skfair.enforcement.truth import Verdict
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -51,31 +53,27 @@ MOVED, MOST_ROWS = 5, 50_000_000
 FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
-class PartialResult(NamedTuple):
+@dataclass(frozen=True)
+class PartialResult:
     """A solution of a smooth problem, and what its scores are good for."""
 
     problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
+    verdict: Verdict  # on its scores
     disparity: float = 0.0  # its measured disparity
     n_solves: int = 1  # number of problems that were solved
     is_precise: bool = True  # whether its solver runs until it has converged
-    excess: float = 0.0  # of the measured disparity over the limit
-    quality: float = 0.0
     spread: float = 0.0  # of the scores
 
     @property
-    def rank(self) -> tuple[float, float]:
-        """The smaller, the better."""
-        return self.excess, -self.quality
-
-    @property
-    def smooth_rank(self) -> tuple[float, float]:
-        """The same for the smooth problem itself."""
+    def smooth_verdict(self) -> Verdict:
+        """The verdict by the smooth problem itself."""
         at = self.problem.evaluate(self.result.theta)
-        return max(self.problem.violation(at) - SLACK, 0.0), at.objective
+        return Verdict(-at.objective, self.problem.violation(at) - SLACK)
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True)
+class Target:
     """What is asked of scores, and what they are compared by."""
 
     measure: Callable[[FloatArray], float]  # disparity of scores
@@ -90,9 +88,10 @@ class Target(NamedTuple):
         middle = np.average(scores, weights=self.weights)
         return float(np.sqrt(np.average((scores - middle) ** 2, weights=self.weights)))
 
-    def excess(self, disparity: float) -> float:
-        """Return by how much a disparity is too large."""
-        return max(disparity - self.max_disparity - ROUNDING, 0.0)
+    def verdict(self, scores: FloatArray, disparity: float | None = None) -> Verdict:
+        """Return how good scores are, and by how much they exceed the limit."""
+        disparity = self.measure(scores) if disparity is None else disparity
+        return Verdict(self.quality(scores), disparity - self.max_disparity)
 
 
 def solve_partially(
@@ -121,10 +120,10 @@ def solve_partially(
             break
         solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
-    if wanders and not is_stopped and all(result.excess for result in solved):
+    if wanders and not is_stopped and not any(result.verdict.is_feasible for result in solved):
         solved += _wander(solved, target)
-    best = min(solved, key=lambda result: result.smooth_rank if by_smooth else result.rank)
-    return best._replace(n_solves=n_solves, is_precise=solver.is_precise)
+    best = min(solved, key=lambda r: (r.smooth_verdict if by_smooth else r.verdict).rank)
+    return replace(best, n_solves=n_solves, is_precise=solver.is_precise)
 
 
 def _rounds(
@@ -148,7 +147,7 @@ def _rounds(
         solved.append(last)
         is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
         # Later any solution within the bound will do.
-        is_done = not last.excess and (is_used_up or n_done > PATIENCE)
+        is_done = last.verdict.is_feasible and (is_used_up or n_done > PATIENCE)
         if is_done or result.status == "stopped":
             break
         wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
@@ -163,23 +162,17 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    return PartialResult(
-        problem,
-        result,
-        disparity,
-        excess=target.excess(disparity),
-        quality=target.quality(scores),
-        spread=target.spread(scores),
-    )
+    verdict = target.verdict(scores, disparity)
+    return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
 
 
 def _wander(solved: Sequence[PartialResult], target: Target) -> list[PartialResult]:
     """Make random moves from the best solutions, until those from one keep the bound."""
     moved: list[PartialResult] = []
-    for wandering in sorted(solved, key=lambda result: result.rank)[:MOVED]:
+    for wandering in sorted(solved, key=lambda result: result.verdict.rank)[:MOVED]:
         k = len(moved)
         moved.append(_moved(wandering, target, LONGEST * 2**k, np.random.RandomState(k)))
-        if not moved[-1].excess:
+        if moved[-1].verdict.is_feasible:
             break
     return moved
 
@@ -194,7 +187,7 @@ def _moved(
         return model.forward(theta)[0]
 
     def excess(theta: FloatArray) -> float:
-        return target.excess(target.measure(scores_at(theta)))
+        return max(target.measure(scores_at(theta)) - target.max_disparity - ROUNDING, 0.0)
 
     def move(theta: FloatArray, length: float) -> FloatArray:
         scores, step = scores_at(theta), rng.standard_normal(theta.size)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
-from skfair.enforcement.thresholds.scan import RateTable, Threshold, threshold_at
+from skfair.enforcement.truth import RateTable, Threshold, shift_at
 from skfair.groups.kinds import RowBlock
 from skfair.groups.score_bins import bincount
 from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM, Piece, Task, pieces_of
@@ -58,7 +58,7 @@ class ThresholdSearch:
         refused = problem.decide(nobody)
         self._start_means = [refused.means[k] for k in self._table.which]
         self._accuracy_without = refused.right
-        n_cells = sum(rule.n_cells for rule in self._table.rules)
+        n_cells = sum(rule.n_cells for rule in self._table.bounds)
         self._n_bins = int(np.clip(MAX_CELLS // max(n_cells, 1), 64, N_BINS))
 
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
@@ -74,10 +74,11 @@ class ThresholdSearch:
             bins = visit(_fill, scores, np.union1d(edges, inside), combine=_merged)
         some = np.flatnonzero(bins.n)[::-1]
         rows = self._entries(bins, some, min_gap)
-        cut = self._table.scan(rows, self._start_means, self._accuracy_without)
+        n_above, verdict = self._table.scan(rows, self._start_means, self._accuracy_without)
         depth = rows.order.size // some.size
         highest, lowest = (np.repeat(ends[some], depth) for ends in (bins.highest, bins.lowest))
-        return threshold_at(cut, highest, lowest, min_gap)
+        shift = shift_at(n_above, highest, lowest, min_gap)
+        return Threshold(shift, verdict, n_above in (0, highest.size))
 
     def _may_hold_better(self, bins: Bins, min_gap: float) -> NDArray[np.bool_]:
         """Return which bins may hold a better threshold than the best edge."""
@@ -85,9 +86,9 @@ class ThresholdSearch:
         accuracy = self._accuracy_without + _from_above(bins.gains.sum(axis=0))
         excess = np.full(accuracy.size, -np.inf)
         least_inside = np.full(bins.n.size, -np.inf)
-        constraints = zip(self._table.rules, self._start_means, strict=True)
+        constraints = zip(self._table.bounds, self._start_means, strict=True)
         for (constraint, start), (falls, rises), limit in zip(
-            constraints, bins.steps, self._table.bounds, strict=True
+            constraints, bins.steps, self._table.limits, strict=True
         ):
             means = start[:, None] + _from_above(falls + rises)
             inside = means[:, 1:] + falls, means[:, 1:] + rises
@@ -110,7 +111,7 @@ class ThresholdSearch:
         """Return one entry per cell of some bins, between which no threshold may lie."""
         from skfair._kernels.thresholds import SortedRows
 
-        rules = self._table.rules
+        rules = self._table.bounds
         depth = max((rule.n_cells for rule in rules), default=1)
         gains, can_cut = np.zeros((some.size, depth)), np.zeros((some.size, depth), bool)
         gains[:, 0] = bins.gains.sum(axis=0)[some]

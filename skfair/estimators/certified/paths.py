@@ -50,11 +50,11 @@ from skfair.enforcement.certified.walk import (
     people_needed,
     walk,
 )
-from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
+from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.chances import Split, chances_of
 from skfair.estimators.decisions.steps import LabelledRows
@@ -99,7 +99,7 @@ class Folds:
     models: Sequence[Any]  # of the folds, or one that was fitted before
     chances: FloatArray  # (n_samples, n_classes): by models that have not seen the row
     groups: GroupModels | None  # None if decisions may use the groups
-    judge: Judge  # the constraints, and what decisions are worth
+    truth: Truth  # the constraints, and what decisions are worth
     rates: RowRates  # of the constraints
 
     @property
@@ -116,7 +116,7 @@ class Folds:
     def kinds(self) -> IntArray:
         """Stratum and true class of each row, as one number."""
         codes, strata = self.rows.codes, self.strata
-        return codes if strata is None else strata * self.judge.n_classes + codes
+        return codes if strata is None else strata * self.truth.n_classes + codes
 
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
@@ -151,8 +151,8 @@ class Folds:
 
         They have the shape (n_rows, n_steps); of two classes, whether the second one is chosen.
         """
-        values = chances @ self.judge.worth
-        if self.judge.n_classes == 2:  # one product for all steps
+        values = chances @ self.truth.worth
+        if self.truth.n_classes == 2:  # one product for all steps
             gains = values[:, 1] - values[:, 0]
             return np.asarray(gains[:, None] > np.asarray(shares @ path[..., 1].T))
         labels = np.empty((len(values), len(path)), np.int64)
@@ -169,7 +169,7 @@ def certify(
     These are by models and paths that have not seen them. All steps up to the last one that passes
     are certified together, so any of them may be taken.
     """
-    judge, rates, is_pair = folds.judge, folds.rates, folds.judge.n_classes == 2
+    truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
     paths = (_of_two if is_pair else _of_several)(folds, shares, confidence, rng)
     decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)
@@ -179,10 +179,10 @@ def certify(
     n_passed = walked.step + 1
     changes, by_mean = _by_mean(folds, paths[:, :n_passed])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes, confidence)
-    worth = np.array([judge.worth_of(labels.astype(np.int64)) for labels in decisions.T])
-    constant = float((weights @ judge.values).max())
+    worth = np.array([truth.worth_of(labels.astype(np.int64)) for labels in decisions.T])
+    constant = float((weights @ truth.values).max())
     actual, by_folds = (
-        np.bincount(labels.astype(np.int64), weights, judge.n_classes).astype(np.float64)
+        np.bincount(labels.astype(np.int64), weights, truth.n_classes).astype(np.float64)
         for labels in (codes, decisions[:, chosen])
     )
     is_certified = chosen >= 0 and not (
@@ -194,9 +194,9 @@ def certify(
     if not is_certified:
         _warn(folds, decisions[:, step], step, confidence, walked, is_within=chosen >= 0)
     labels = decisions[:, step].astype(np.int64)
-    names = [bound.name for bound in judge.bounds]
-    disparities = dict(zip(names, judge.disparities(labels), strict=True))
-    shape = -1, folds.n_strata, judge.n_classes, judge.n_classes
+    names = [bound.name for bound in truth.bounds]
+    disparities = dict(zip(names, truth.disparities(labels), strict=True))
+    shape = -1, folds.n_strata, truth.n_classes, truth.n_classes
     return {
         "status_": "certified" if is_certified else "no_solution",
         **walked.reported(step),
@@ -212,7 +212,7 @@ def certify(
         "prices_": paths[:, step].mean(axis=0).reshape(shape),
         "train_disparities_": disparities,
         "train_disparity_": max(disparities.values(), default=0.0),
-        "price_of_fairness_": judge.worth_of(decided(folds.chances @ judge.worth)) - worth[step],
+        "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
     }, labels
 
 
@@ -221,7 +221,7 @@ def _of_two(
     folds: Folds, shares: Shares, confidence: float, rng: np.random.RandomState
 ) -> FloatArray:
     """Return the prices of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
-    rates, worth, codes = folds.rates, folds.chances @ folds.judge.worth, folds.rows.codes
+    rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
     of_rows, alike, n = folds.rows.groups, None, codes.size
     gains = worth[:, 1] - worth[:, 0]
     if folds.groups is None:
@@ -259,10 +259,10 @@ def _of_several(
 
     The last step is without prices: it passes if decisions satisfy the limits as they are.
     """
-    judge, rows = folds.judge, folds.rows
-    n_classes, offsets = judge.n_classes, rows.groups.offsets
+    truth, rows = folds.truth, folds.rows
+    n_classes, offsets = truth.n_classes, rows.groups.offsets
     features = Features(rows.groups.n_groups, folds.n_strata, n_classes, np.arange(offsets[1]))
-    values = folds.chances @ judge.worth
+    values = folds.chances @ truth.worth
     paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, n_classes))
     seed = rng.randint(np.iinfo(np.int32).max)
     for path, (_, test) in zip(paths, folds.splits, strict=True):
@@ -272,9 +272,10 @@ def _of_several(
         if fitted_on.size > MOST_ROWS:
             fitted_on = np.sort(of_fold.choice(fitted_on, MOST_ROWS, replace=False))
         bound = [
-            rule._replace(bound=rule.bound.refitted(fitted_on, rows.counts)) for rule in judge.rules
+            replace(limited, bound=limited.bound.refitted(fitted_on, rows.counts))
+            for limited in truth.constraints
         ]
-        whole = Judge(bound, rows.codes[fitted_on], rows.counts[fitted_on], judge.worth)
+        whole = Truth(bound, rows.codes[fitted_on], rows.counts[fitted_on], truth.worth)
         search = PriceSearch(
             whole,
             features,
@@ -313,7 +314,7 @@ def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray]:
     gained = [rates.gained(labels, rates.weights) for labels in (of_mean, *by_folds)]
     total = rates.totals()[:, None]
     changes = (gained[0] - np.mean(gained[1:], axis=0)) / np.where(total > 0, total, 1.0)
-    by_mean = [rates.weights @ (of_mean == k) for k in range(folds.judge.n_classes)]
+    by_mean = [rates.weights @ (of_mean == k) for k in range(folds.truth.n_classes)]
     return changes, np.stack(by_mean)
 
 

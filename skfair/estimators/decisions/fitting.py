@@ -18,9 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint
 from skfair.enforcement.certified.walk import row_rates
-from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
+from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.certified.paths import Folds, certify, check_folds, check_no_floors
 from skfair.estimators.chances import (
@@ -124,10 +124,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
 
-    def _judge_of(
+    def _truth_of(
         self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, chances: FloatArray
-    ) -> tuple[Callable[[Sequence[ClassRule]], Judge], Before]:
-        """Return what judges by bound constraints, and the decisions without any.
+    ) -> tuple[Callable[[Sequence[ClassConstraint]], Truth], Before]:
+        """Return the truth under bound constraints, and the decisions without any.
 
         Floors, budgets and the recall of the objective are constraints besides.
         """
@@ -135,10 +135,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         values = self.min_rate, self.selection_rate, before.predicted
         limits = class_limits(rules, rows, *values, self.pos_label_, goal.recall)
 
-        def judge_of(fair: Sequence[ClassRule]) -> Judge:
-            return Judge([*fair, *limits], rows.codes, rows.counts, before.worth)
+        def truth_of(fair: Sequence[ClassConstraint]) -> Truth:
+            return Truth([*fair, *limits], rows.codes, rows.counts, before.worth)
 
-        return judge_of, before
+        return truth_of, before
 
     def _keep_strata(self, X: Any, control_features: Any) -> None:
         """Keep the levels of the control features for prediction."""
@@ -181,7 +181,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self,
         data: TrainingData,
         rows: LabelledRows,
-        rules: Sequence[ClassRule],
+        rules: Sequence[ClassConstraint],
         goal: Goal,
         params: dict[str, Any],
         cv: Any,
@@ -196,8 +196,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
         certificate, rng = self._certificate, check_random_state(self.random_state)
         assert certificate is not None
-        judge = Judge(rules, rows.codes, rows.weights, goal.worth)
-        rates = row_rates(judge.rules, rows.codes, rows.weights).against(certificate.shift)
+        truth = Truth(rules, rows.codes, rows.weights, goal.worth)
+        rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
         kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
         splits = make_splits(cv, data.X, data.y, kinds)
         check_folds(splits, rows.codes.size, cv)
@@ -206,7 +206,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))
         chances, _ = self._cross_fit(data, rows, params, splits)
         groups = None if self.is_group_aware_ else self._fit_groups(data, rows, splits)
-        folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, judge, rates)
+        folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
         attributes, predicted = certify(folds, certificate.confidence, rng)
         self.__dict__.update(attributes)
         self._store_prices(attributes["prices_"], goal.worth)
@@ -230,7 +230,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         data: TrainingData,
         rows: LabelledRows,
         chances: FloatArray,
-        judge: Judge,
+        truth: Truth,
         before: IntArray,
         splits: Callable[[], list[Split]],
     ) -> FloatArray | None:
@@ -238,7 +238,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
         Returned are the probabilities of group and class of the training rows, None without models.
         """
-        if self.is_group_aware_ or rows.groups.is_vacuous or judge(before).is_feasible:
+        if self.is_group_aware_ or rows.groups.is_vacuous or truth(before).is_feasible:
             return None
         return self._fit_groups(data, rows, splits()).joint_of_rows(chances)
 
@@ -263,9 +263,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         kinds = rows.codes if strata is None else strata * n_classes + rows.codes
         shares = self._shares(chances, groups.codes, joint, strata)
 
-        def search(judge: Judge, values: FloatArray) -> PriceSearch:
+        def search(truth: Truth, values: FloatArray) -> PriceSearch:
             rng = check_random_state(self.random_state)
-            return PriceSearch(judge, features, kinds, values, shares, rng)
+            return PriceSearch(truth, features, kinds, values, shares, rng)
 
         is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
         may_draw = self.is_group_aware_ and self.group_aware != "thresholds"

@@ -10,7 +10,6 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.choose import choose
-from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.levels import (
     Weighed,
     best_level,
@@ -20,6 +19,7 @@ from skfair.enforcement.decisions.levels import (
 )
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.truth import Truth
 from skfair.estimators.objective import Goal, worth_at
 from skfair.utils.rounding import ROUNDING
 
@@ -57,7 +57,7 @@ class DecisionSearch:
     chances : ndarray of shape (n_samples, n_classes)
         Probabilities of the classes.
     search : callable
-        Makes the search of a judge and expected worth.
+        Makes the search of a truth and expected worth.
     is_aware : bool
         Whether decisions use the groups.
     groups : ndarray of shape (n_samples,) or None
@@ -69,82 +69,82 @@ class DecisionSearch:
     goal: Goal
     before: Before
     chances: FloatArray
-    search: Callable[[Judge, FloatArray], PriceSearch]
+    search: Callable[[Truth, FloatArray], PriceSearch]
     is_aware: bool
     groups: IntArray | None
     draws: Callable[[], FloatArray] | None
 
-    def best(self, judge: Judge) -> Weighed:
-        """Return the best decisions within the limits of a judge.
+    def best(self, truth: Truth) -> Weighed:
+        """Return the best decisions within the limits of a truth.
 
         With known groups decisions are compared by expected shares, too, which overfits less; but
         not where a value must be reached, which is counted.
         """
         goal = self.goal
-        counted = np.eye(judge.n_classes)[judge.classes]
+        counted = np.eye(truth.n_classes)[truth.classes]
         is_expected = self.is_aware and goal.at_least is None
-        believed = judge.believed(self.chances) if is_expected else counted
+        believed = truth.believed(self.chances) if is_expected else counted
 
         def weigh(worth: FloatArray) -> Weighed:
-            valuing = judge.valuing(worth)
+            valuing = truth.valuing(worth)
             valuing = valuing.expecting(self.chances) if is_expected else valuing
             chosen = choose(self.search(valuing, self.chances @ worth), self.groups, self.draws)
-            rank = goal.rank(shares_of(believed, judge.weights, chosen.predicted))
+            rank = goal.rank(shares_of(believed, truth.weights, chosen.predicted))
             return Weighed(chosen, worth, rank)
 
         if goal.worth is not None:
             return weigh(goal.worth)
-        if not self.is_aware and judge(self.before.predicted).is_feasible:
+        if not self.is_aware and truth(self.before.predicted).is_feasible:
             return weigh(self.before.worth)
         if goal.ratio is not None:
-            rank = goal.rank(shares_of(believed, judge.weights, self.before.predicted))
+            rank = goal.rank(shares_of(believed, truth.weights, self.before.predicted))
             return best_ratio(weigh, goal.ratio.worth, rank if np.isfinite(rank) else 0.5)
         return best_of_levels(weigh, worth_at, self.before.worth[0, 0] / self.before.worth.sum())
 
-    def smallest(self, judge_of: Callable[[float], Judge], n_fair: int) -> tuple[Judge, Weighed]:
+    def smallest(self, truth_of: Callable[[float], Truth], n_fair: int) -> tuple[Truth, Weighed]:
         """Return the decisions with the smallest disparity at an objective of at least a value.
 
         Parameters
         ----------
-        judge_of : callable
-            Returns the judge of a limit.
+        truth_of : callable
+            Returns the truth about decisions under a limit.
         n_fair : int
             So many constraints, the first ones, have this limit or one of their own.
 
         Returns
         -------
-        judge, found : Judge, Weighed
-            The judge of the smallest limit and its decisions; those that are best in the objective
-            if nothing reaches the value.
+        truth, found : Truth, Weighed
+            The truth under the smallest limit and its decisions; if nothing reaches the value,
+            the decisions that are best in the objective.
         """
 
-        def disparity(judge: Judge, predicted: IntArray) -> float:
-            return max(judge.disparities(predicted)[:n_fair], default=0.0)
+        def disparity(truth: Truth, predicted: IntArray) -> float:
+            return max(truth.disparities(predicted)[:n_fair], default=0.0)
 
-        strictest = judge_of(0.0)
+        strictest = truth_of(0.0)
         low, high = 0.0, disparity(strictest, self.before.predicted)
-        judge = judge_of(high)
-        weighed = self.best(judge)
-        if not self._reaches(judge, weighed):  # decisions within a limit may count for more
-            high, within = 0.5 * high, judge_of(0.5 * high)
+        truth = truth_of(high)
+        weighed = self.best(truth)
+        if not self._reaches(truth, weighed):  # decisions within a limit may count for more
+            high, within = 0.5 * high, truth_of(0.5 * high)
             tried = self.best(within)
             if not self._reaches(within, tried):
-                return judge, weighed
-            judge, weighed = within, tried
+                return truth, weighed
+            truth, weighed = within, tried
         limit = 0.0  # first of all: perhaps there is nothing to give up
         while high - low > _CLOSE:
-            other = judge_of(limit)
+            other = truth_of(limit)
             tried = self.best(other)
             if self._reaches(other, tried):
-                judge, weighed = other, tried
+                truth, weighed = other, tried
                 high = min(limit, disparity(other, tried.chosen.predicted))
             else:
                 low = limit
             limit = 0.5 * (low + high)
-        return judge, weighed
+        return truth, weighed
 
-    def _reaches(self, judge: Judge, weighed: Weighed) -> bool:
+    def _reaches(self, truth: Truth, weighed: Weighed) -> bool:
         wanted = self.goal.at_least
         assert wanted is not None
-        value = self.goal.of(judge.classes, judge.weights, weighed.chosen.predicted)
+        value = self.goal.of(truth.classes, truth.weights, weighed.chosen.predicted)
         return weighed.chosen.verdict.is_feasible and value >= wanted - ROUNDING

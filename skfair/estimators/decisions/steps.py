@@ -16,7 +16,7 @@ from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
-from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.limits import (
     budget,
     floor_rule,
@@ -123,29 +123,29 @@ def in_order(
     return rows.merged(first, kind, places), chances[first], joint[first], kind, places
 
 
-def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
+def class_rules(
+    constraints: Sequence[Constraint], rows: LabelledRows, limit: Limit
+) -> list[ClassConstraint]:
     """Bind constraints to the rows: with two classes as usual, with more for each class."""
-    rules_of_classes = []
-    for rule in rules:
+    of_classes = []
+    for constraint in constraints:
         labels: list[int | None] = list(range(rows.classes.size))
         if rows.classes.size == 2:
             labels = [1]
-        elif rule.counts_right:
+        elif constraint.counts_right:
             labels = [None]
         for label in labels:
-            for bound in prepare_rule(rule, rows.against_rest(label), limit):
+            for bound in prepare_rule(constraint, rows.against_rest(label), limit):
                 if not bound.moment.is_rate:
                     raise ValueError(
-                        f"constraint={rule!r} is not on rates of decisions. Choose a constraint on "
-                        "rates, such as 'demographic_parity' or 'equalized_odds'."
+                        f"constraint={constraint!r} is not on rates of decisions. Choose a "
+                        "constraint on rates, such as 'demographic_parity' or 'equalized_odds'."
                     )
-                rules_of_classes.append(ClassRule(rows.named(bound, label), label))
-    if len(rules_of_classes) == 1:
-        return rules_of_classes
-    names = unique_names([rule.bound for rule in rules_of_classes])
-    return [
-        ClassRule(bound, rule.counted) for bound, rule in zip(names, rules_of_classes, strict=True)
-    ]
+                of_classes.append(ClassConstraint(rows.named(bound, label), label))
+    if len(of_classes) == 1:
+        return of_classes
+    named = unique_names([limited.bound for limited in of_classes])
+    return [replace(limited, bound=bound) for limited, bound in zip(of_classes, named, strict=True)]
 
 
 def class_limits(
@@ -156,7 +156,7 @@ def class_limits(
     before: IntArray,  # the decisions without any rule
     pos_label: Any = None,  # the class of values that are not for each class; None: there is none
     recall: float | None = None,  # the smallest one of all positive rows, of two classes
-) -> list[ClassRule]:
+) -> list[ClassConstraint]:
     """Return floors and budgets as constraints."""
     limits = []
     for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
@@ -173,7 +173,7 @@ def class_limits(
         limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     if recall is not None:
         limits.append((recall_floor(rows.against_rest(1), recall), 1))
-    return [ClassRule(rows.named(bound, label), label) for bound, label in limits]
+    return [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
 
 
 def _by_class(
@@ -208,27 +208,27 @@ def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> st
     return f" min_rate and selection_rate contradict each other by {excess:.3g}." * (excess > 0)
 
 
-def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
+def report(truth: Truth, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
     """Return the attributes that say what was kept; warn if a limit was not, or much was drawn.
 
-    The first ``n_fair`` constraints of the judge are fairness constraints, the others floors and
+    The first ``n_fair`` constraints are fairness constraints, the others floors and
     budgets.
     """
-    disparities = judge.disparities(chosen.predicted)
-    names = [bound.name for bound in judge.bounds]
+    disparities = truth.disparities(chosen.predicted)
+    names = [bound.name for bound in truth.bounds]
     by_rule = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
-    limits = [bound.max_disparity for bound in judge.bounds]
-    is_kept = judge(chosen.predicted).is_feasible
+    limits = [bound.max_disparity for bound in truth.bounds]
+    is_kept = truth(chosen.predicted).is_feasible
     if not is_kept:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "
-            f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
+            f"{contradiction(truth, chosen.predicted, names)}. Relax one of these.{hint}",
             ConvergenceWarning,
         )
     elif chosen.method != "none" and len(names) == n_fair:  # a budget may ask for few
         predicted, actual = (
-            np.bincount(codes, judge.weights, judge.n_classes).astype(np.float64)
-            for codes in (chosen.predicted, judge.classes)
+            np.bincount(codes, truth.weights, truth.n_classes).astype(np.float64)
+            for codes in (chosen.predicted, truth.classes)
         )
         warn_if_one_answer(predicted, actual, max(limits))
     if chosen.mixed_share > MUCH_MIXED:

@@ -20,9 +20,10 @@ from sklearn.utils.validation import _num_samples
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
 from skfair.constraints.base import Constraint
-from skfair.enforcement.erm.judge import StrictResult
+from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
 from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.truth import Verdict
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
@@ -153,7 +154,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             start = problem.model.start(rng)
             if self.enforce == "surrogate":
                 result = solver.solve(problem, problem.centered(start), **params)
-                return StrictResult(problem, result)
+                return StrictResult(problem, result, Verdict())
             refines = self.enforce == "strict" and self.fit_intercept
             return solve_strictly(
                 problem,

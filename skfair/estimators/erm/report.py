@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
-from skfair.enforcement.erm.judge import StrictResult
+from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.erm.problem import Problem, TargetScale
 from skfair.estimators.limits import warn_if_one_answer
 from skfair.models.base import ScoreModel

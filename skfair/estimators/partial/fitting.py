@@ -27,6 +27,7 @@ from skfair.enforcement.partial.strict import (
     solve_partially,
 )
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
+from skfair.enforcement.truth import Verdict
 from skfair.estimators.erm.problem import NEWTON_FEATURES
 from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.groups.training_data import TrainingData
@@ -139,7 +140,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             if not free.objective.uses_interval:
                 return self._solve_in_rounds(free, promise, solver, target, params)
             unlimited = measured(free, _fit_freely(free, params).result, target)
-            if not unlimited.excess:
+            if unlimited.verdict.is_feasible:
                 return unlimited
             easy = _with_log_loss(free)
             first = self._solve_in_rounds(easy, promise, solver, target, params)
@@ -170,7 +171,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if start is None:
             unlimited = measured(free, _fit_freely(free, params).result, target)
             start = unlimited.result.theta
-            if not unlimited.excess:
+            if unlimited.verdict.is_feasible:
                 return unlimited
         spread = target.spread(free.model.forward(start)[0])
         surrogate = make_surrogate(promise.constraint.surrogate, solver, spread)
@@ -295,7 +296,7 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
         result = ALNewton().solve(plain, start, **params)
     else:
         result = ALLBFGS().solve(problem, start, **params)
-    return PartialResult(problem, result)
+    return PartialResult(problem, result, Verdict())
 
 
 def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
@@ -322,9 +323,10 @@ def _go_on(
     form = first.problem.with_objective(free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
     smoothed = options._solve_in_rounds(free, promise, solver, target, params, start)
-    best = min(first._replace(problem=form), smoothed, key=lambda candidate: candidate.rank)
+    best = min(replace(first, problem=form), smoothed, key=lambda candidate: candidate.verdict.rank)
     factor = best_factor(best.problem, best.result.theta)
-    return best._replace(
+    return replace(
+        best,
         result=best.result._replace(theta=factor * best.result.theta),
         n_solves=first.n_solves + smoothed.n_solves,
     )

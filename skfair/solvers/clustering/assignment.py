@@ -16,6 +16,7 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,9 @@ from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
-from skfair.solvers.above_zero import minimised_above_zero
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering
+from skfair.solvers.smooth_dual import minimised_dual
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
@@ -216,74 +217,31 @@ def maximise_dual(
     unit = table.mean_nearest()
     if unit <= 0:
         return multipliers
-    dual = _NegativeDual(problem, table, unit, missed)
-    flat = (multipliers / unit).ravel()
+    n_clusters, total = problem.n_clusters, problem.total_weight
+    is_large = multipliers.size > MANY
+    # A member of a cell adds to the rules of its cluster. Groups are compared in pairs: of many
+    # rules nearly all entries are 0.
+    effects: Any = (
+        sparse.kron(-sparse.eye_array(n_clusters), problem.sparse_rules, format="csr")
+        if is_large
+        else np.kron(-np.eye(n_clusters), problem.rules.matrix)
+    )
+    costs, flat = problem.rules.slack.ravel() / total, (multipliers / unit).ravel()
+
+    def soft(prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        price = np.ascontiguousarray(unit * prices.reshape(n_clusters, -1).T)
+        value, counts = table.soft_counts(price, temperature * unit)
+        if missed is not None:
+            value, counts = value + float((price.T * missed).sum()), counts + missed
+        return -value / (unit * total), counts.ravel() / total
+
     for temperature in temperatures:
-        minimised = dual.minimised_among_few if dual.is_large else dual.minimised
-        flat = minimised(flat, temperature, max_iter)
+        at = partial(soft, temperature=temperature)
+        which = np.arange(flat.size)
+        if is_large:  # few bind: those that are above 0 or tend there
+            slope = costs - effects @ at(effects.T @ flat)[1]
+            which = np.flatnonzero((flat > 0) | (slope < 0))
+        if which.size:
+            own = effects[which] if is_large else effects
+            flat[which] = minimised_dual(at, own, costs[which], flat[which], max_iter)
     return flat.reshape(multipliers.shape) * unit
-
-
-class _NegativeDual:
-    """The smoothed dual, to be minimised, with the unit of the prices."""
-
-    def __init__(
-        self, problem: GroupedRows, table: CostTable, unit: float, missed: FloatArray | None
-    ) -> None:
-        self._problem, self._table, self._unit, self._missed = problem, table, unit, missed
-        self._slack = problem.rules.slack
-        self.is_large = self._slack.size > MANY
-        # Groups are compared in pairs: of many rules nearly all entries are 0.
-        self._matrix: Any = problem.sparse_rules if self.is_large else problem.rules.matrix
-
-    def __call__(self, flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return value and slope at multipliers, cluster by cluster."""
-        lam = flat.reshape(self._slack.shape)
-        price = np.ascontiguousarray(-(self._matrix.T @ (lam * self._unit).T))
-        value, counts = self._soft_counts(price, temperature)
-        slope = (self._matrix @ counts.T).T + self._slack
-        return self._relative(value, float((lam * self._slack).sum())), slope.ravel() / self._total
-
-    def _soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the sum of soft minima and the counts, with what is missed."""
-        value, counts = self._table.soft_counts(price, temperature * self._unit)
-        if self._missed is None:
-            return value, counts
-        return value + float((price.T * self._missed).sum()), counts + self._missed
-
-    def minimised(self, start: FloatArray, temperature: float, max_iter: int) -> FloatArray:
-        """Minimise over all multipliers."""
-        return minimised_above_zero(lambda flat: self(flat, temperature), start, max_iter)
-
-    def minimised_among_few(
-        self, start: FloatArray, temperature: float, max_iter: int
-    ) -> FloatArray:
-        """Minimise over those that are above 0 or tend there: of pairs of groups, few bind."""
-        few = np.flatnonzero((start > 0) | (self(start, temperature)[1] < 0))
-        if not few.size:
-            return start
-        rows, slack = self._problem, self._slack.ravel()[few]
-        cluster, rule = np.divmod(few, self._slack.shape[1])
-        part = self._matrix[rule]  # what each changes, by cell, then by cell and cluster
-        place = part.indices * rows.n_clusters + np.repeat(cluster, np.diff(part.indptr))
-        size = rows.n_cells * rows.n_clusters
-        effect = sparse.csr_array((part.data, place, part.indptr), shape=(few.size, size))
-        prices = -self._unit * effect.T
-
-        def of_few(values: FloatArray) -> tuple[float, FloatArray]:
-            price = (prices @ values).reshape(rows.n_cells, rows.n_clusters)
-            value, counts = self._soft_counts(price, temperature)
-            slope = effect @ counts.T.ravel() + slack
-            return self._relative(value, float(values @ slack)), slope / self._total
-
-        minimised = start.copy()
-        minimised[few] = minimised_above_zero(of_few, start[few], max_iter)
-        return minimised
-
-    @property
-    def _total(self) -> float:
-        return self._problem.total_weight
-
-    def _relative(self, value: float, of_slack: float) -> float:
-        """Return the value for the sum of soft minima, per unit of weight and price."""
-        return -(value / self._unit - of_slack) / self._total

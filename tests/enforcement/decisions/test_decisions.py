@@ -11,18 +11,18 @@ from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.choose import choose
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
-from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
 from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
+from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import decisions as naive
 
 
 def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
-    """A judge, features, kinds, probabilities and shares of simulated rows."""
+    """A truth, features, kinds, probabilities and shares of simulated rows."""
     rng = np.random.default_rng(seed)
     groups = rng.choice(names, n)
     chances = softmax(
@@ -34,11 +34,11 @@ def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
     for label in range(1, 2) if n_classes == 2 else range(n_classes):
         targets = np.where(y == label, 1.0, -1.0)
         rows = TrainingRows(encoding, targets, None, loss, ("no", "yes"))
-        rules.append(ClassRule(rule.prepare(rows, limit), label))
-    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+        rules.append(ClassConstraint(rule.prepare(rows, limit), label))
+    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(n_classes))
     n_groups = len(names)
     shares = known_shares(encoding.codes, n_groups, None, 1, chances)
-    return judge, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
+    return truth, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -107,26 +107,26 @@ def test_what_a_line_exchanges():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_judge_counts(n_classes):
-    judge, _, groups, chances, _ = small(DemographicParity(), 0.1, n_classes=n_classes)
+def test_the_truth_is_counted(n_classes):
+    truth, _, groups, chances, _ = small(DemographicParity(), 0.1, n_classes=n_classes)
     predicted = chances.argmax(axis=1)
     expected = [
         abs(np.mean(predicted[groups == "a"] == c) - np.mean(predicted[groups == "b"] == c))
         for c in ([1] if n_classes == 2 else range(3))
     ]
-    assert judge.disparities(predicted) == pytest.approx(expected)
-    verdict = judge(predicted)
-    assert verdict.worth == pytest.approx(np.mean(predicted == judge.classes))
+    assert truth.disparities(predicted) == pytest.approx(expected)
+    verdict = truth(predicted)
+    assert verdict.merit == pytest.approx(np.mean(predicted == truth.classes))
     assert verdict.excess == pytest.approx(max(expected) - 0.1)
 
 
 @pytest.mark.parametrize("rule", [DemographicParity(), EqualizedOdds()])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_prices_keep_the_rules_in_expectation(rule, n_classes):
-    judge, features, _, chances, shares = small(rule, 0.05, n=400, n_classes=n_classes)
+    truth, features, _, chances, shares = small(rule, 0.05, n=400, n_classes=n_classes)
     predicted = chances.argmax(axis=1)
-    data = SoftRows(chances, shares, judge.weights)
-    rows = linear_rows(judge, features, judge.classes, judge.means(predicted), data.totals)
+    data = SoftRows(chances, shares, truth.weights)
+    rows = linear_rows(truth, features, truth.classes, truth.means(predicted), data.totals)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
     prices = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
     values = soft_values(data, rows, prices, 0.05)
@@ -138,10 +138,10 @@ def test_prices_keep_the_rules_in_expectation(rule, n_classes):
 
 def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
     """Only the centre, which its rate may not be far from, depends on its multipliers."""
-    judge, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
-    data = SoftRows(chances, shares, judge.weights)
-    means = judge.means(chances.argmax(axis=1))
-    rows = linear_rows(judge, features, judge.classes, means, data.totals)
+    truth, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
+    data = SoftRows(chances, shares, truth.weights)
+    means = truth.means(chances.argmax(axis=1))
+    rows = linear_rows(truth, features, truth.classes, means, data.totals)
     size = rows.upper.size
     keep = sparse.diags_array(np.append(np.zeros(4), np.ones(size - 4)))
     centers = sparse.csr_array(np.eye(size)[:, :1] - np.eye(size)[:, 1:2])
@@ -153,7 +153,7 @@ def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
 
 def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
     """Threads of its many small products would wait for other programs."""
-    judge, features, _, chances, shares = small(DemographicParity(), 0.05)
+    truth, features, _, chances, shares = small(DemographicParity(), 0.05)
     used = set()
 
     class Seen(PriceSearch):
@@ -163,7 +163,7 @@ def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
             return super().run()
 
     rng = np.random.RandomState(0)
-    search = Seen(judge, features, judge.classes, chances, shares, rng)
+    search = Seen(truth, features, truth.classes, chances, shares, rng)
     with threadpool_limits(2, user_api="blas"):
         choose(search, None)
     assert used == {1}
@@ -171,16 +171,16 @@ def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
-    judge, features, _, chances, shares = small(
+    truth, features, _, chances, shares = small(
         DemographicParity(), 0.15, n=60, n_classes=n_classes
     )
     rng = np.random.default_rng(1)
-    start = Candidate(judge, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
-    for label, which in lines(judge, features):
+    start = Candidate(truth, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
+    for label, which in lines(truth, features):
         best, before = start.verdict, start.prices.copy()
         start.improve(label, which)
         found = start.verdict
-        assert found == pytest.approx(judge(start.predicted), abs=1e-12)
+        assert found.rank == pytest.approx(truth(start.predicted).rank, abs=1e-12)
         again = margins(chances, shares, start.prices).argmax(axis=1)
         assert np.array_equal(start.predicted, again)
         decisions = set()  # 1501 shifts, but few that decide otherwise than the one before
@@ -189,7 +189,7 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
             prices[which, label] += shift
             decisions.add(tuple(margins(chances, shares, prices).argmax(axis=1)))
         for predicted in decisions:
-            other = judge(np.array(predicted))
+            other = truth(np.array(predicted))
             best = other if other.is_better_than(best) else best
         assert not best.is_better_than(found)
 
@@ -197,10 +197,10 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
 def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
     gained = []
     for seed in range(5):
-        judge, features, groups, chances, shares = small(DemographicParity(), 0.05, seed=seed)
-        codes, kinds = np.searchsorted(["a", "b"], groups), judge.classes
+        truth, features, groups, chances, shares = small(DemographicParity(), 0.05, seed=seed)
+        codes, kinds = np.searchsorted(["a", "b"], groups), truth.classes
         worth = {}
-        for name, one in (("counted", judge), ("expected", judge.expecting(chances))):
+        for name, one in (("counted", truth), ("expected", truth.expecting(chances))):
             rng = np.random.RandomState(0)
             search = PriceSearch(one, features, kinds, chances, shares, rng)
             chosen = choose(search, codes)
@@ -224,11 +224,11 @@ def unlike(n=3000, seed=0):
     rules = []
     for label in range(3):
         rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
-        rules.append(ClassRule(EqualizedOdds().prepare(rows, 0.05), label))
-    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(3))
+        rules.append(ClassConstraint(EqualizedOdds().prepare(rows, 0.05), label))
+    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(3))
     shares = known_shares(encoding.codes, 2, None, 1, chances)
     features = Features(2, 1, 3, np.arange(2))
-    return PriceSearch(judge, features, y, chances, shares, np.random.RandomState(0)), codes
+    return PriceSearch(truth, features, y, chances, shares, np.random.RandomState(0)), codes
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -238,8 +238,8 @@ def test_rows_that_prices_leave_tied_are_parted(seed):
     assert chosen.tie_weight > 0
     assert chosen.verdict.is_feasible
     plain, best = search.run().verdict, best_random(search, codes)
-    assert not plain.is_feasible or chosen.verdict.worth > plain.worth + 0.01
-    assert chosen.verdict.worth > best - 0.03
+    assert not plain.is_feasible or chosen.verdict.merit > plain.merit + 0.01
+    assert chosen.verdict.merit > best - 0.03
     values = parted(search.values, chosen.tie_weight)
     again = margins(values, search.shares, chosen.prices).argmax(axis=1)
     assert np.array_equal(chosen.predicted, again)
@@ -279,19 +279,19 @@ def test_a_sample_keeps_the_weight_of_every_stratum():
 
 def test_what_everybody_gets_has_the_effect_that_was_counted():
     """Although the probabilities of classes are off."""
-    judge, features, names, chances, _ = small(EqualizedOdds(), 0.05, n=200, n_classes=3)
+    truth, features, names, chances, _ = small(EqualizedOdds(), 0.05, n=200, n_classes=3)
     wrong = chances**2 + [0.0, 0.1, 0.3]
     groups = encode_groups(names).codes
     shares = known_shares(groups, 2, None, 1, wrong / wrong.sum(axis=1, keepdims=True))
-    data = SoftRows(chances, shares, judge.weights)
-    rows = linear_rows(judge, features, judge.classes, judge.means(judge.classes), data.totals)
+    data = SoftRows(chances, shares, truth.weights)
+    rows = linear_rows(truth, features, truth.classes, truth.means(truth.classes), data.totals)
     for label in range(3):
         everybody = np.full(200, label)
         table = np.zeros((features.size, 3))
         table[:, label] = data.totals
         counted = [
             bound.row_values(mean)
-            for bound, mean in zip(judge.bounds, judge.means(everybody), strict=True)
+            for bound, mean in zip(truth.bounds, truth.means(everybody), strict=True)
         ]
         expected = rows.matrix @ table.ravel() + rows.fixed
         assert expected == pytest.approx(np.concatenate(counted), abs=1e-9)

@@ -6,12 +6,12 @@ from scipy.special import softmax
 
 from skfair.constraints import EqualizedOdds, EqualOpportunity, PredictiveParity
 from skfair.constraints.base import TrainingRows
-from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import known_shares
+from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 
@@ -27,15 +27,15 @@ def search_of(rule, limit, seed, n, n_groups=4, n_classes=4):
     loss, rules = make_loss("log_loss", "classification"), []
     for label in range(n_classes):
         rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
-        rules.append(ClassRule(rule.prepare(rows, limit), label))
-    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+        rules.append(ClassConstraint(rule.prepare(rows, limit), label))
+    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(n_classes))
     features = Features(n_groups, 1, n_classes, np.arange(n_groups))
     shares = known_shares(groups[None], n_groups, None, 1, chances)
-    return PriceSearch(judge, features, y, chances, shares, np.random.RandomState(0))
+    return PriceSearch(truth, features, y, chances, shares, np.random.RandomState(0))
 
 
 def random_prices(search, seed):
-    shape = search.features.size, search.judge.n_classes
+    shape = search.features.size, search.truth.n_classes
     return search.candidate(0.1 * np.random.default_rng(seed).normal(size=shape))
 
 
@@ -43,16 +43,16 @@ def random_prices(search, seed):
 @pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
 def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
     search = search_of(rule, 0.05, 0, n=150, n_groups=2, n_classes=3)
-    judge, start = search.judge.fining(fine), random_prices(search, 1)
-    one = Candidate(judge, start.values, start.shares, start.prices)
+    truth, start = search.truth.penalising(fine), random_prices(search, 1)
+    one = Candidate(truth, start.values, start.shares, start.prices)
     which = np.arange(3)
 
     def value(shift):
         prices = start.prices.copy()
         prices[which, 1] -= shift
         predicted = (start.values - start.shares @ prices).argmax(axis=1)
-        missed = np.array(judge.disparities(predicted)) - 0.05
-        worth = np.mean(predicted == judge.classes)
+        missed = np.array(truth.disparities(predicted)) - 0.05
+        worth = np.mean(predicted == truth.classes)
         return worth - fine * np.maximum(missed, 0).sum()
 
     with_group = start.shares[:, which].sum(axis=1) > 0
@@ -63,8 +63,8 @@ def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
     best = max(value(shift) for shift in places)
     one.improve(1, which)
     verdict = one.verdict
-    assert verdict.worth - verdict.fines == pytest.approx(best, abs=1e-8)
-    assert judge(one.predicted).fines == pytest.approx(verdict.fines, abs=1e-9)
+    assert verdict.merit - verdict.penalty == pytest.approx(best, abs=1e-8)
+    assert truth(one.predicted).penalty == pytest.approx(verdict.penalty, abs=1e-9)
 
 
 def test_limits_below_what_chance_does_are_kept_at_little_cost():
@@ -76,7 +76,7 @@ def test_limits_below_what_chance_does_are_kept_at_little_cost():
         assert soft.verdict.excess > 0.01
         found = mended(search, soft, plain)
         assert found.verdict.is_feasible
-        assert found.verdict.worth >= plain.verdict.worth
-        assert max(search.judge.disparities(found.predicted)) <= 0.02
-        gains.append(found.verdict.worth - plain.verdict.worth)
+        assert found.verdict.merit >= plain.verdict.merit
+        assert max(search.truth.disparities(found.predicted)) <= 0.02
+        gains.append(found.verdict.merit - plain.verdict.merit)
     assert max(gains) > 0.05

@@ -10,8 +10,8 @@ from skfair.constraints import (
     EqualizedOdds,
     EqualOpportunity,
 )
-from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
+from skfair.enforcement.truth import Truth
 from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
@@ -28,7 +28,7 @@ def people(n, seed, n_groups=2):
 
 def judged(rule, limit, y, groups, weights=None):
     rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), weights, None)
-    return Judge(class_rules([rule], rows, limit), y, rows.weights, np.eye(2))
+    return Truth(class_rules([rule], rows, limit), y, rows.weights, np.eye(2))
 
 
 def best_of_all(limit, y, groups, chances, weights):
@@ -62,9 +62,9 @@ def best_of_all(limit, y, groups, chances, weights):
 def test_the_best_mixture_is_that_of_a_programme_over_all_thresholds(limit, n_groups):
     y, groups, chances = people(400, n_groups, n_groups)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 400)
-    judge = judged(EqualizedOdds(), limit, y, groups, weights)
+    truth = judged(EqualizedOdds(), limit, y, groups, weights)
     values = np.column_stack([1 - chances, chances])
-    found = Mixtures(judge, groups, values).best()
+    found = Mixtures(truth, groups, values).best()
     wanted = best_of_all(limit, y, groups, chances, weights / weights.sum())
     assert found.worth == pytest.approx(wanted, abs=1e-7)
 
@@ -72,22 +72,22 @@ def test_the_best_mixture_is_that_of_a_programme_over_all_thresholds(limit, n_gr
 def test_shares_of_draws_are_those_of_the_mixture():
     """What is expected of a mixture is what many draws give."""
     y, groups, chances = people(400, 5)
-    judge = judged(EqualizedOdds(), 0.01, y, groups)
+    truth = judged(EqualizedOdds(), 0.01, y, groups)
     values = np.column_stack([1 - chances, chances])
-    found = Mixtures(judge, groups, values).best()
+    found = Mixtures(truth, groups, values).best()
     assert found.mixture.is_needed
     rng = np.random.default_rng(0)
     worths, effects = [], []
     start = np.concatenate(
-        [b.row_values(s) for b, s in zip(judge.bounds, judge.starts, strict=True)]
+        [b.row_values(s) for b, s in zip(truth.bounds, truth.starts, strict=True)]
     )
     for _ in range(2000):
         drawn = found.mixture.values(values, groups, rng.random(400))
         predicted = (drawn[:, 1] > 0).astype(np.int64)
-        worths.append(judge.worth_of(predicted))
-        means = judge.means(predicted)
+        worths.append(truth.worth_of(predicted))
+        means = truth.means(predicted)
         effects.append(
-            np.concatenate([b.row_values(m) for b, m in zip(judge.bounds, means, strict=True)])
+            np.concatenate([b.row_values(m) for b, m in zip(truth.bounds, means, strict=True)])
         )
     assert np.mean(worths) == pytest.approx(found.worth, abs=2e-3)
     assert np.mean(effects, axis=0) - start == pytest.approx(found.effects, abs=5e-3)
@@ -127,5 +127,5 @@ def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
         ([DemographicParity(), floor], True),
     ):
         rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), None, None)
-        judge = Judge(class_rules(rules, rows, 0.05), y, rows.weights, np.eye(2))
-        assert Mixtures.suit(judge, groups) is is_suited
+        truth = Truth(class_rules(rules, rows, 0.05), y, rows.weights, np.eye(2))
+        assert Mixtures.suit(truth, groups) is is_suited

@@ -14,11 +14,11 @@ from tests.enforcement.decisions.test_decisions import small
 
 def search_of(rule, limit, n=900, n_classes=2, names=("a", "b")):
     """A search whose groups are known by halves."""
-    judge, features, groups, chances, _ = small(rule, limit, n, n_classes, names=names)
+    truth, features, groups, chances, _ = small(rule, limit, n, n_classes, names=names)
     of_group = np.where(groups[:, None] == names, 0.8, 0.2 / (len(names) - 1))
     joint = of_group[:, :, None] * chances[:, None, :]
     rng = np.random.RandomState(0)
-    return PriceSearch(judge, features, judge.classes, chances, joint.reshape(n, -1), rng)
+    return PriceSearch(truth, features, truth.classes, chances, joint.reshape(n, -1), rng)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_prices_of_many_rows_or_two_groups_are_not_moved_at_random(n, names, is_
     poor = search.candidate(nobody)
     found = moved(search, poor)
     assert found.verdict.is_feasible
-    assert (found.verdict.worth > poor.verdict.worth) == is_moved
+    assert (found.verdict.merit > poor.verdict.merit) == is_moved
 
 
 @pytest.mark.parametrize("seed", [0, 3, 4])

@@ -6,7 +6,6 @@ from numpy.testing import assert_array_equal
 
 from skfair.classification import ConstrainedERMClassifier
 from skfair.enforcement.erm import rate_steps, strict
-from skfair.enforcement.erm.judge import Judge
 from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
 from skfair.utils import threads
 
@@ -26,7 +25,7 @@ def crowd(seed, n_groups=52, n=26_000):
 
 
 def judged(seed, monkeypatch):
-    """Return the judge and the free solution that the steps of a fit begin with."""
+    """Return the path and the free solution that the steps of a fit begin with."""
     seen = []
     monkeypatch.setattr(strict, "by_rate_steps", lambda *given: seen.append(given))
     monkeypatch.setattr(strict.Path, "rounds", lambda *given, **options: None)
@@ -34,8 +33,7 @@ def judged(seed, monkeypatch):
     X, y, groups = crowd(seed)
     ConstrainedERMClassifier(max_disparity=0.06).fit(X, y, sensitive_features=groups)
     path, theta = seen[0]
-    assert isinstance(path.judge, Judge)
-    return path.judge, path.judge.problem.model_part(theta)
+    return path, path.problem.model_part(theta)
 
 
 @pytest.mark.parametrize(
@@ -69,24 +67,24 @@ def test_where_no_step_keeps_the_limits_the_path_is_walked(monkeypatch):
 
 
 def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
-    judge, free = judged(2, monkeypatch)
-    steps = rate_steps.RateSteps(judge, None)
+    path, free = judged(2, monkeypatch)
+    steps = rate_steps.RateSteps(path)
     steps.run(free)
-    problem, (rule,) = judge.problem, judge.problem.rules
+    problem, (rule,) = path.problem, path.problem.rules
     positive = problem.model.forward(steps.best.w)[0] > 0
     rates = [positive[rule.cells == k].mean() for k in range(rule.n_cells)]
     assert np.ptp(rates) <= 0.06
     assert steps.best.errors == pytest.approx(np.mean(positive != (problem.targets > 0)))
     assert np.linalg.norm(steps.best.w[:-1]) == pytest.approx(1)
-    cut = judge.scan(problem.model.forward(free)[0], 0.0)
-    assert 1 - steps.best.errors >= cut.accuracy  # as against a shift of the free solution
+    cut = path.threshold(problem.model.forward(free)[0], 0.0)
+    assert 1 - steps.best.errors >= cut.verdict.merit  # as against a shift of the free solution
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_moves_miss_fewer_rows(seed, monkeypatch):
     """Where slopes end: from a point that misses the bounds by a few rows, without any step."""
-    judge, free = judged(seed, monkeypatch)
-    steps = rate_steps.RateSteps(judge, None)
+    path, free = judged(seed, monkeypatch)
+    steps = rate_steps.RateSteps(path)
     w = steps._see(free).w
     for stage in rate_steps.SMOOTH:
         w = steps._at_stage(w, stage, 0.0)
@@ -94,14 +92,15 @@ def test_random_moves_miss_fewer_rows(seed, monkeypatch):
     before = steps._see(w)
     found = steps._see(steps._wander(w))
     assert steps.best is not None or steps._missed(found) < 0.5 * steps._missed(before)
-    missed = np.abs(before.constraints) - judge.problem.upper
+    missed = np.abs(before.constraints) - path.problem.upper
     beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)
     assert steps._missed(before) == pytest.approx((beyond**2).sum())
 
 
 def test_a_callback_stops_the_steps(monkeypatch):
-    judge, free = judged(2, monkeypatch)
-    steps = rate_steps.RateSteps(judge, lambda theta: True)
+    path, free = judged(2, monkeypatch)
+    path.params["callback"] = lambda theta: True
+    steps = rate_steps.RateSteps(path)
     steps.run(free)
     assert steps.is_stopped
     assert steps.n_steps == 1

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import LinearConstraint, check_grad, linprog, milp
+from scipy.optimize import LinearConstraint, OptimizeResult, check_grad, linprog, milp
 
 from skfair._kernels import moves
 from skfair._kernels import prices as kernels
@@ -335,11 +335,11 @@ def test_gradient_of_the_smooth_dual(monkeypatch):
     problem, centers = random_problem(3, n_groups=3)
     captured = []
 
-    def record(function, start, max_iter):
+    def record(function, start, **options):
         captured.append(function)
-        return start
+        return OptimizeResult(x=start)
 
-    monkeypatch.setattr(assignment, "minimised_above_zero", record)
+    monkeypatch.setattr("skfair.solvers.smooth_dual.minimize", record)
     distances, missed = problem.distances(centers), np.random.default_rng(1).random((3, 3))
     maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,))
     maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,), missed=missed)

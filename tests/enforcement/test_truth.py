@@ -6,7 +6,7 @@ import pytest
 from skfair._kernels import thresholds as kernels
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.constraints.rates import RateParity
-from skfair.enforcement.thresholds.scan import ThresholdScan
+from skfair.enforcement.truth import Truth
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
@@ -90,14 +90,14 @@ def test_finds_the_best_threshold(names, reference, comparison, seed):
     bound = 0.173  # no rate of so few people is exactly there
     rules = bind(names, bound, targets, columns, weights, reference, comparison)
     w = np.ones(len(scores)) if weights is None else weights
-    found = ThresholdScan(rules, targets, w / w.sum())(scores, 1e-9)
+    found = Truth.of_scores(rules, targets, w / w.sum()).threshold(scores, 1e-9)
     expected = best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison)
-    assert found.is_feasible == (expected is not None)
+    assert found.verdict.is_feasible == (expected is not None)
     shifted = scores + found.shift
     worst = max(rule.disparity(shifted) for rule in rules)
-    assert found.excess == pytest.approx(worst - bound, abs=1e-9)
+    assert found.verdict.excess == pytest.approx(worst - bound, abs=1e-9)
     if expected is not None:
-        assert found.accuracy == pytest.approx(expected)
+        assert found.verdict.merit == pytest.approx(expected)
         assert w @ ((shifted > 0) == (targets > 0)) / w.sum() == pytest.approx(expected)
         assert worst <= bound
 
@@ -105,25 +105,25 @@ def test_finds_the_best_threshold(names, reference, comparison, seed):
 def test_gaps_that_rounding_could_close_are_not_used():
     scores = np.array([1.0, 0.3 + 1e-12, 0.3, -1.0])
     targets = np.array([1.0, 1.0, -1.0, -1.0])
-    scan = ThresholdScan([], targets, np.full(4, 0.25))
+    scan = Truth.of_scores([], targets, np.full(4, 0.25)).threshold
     fine, coarse = scan(scores, 1e-15), scan(scores, 1e-9)
-    assert (fine.accuracy, coarse.accuracy) == (1.0, 0.75)
+    assert (fine.verdict.merit, coarse.verdict.merit) == (1.0, 0.75)
     assert np.abs(scores + coarse.shift).min() > 1e-3
 
 
 def test_no_shift_where_zero_is_good():
     scores = np.array([2.0, 1.0, -1.0, -2.0])
-    found = ThresholdScan([], np.sign(scores), np.full(4, 0.25))(scores, 1e-9)
+    found = Truth.of_scores([], np.sign(scores), np.full(4, 0.25)).threshold(scores, 1e-9)
     assert found.shift == 0
-    assert found.accuracy == 1
+    assert found.verdict.merit == 1
     assert not found.is_constant
 
 
 def test_constant_predictions_are_named():
     scores, targets, columns, _ = sample(0)
     rules = bind(["demographic_parity"], 0.0, targets, columns, None)
-    found = ThresholdScan(rules, targets, np.full(40, 1 / 40))(scores, 1e-9)
-    assert found.is_feasible
+    found = Truth.of_scores(rules, targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
+    assert found.verdict.is_feasible
     assert found.is_constant == (np.unique(scores + found.shift > 0).size == 1)
 
 
@@ -137,21 +137,21 @@ def test_an_own_rule_whose_rates_are_bounded():
     groups = encode_groups(columns[0])
     rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), (0, 1))
     rule = Capped(comparison="bounded").prepare(rows, 0.1)
-    found = ThresholdScan([rule], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    found = Truth.of_scores([rule], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
     rates = [
         (scores + found.shift > 0)[(targets < 0) & (columns[0] == group)].mean()
         for group in range(3)
     ]
-    assert found.excess == pytest.approx(max(rates) - 0.1, abs=1e-9)
-    assert found.is_feasible
+    assert found.verdict.excess == pytest.approx(max(rates) - 0.1, abs=1e-9)
+    assert found.verdict.is_feasible
 
 
 def test_unreachable_limits_report_what_is_missed():
     scores, targets, columns, _ = sample(2)
     [rule] = bind(["bounded_selection_rate"], 0.1, targets, columns, None)
     [other] = bind(["bounded_false_negative_rate"], 0.1, targets, columns, None)
-    found = ThresholdScan([rule, other], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    found = Truth.of_scores([rule, other], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
     worst = max(one.disparity(scores + found.shift) for one in (rule, other))
-    assert not found.is_feasible
-    assert found.excess == pytest.approx(worst - 0.1, abs=1e-9)
-    assert found.excess > 0
+    assert not found.verdict.is_feasible
+    assert found.verdict.excess == pytest.approx(worst - 0.1, abs=1e-9)
+    assert found.verdict.excess > 0

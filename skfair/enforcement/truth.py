@@ -1,0 +1,421 @@
+"""The truth about decisions: what they are worth, and by how much they exceed the limits.
+
+Smooth problems only lead near a solution. Whether limits are satisfied is counted on the rows, for
+trained models and for decisions of any model alike. With several classes a constraint on selection
+is kept for each class against the rest; one on right predictions (accuracy parity) is a single
+constraint for all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import first_of
+from skfair.utils.rounding import ROUNDING
+
+if TYPE_CHECKING:  # kernels are imported when something is fitted
+    from skfair._kernels.thresholds import SortedRows
+
+# With so many rows expected worth is trusted as much as counted worth.
+BELIEVED = 6_000
+
+
+@dataclass(frozen=True)
+class ClassConstraint:
+    """A constraint and the decision that it counts as selection: a class; None: the true one."""
+
+    bound: BoundConstraint
+    counted: int | None
+
+    @property
+    def limits_something(self) -> bool:
+        """Whether there are two rates or more to compare, or a cap, which a single rate has."""
+        n_rates = np.bincount(self.bound.blocks).max(initial=0)
+        return bool(n_rates > 1 or (n_rates and self.bound.comparison.is_cap))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How good a solution is, and by how much it exceeds the limits at most."""
+
+    merit: float = 0.0
+    excess: float = 0.0
+    penalty: float | None = None  # for violated limits, where these are weighed against merit
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether all limits are satisfied."""
+        return self.excess <= ROUNDING
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What is least of the best: the excess of a violated limit, then minus the merit."""
+        return 0.0 if self.is_feasible else self.excess, -self.merit
+
+    def is_better_than(self, other: Verdict) -> bool:
+        """Whether this one is to be preferred: satisfied limits first, then merit.
+
+        Where violated limits are penalised, the larger merit minus penalty is preferred.
+        """
+        if self.penalty is not None and other.penalty is not None:
+            return self.merit - self.penalty > other.merit - other.penalty + ROUNDING
+        if self.is_feasible and other.is_feasible:
+            return self.merit > other.merit + ROUNDING
+        return self.excess < other.excess - ROUNDING and not other.is_feasible
+
+
+def excesses(constraints: Sequence[BoundConstraint], means: Sequence[FloatArray]) -> FloatArray:
+    """Return by how much each disparity, given cell means, exceeds its limit beyond rounding."""
+    pairs = zip(constraints, means, strict=True)
+    return np.array([c.disparity_of_means(m) - (c.max_disparity + ROUNDING) for c, m in pairs])
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A shift of the scores and what it gives."""
+
+    shift: float  # what is added to every score
+    verdict: Verdict
+    is_constant: bool  # whether all rows get the same prediction
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decision of each row, the cell means of each constraint, and the verdict."""
+
+    predicted: IntArray
+    means: Sequence[FloatArray]
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class LineScan:
+    """The best cutoff along a line."""
+
+    n_above: int  # entries above it
+    verdict: Verdict
+    entries: SortedRows  # the rows that it may pass, and what changes if it does
+    means: list[FloatArray]  # cell means if it passes none
+
+    @property
+    def above(self) -> IntArray:
+        """The entries above the cutoff."""
+        return self.entries.order[: self.n_above]
+
+    def means_there(self) -> list[FloatArray]:
+        """Return the cell means at the cutoff."""
+        above = self.above
+        return [
+            mean + np.bincount(cells[above], steps[above], mean.size)
+            for mean, cells, steps in zip(
+                self.means, self.entries.cells, self.entries.steps, strict=True
+            )
+        ]
+
+
+class Truth:
+    """Counts what decisions do on the rows."""
+
+    penalty: float | None = None  # for exceeding a limit by 1, instead of that limits come first
+
+    def __init__(
+        self,
+        constraints: Sequence[ClassConstraint],
+        classes: IntArray,  # (n_samples,): number of the true class of each row
+        weights: FloatArray,  # (n_samples,): whole numbers count as so many rows each
+        # (n_classes, n_classes): what it is worth to decide for a class (column), given the true
+        # one (row): from 0 to 1
+        worth: FloatArray,
+    ) -> None:
+        self.constraints = [limited for limited in constraints if limited.bound.blocks.size]
+        self.classes, self.weights, self.worth = classes, weights / weights.sum(), worth
+        is_whole = not np.any(weights % 1)
+        self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
+        self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
+        self.bounds = [limited.bound for limited in self.constraints]
+        self._table = RateTable(self.bounds)
+        self.cells, self.steps, self.starts = self._table.steps_of_rows(classes.size)
+
+    @classmethod
+    def of_scores(
+        cls, constraints: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
+    ) -> Self:
+        """Return the truth about scores whose sign is to be that of the targets."""
+        selecting = [ClassConstraint(bound, 1) for bound in constraints]
+        return cls(selecting, (targets > 0).astype(np.int64), weights, np.eye(2))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.worth.shape[0])
+
+    def means(self, predicted: IntArray) -> list[FloatArray]:
+        """Return the cell means of each constraint."""
+        chosen = [
+            self.classes if limited.counted is None else limited.counted
+            for limited in self.constraints
+        ]
+        return [
+            start + np.bincount(cells, steps * (predicted == label), start.size)
+            for label, start, cells, steps in zip(
+                chosen, self.starts, self.cells, self.steps, strict=True
+            )
+        ]
+
+    def disparities(self, predicted: IntArray) -> list[float]:
+        """Return the disparity of each constraint."""
+        means = self.means(predicted)
+        return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
+
+    def expecting(self, chances: FloatArray) -> Truth:
+        """Return a truth that goes by expected worth, too, given the probabilities of the classes.
+
+        Rates, and so the limits, are counted as before.
+        """
+        other = copy(self)
+        other.values = self.values + self._belief * (chances @ self.worth - self.values)
+        return other
+
+    def believed(self, chances: FloatArray) -> FloatArray:
+        """Return how much each row counts for each class where expected worth counts, too."""
+        counted = np.eye(self.n_classes)[self.classes]
+        return counted + self._belief * (chances - counted)
+
+    @property
+    def _belief(self) -> float:
+        """How much probabilities count, as much as the classes of ``BELIEVED`` rows.
+
+        The decisions that are best for the true classes of few rows are in part best for the noise
+        in them.
+        """
+        return BELIEVED / (BELIEVED + self.n_rows)
+
+    def valuing(self, worth: FloatArray) -> Truth:
+        """Return a truth in which decisions are worth something else."""
+        other = copy(self)
+        other.worth, other.values = worth, worth[self.classes]
+        return other
+
+    def penalising(self, penalty: float) -> Truth:
+        """Return a truth that weighs violated limits against merit."""
+        other = copy(self)
+        other.penalty = penalty
+        return other
+
+    def tightened(self, share: float) -> Truth:
+        """Return a truth by a share of the limits."""
+        other = copy(self)
+        other.constraints = [replace(c, bound=c.bound.scaled(share)) for c in self.constraints]
+        other.bounds = [limited.bound for limited in other.constraints]
+        other._table = RateTable(other.bounds)
+        return other
+
+    def worth_of(self, predicted: IntArray) -> float:
+        """Return what decisions are worth."""
+        return float(self.weights @ self.values[np.arange(predicted.size), predicted])
+
+    def __call__(self, predicted: IntArray) -> Verdict:
+        """Return the verdict on the decision of every row."""
+        return self.verdict(self.means(predicted), self.worth_of(predicted))
+
+    def verdict(self, means: Sequence[FloatArray], worth: float) -> Verdict:
+        """Return the verdict on cell means and worth."""
+        over = excesses(self.bounds, means)
+        penalty = None if self.penalty is None else self.penalty * np.maximum(over, 0.0).sum()
+        return Verdict(worth, float(over.max(initial=-np.inf)), penalty)
+
+    def threshold(self, scores: FloatArray, min_gap: float) -> Threshold:
+        """Return the most accurate shift of scores within the limits, or the least violated one.
+
+        Only thresholds with a gap of more than ``min_gap`` around them are used, so that rounding
+        elsewhere cannot move a row across.
+        """
+        nobody = np.zeros(scores.size, np.int64)
+        refused = Decisions(nobody, self.starts, Verdict(self.worth_of(nobody)))
+        best = self.scan(np.arange(scores.size), 1, nobody, scores, refused, min_gap)
+        ordered = scores[best.entries.order]
+        shift = shift_at(best.n_above, ordered, ordered, min_gap)
+        return Threshold(shift, best.verdict, best.n_above in (0, scores.size))
+
+    def scan(
+        self,
+        rows: IntArray,  # whose decision depends on the cutoff
+        label: int,  # the class that is decided for above it
+        others: IntArray,  # what these rows are decided for otherwise
+        points: FloatArray,  # a row is above the cutoff if its value here is
+        now: Decisions,  # of all rows before
+        min_gap: float | None = None,  # around the cutoff; None for that of rounding
+    ) -> LineScan:
+        """Find the best cutoff above which rows are decided for a class."""
+        from skfair._kernels.decisions import Counted, exchanged
+        from skfair._kernels.thresholds import SortedRows
+
+        order = np.argsort(-points)
+        ordered = points[order]
+        gaps = ordered[:-1] - ordered[1:]
+        least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
+        n_rules = len(self.constraints)
+        gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
+        cells = np.empty((n_rules, rows.size), np.int64)
+        added = np.zeros((n_rules, max((start.size for start in self.starts), default=0)))
+        selecting = [
+            -1 if limited.counted is None else limited.counted for limited in self.constraints
+        ]
+        counted = Counted(
+            *(self.weights, self.values, self.classes, self.cells, self.steps),
+            np.array(selecting, dtype=np.int64),
+        )
+        worth = now.verdict.merit + exchanged(
+            counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
+        )
+        means = [
+            mean + effects[: mean.size] for mean, effects in zip(now.means, added, strict=True)
+        ]
+        entries = SortedRows(order, gaps > least, gains, cells, steps)
+        return LineScan(*self._table.scan(entries, means, worth, self.penalty), entries, means)
+
+
+def cuts_of(
+    truth: Truth, rows: IntArray, scores: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return rows by falling score, how many are above each cut between them, and its worth.
+
+    The worth is what the second of two classes adds to that of the first for the rows above.
+    """
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    ordered = scores[rows]
+    is_cut = np.ones(rows.size + 1, dtype=bool)
+    is_cut[1:-1] = ordered[:-1] - ordered[1:] > ROUNDING
+    n_above = np.flatnonzero(is_cut)
+    gains = truth.weights[rows] * (truth.values[rows, 1] - truth.values[rows, 0])
+    return rows, n_above, np.concatenate([[0.0], np.cumsum(gains)])[n_above]
+
+
+class RateTable:
+    """Constraints on rates as the kernel reads them."""
+
+    def __init__(self, constraints: Sequence[BoundConstraint]) -> None:
+        from skfair._kernels.thresholds import RuleArrays
+
+        self.which = [k for k, bound in enumerate(constraints) if bound.blocks.size]
+        self.bounds = [constraints[k] for k in self.which]
+        self.limits = np.array([bound.max_disparity + ROUNDING for bound in self.bounds])
+        sums = [_tracked(bound) for bound in self.bounds]
+        self._sums = [matrix for matrix, _ in sums]
+        n_cells = max((bound.n_cells for bound in self.bounds), default=0)
+        indptr = np.zeros((len(self.bounds), n_cells + 1), np.int64)
+        owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
+        used = 0
+        for k, matrix in enumerate(self._sums):
+            columns = sparse.csc_array(matrix)
+            indptr[k, : columns.indptr.size] = columns.indptr + used
+            used += columns.indices.size
+            owners.append(columns.indices.astype(np.int64))
+            shares.append(columns.data)
+        comparisons = [bound.comparison for bound in self.bounds]
+        self._arrays = RuleArrays(
+            indptr=indptr,
+            owners=np.concatenate(owners),
+            shares=np.concatenate(shares),
+            starts=np.cumsum([0, *(matrix.shape[0] for matrix in self._sums)]),
+            first=np.concatenate([np.empty(0, np.int64), *(first for _, first in sums)]),
+            first_starts=np.cumsum([0, *(first.size for _, first in sums)]),
+            codes=np.array([comparison.code for comparison in comparisons], dtype=np.int64),
+            against_overall=np.array(
+                [comparison.against_overall for comparison in comparisons], dtype=bool
+            ),
+            are_quotients=np.array(
+                [bound.quotients is not None for bound in self.bounds], dtype=bool
+            ),
+            bounds=self.limits,
+        )
+
+    def steps_of_rows(self, n: int) -> tuple[IntArray, FloatArray, list[FloatArray]]:
+        """Return what each of ``n`` rows changes if it is selected, and what is there before.
+
+        That is, by constraint, the cell of each row, the change of its mean, and the cell means
+        with nobody selected.
+        """
+        cells = np.zeros((len(self.bounds), n), np.int64)
+        steps = np.zeros((len(self.bounds), n))
+        start_means = []
+        for k, bound in enumerate(self.bounds):
+            refused, chosen = (bound.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
+            cells[k] = bound.cells
+            steps[k] = bound.row_weights * (chosen - refused)
+            start_means.append(bound.means(refused))
+        return cells, steps, start_means
+
+    def scan(
+        self,
+        rows: SortedRows,
+        start_means: Sequence[FloatArray],
+        accuracy: float,
+        penalty: float | None = None,
+    ) -> tuple[int, Verdict]:
+        """Return how many entries are above the best cut, and the verdict on it.
+
+        Cell means and accuracy are those with nobody predicted positive.
+
+        With a penalty for each unit of violated limits it is that of the largest difference.
+        """
+        from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_fines
+
+        sums = [matrix @ means for matrix, means in zip(self._sums, start_means, strict=True)]
+        arguments = rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy
+        cost = None
+        if penalty is not None:
+            n_above, missed, excess = scan_with_fines(*arguments, penalty)
+            cost = penalty * float(missed)
+        else:
+            # A kernel that made it itself would run Python code, and die of an interrupt there.
+            best = BestThreshold(*scan_thresholds(*arguments))
+            n_above, excess = best.n_above, best.excess
+            if n_above < 0:
+                n_above, excess = best.n_nearest, best.least_excess
+        merit = accuracy + float(rows.gains[rows.order[:n_above]].sum())
+        return int(n_above), Verdict(merit, float(excess), cost)
+
+
+def _tracked(bound: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
+    """Return what makes sums of a constraint of cell means, and where its blocks start and end."""
+    blocks, first = bound.blocks, first_of(bound.blocks)
+    order = np.arange(blocks.size)
+    if bound.comparison.against_overall:  # the overall rate stands last in its block
+        both = np.concatenate([blocks, blocks[first]])
+        order = np.argsort(both, kind="stable")
+        blocks = both[order]
+
+    def listed(rates: sparse.csr_array, overall: sparse.csr_array) -> sparse.csr_array:
+        return sparse.csr_array(sparse.vstack([rates, overall[first]], format="csr")[order])
+
+    ends = np.append(first_of(blocks), blocks.size)
+    if bound.quotients is None:
+        return listed(bound.rates, bound.overall), ends
+    rates, overall = bound.quotients
+    parts = [listed(rates.sums, overall.sums), listed(rates.totals, overall.totals)]
+    return sparse.csr_array(sparse.vstack(parts)), ends
+
+
+def shift_at(n_above: int, highest: FloatArray, lowest: FloatArray, min_gap: float) -> float:
+    """Return a shift that puts 0 between two neighbours of sorted entries, and these around it.
+
+    The middle of the gap, but no shift at all where 0 already lies well inside it.
+    """
+    above = float(lowest[n_above - 1]) if n_above else np.inf
+    below = float(highest[n_above]) if n_above < highest.size else -np.inf
+    if above > 0.5 * min_gap and below < -0.5 * min_gap:
+        return 0.0
+    if np.isinf(above):
+        return -below - 1.0
+    if np.isinf(below):
+        return -above + 1.0
+    return -0.5 * (above + below)
