@@ -593,25 +593,24 @@ def test_a_report_does_not_take_the_place_of_its_file(frame, tmp_path, capsys, o
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("suffix", ["html", "md", "json"])
-def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path, suffix):
+def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
     """A full disk leaves the report that was there."""
     resource = pytest.importorskip("resource")
-    out = tmp_path / f"report.{suffix}"
-    out.write_text("the last report")
+    outs = [tmp_path / f"report.{suffix}" for suffix in ("html", "md", "json")]
+    for out in outs:
+        out.write_text("the last report")
     code = (
         "import resource, sys; from skfair.command.main import main; "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
-        "sys.exit(main(sys.argv[1:]))"
+        "sys.exit({main([*sys.argv[4:], '--out', out]) for out in sys.argv[1:4]} != {2})"
     )
-    arguments = ["audit", str(file), *USUAL, "--groups", "sex", "--out", str(out)]
-    told = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 2
-    assert told.stderr.count("\n") == 1
-    assert out.read_text() == "the last report"
-    assert {path.name for path in tmp_path.iterdir()} == {file.name, out.name}
+    arguments = [*outs, "audit", file, *USUAL, "--groups", "sex"]
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 0
+    assert told.stderr.count("\n") == 3
+    assert {out.read_text() for out in outs} == {"the last report"}
+    assert set(tmp_path.iterdir()) == {file, *outs}
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes")
@@ -751,20 +750,19 @@ def test_data(tmp_path, capsys):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="other permissions")
-@pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_warm_makes_folders_that_others_read_and_do_not_write(tmp_path, umask):
+def test_warm_makes_folders_that_others_read_and_do_not_write(tmp_path):
     """Also of folders that everybody could write to before; by a task that compiles two kernels."""
     folders = [tmp_path / "open", tmp_path / "open" / "_kernels_0", tmp_path / "new" / "er"]
     for folder in folders[:2]:
         folder.mkdir()
         folder.chmod(0o777)
-    code = (
-        "import os, sys; from skfair import metrics; from skfair.command import warm; "
-        "gap = lambda X, sex: metrics.wasserstein_gap(None, X[:, 0], sensitive_features=sex); "
-        "of = lambda X, sex: [gap(X, sex)][:0]; "
-        f"warm.TASKS = [of]; os.umask({umask}); warm.run_warm(); print(os.umask(0))"
-    )
-    for folder in (folders[0], folders[2]):
+    for umask, folder in ((0o000, folders[0]), (0o077, folders[2])):
+        code = (
+            "import os, sys; from skfair import metrics; from skfair.command import warm; "
+            "gap = lambda X, sex: metrics.wasserstein_gap(None, X[:, 0], sensitive_features=sex); "
+            "of = lambda X, sex: [gap(X, sex)][:0]; "
+            f"warm.TASKS = [of]; os.umask({umask}); warm.run_warm(); print(os.umask(0))"
+        )
         told = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,

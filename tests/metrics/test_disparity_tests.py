@@ -342,7 +342,7 @@ def test_tests_of_scores_keep_their_size_at_the_edge(name):
     def draw():
         return {"y_true": y, "y_pred": rng.normal(size=n) + fixed, "sensitive_features": sex}
 
-    assert share_misled(name, limit, draw, 150, **more) <= rarely(150, 2.5)
+    assert share_misled(name, limit, draw, 80, **more) <= rarely(80, 2.5)
 
 
 def area(shift):
@@ -371,7 +371,7 @@ def test_areas_near_1_keep_their_size(shifts, n_positive, n_negative):
     """Taken as normal with DeLong's variance, areas misled in up to 18 % of samples."""
     draw = partial(classes, np.random.default_rng(0), shifts, n_positive, n_negative)
     limit = abs(area(shifts[0]) - area(shifts[1]))
-    assert share_misled("intra_group_pairwise_gap", limit, draw, 250) <= rarely(250)
+    assert share_misled("intra_group_pairwise_gap", limit, draw, 120) <= rarely(120)
 
 
 @pytest.mark.parametrize("shift", [0.4, 2.0, 3.0])
@@ -382,8 +382,8 @@ def test_an_area_of_two_groups_keeps_its_size(shift):
         return {"y_true": None, "y_pred": rng.normal(size=72) + shift * sex}
 
     limit = area(shift) - 0.5
-    found = share_misled("group_auc_gap", limit, draw, 400, sensitive_features=sex)
-    assert found <= rarely(400)
+    found = share_misled("group_auc_gap", limit, draw, 200, sensitive_features=sex)
+    assert found <= rarely(200)
 
 
 @pytest.mark.parametrize("limit", [0.2, 0.6])
@@ -437,8 +437,8 @@ def test_scores_of_two_values_keep_their_size_at_the_ends_of_an_interval(
         return {"y_pred": (rng.random(sex.size) < np.repeat(rates, sizes)).astype(float)}
 
     given = {"y_true": None, "sensitive_features": sex, "interval": interval}
-    found = share_misled("partial_statistical_parity_gap", limit, draw, 400, **given)
-    assert found <= rarely(400)
+    found = share_misled("partial_statistical_parity_gap", limit, draw, 150, **given)
+    assert found <= rarely(150)
 
 
 @pytest.mark.parametrize("limit", [0.02, 0.1, 0.4])
@@ -680,7 +680,7 @@ def quantiles_of_beta(a, b):
 
 @pytest.mark.parametrize("ratio", [False, True])
 @pytest.mark.parametrize("part", [1e-6, 1e-3, 0.05, 0.4, 0.8])
-@pytest.mark.parametrize("sizes", [(200.0, 160.0), (160.0, 200.0), (900.0, 40.0)])
+@pytest.mark.parametrize("sizes", [(160.0, 200.0), (900.0, 40.0)])
 def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
     # The weights of a few rows add up to less than one row. Means over the quantiles of the other
     # rate are right whatever the density of this one is.
