@@ -1,7 +1,7 @@
 """Look at audits in a real browser: part of ``make doc-look``.
 
-Audits of decisions, scores, a rule of law, several classes, numbers, a path of models and a front
-of clusterings are written as people would write them, and opened dark and light, narrow and wide.
+Audits of decisions, scores, a rule of law, several classes, numbers, and a path of models
+are written as people would write them, and opened dark and light, narrow and wide.
 Faults are:
 
 - a message on the console, or a page that asks the network for something;
@@ -26,7 +26,6 @@ from sample_audits import samples
 from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import ConstrainedERMClassifier
-from skfair.cluster import ParetoFairKMeans
 from skfair.datasets import make_loans
 from skfair.model_selection import fairness_path
 from skfair.report import Audit
@@ -66,9 +65,6 @@ def audits() -> Iterator[tuple[str, Audit]]:
     limits = [0.02, 0.05, 0.1, 0.2]
     path = fairness_path(fair, X, y, sensitive_features=groups["sex"], max_disparities=limits)
     yield "path", Audit.from_path(path, X, y, sensitive_features=groups)
-    front = ParetoFairKMeans(4, balances=5, random_state=0)
-    front.fit(X, sensitive_features=groups["sex"])
-    yield "front", Audit.from_front(front, sensitive_features=groups)
 
 
 def presses(page: Page, wanted: str) -> bool:

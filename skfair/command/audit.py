@@ -33,6 +33,7 @@ from skfair.report.reading import (
     task_of,
 )
 from skfair.report.scores import range_of_scores
+from skfair.report.sentences import read_about
 from skfair.report.table import read_table
 from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import in_order
@@ -50,15 +51,6 @@ _WRITERS: dict[str, Callable[[Audit], str]] = {
     ".json": Audit.to_json,
 }
 
-
-# What messages of arguments are called on the command line.
-_AS_OPTIONS = {
-    "pos_label=, or compare them yourself: y == label": "--positive",
-    "Give both the same labels": "Name both positive classes: --positive, --positive-target",
-    "pos_label_true=": "--positive-target ",
-    "pos_label=": "--positive ",
-    "task=": "--task ",
-}
 # Of several conditions the first of these outcomes counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
@@ -75,7 +67,14 @@ def run_audit(options: argparse.Namespace) -> int:
     if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
         raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
     check_number(options.seed, "--seed", 0, 2**32 - 1)
-    for name in ("confidence", "depth", "min_size", "min_group_size", "block_rows"):
+    for name in (
+        "confidence",
+        "depth",
+        "min_size",
+        "min_group_size",
+        "suppress_below",
+        "block_rows",
+    ):
         value, option = getattr(options, name), "--" + name.replace("_", "-")
         if name == "confidence" and value is not None:
             check_probability(value, option)
@@ -145,7 +144,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         usual = [gap.name for gap in gaps_of(task, asked, set(sample.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     missing = [] if table.missing is None else [table.missing]
-    named = ("confidence", "depth", "min_size", "min_group_size", "preset")
+    named = ("confidence", "depth", "min_size", "min_group_size", "suppress_below", "preset")
     stated = {name: getattr(arguments, name) for name in named}
     options = read_options(
         random_state=arguments.seed,
@@ -153,10 +152,17 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         reference=reference,
         median=median,
         unknown=[*_names(arguments.unknown or ""), *missing],
-        **{name: value for name, value in stated.items() if value is not None},
+        **stated,
     )
     title = arguments.title or f"Fairness audit of {table.path.name}"
-    return audit_table(sample, task, options, title)
+    fields = zip(RawRows._fields, table.columns[:5], strict=True)
+    columns = {name: column for name, column in fields if column is not None}
+    facts = {
+        name: getattr(arguments, name) for name in ("model", "source", "period", "prepared_by")
+    }
+    facts = {name.replace("_", " "): text for name, text in facts.items() if text}
+    about = read_about({**facts, "file": str(table.path)})
+    return audit_table(sample, task, options, title, about, columns, threshold)
 
 
 def _median_score(table: Table) -> float:
@@ -264,13 +270,7 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
         text if text is None else next((level for level in every if _is_same(level, text)), text)
         for text in (arguments.positive, arguments.positive_target)
     )
-    try:
-        return task_of(survey, name, *positives)
-    except ValueError as error:
-        text = str(error)
-        for argument, option in _AS_OPTIONS.items():
-            text = text.replace(argument, option)
-        raise ValueError(text) from error
+    return task_of(survey, name, *positives)
 
 
 def _is_same(level: object, text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import warnings
@@ -27,8 +28,7 @@ disparity has values on both sides of the limit, so that more rows are needed (-
 2: the audit could not be made.
 """
 _DATA_EXAMPLES = """examples:
-  python -m skfair data                          list the data sets
-  python -m skfair data loans --out loans.csv    write one to a file
+  python -m skfair data loans --out loans.csv
 """
 _WARM_EXAMPLES = """examples:
   python -m skfair warm /opt/skfair-cache        at image build
@@ -36,11 +36,26 @@ _WARM_EXAMPLES = """examples:
 """
 _COMMANDS = {
     "audit": ("audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES),
-    "data": ("list the data sets, or write one to a file", _DATA_EXAMPLES),
+    "data": ("write simulated loan applications to a file", _DATA_EXAMPLES),
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
 _TASKS = ["auto", "binary", "classes", "numbers"]
-_LABEL = {"metavar": "LABEL"}
+_LABEL, _TEXT = {"metavar": "LABEL"}, {"metavar": "TEXT", "default": ""}
+
+
+# What messages of arguments are called on the command line.
+_PHRASES = {
+    "pos_label=, or compare them yourself: y == label": "--positive",
+    "metrics has": "--metrics has",
+    "Give both the same labels": "Name both positive classes: --positive, --positive-target",
+    "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
+    " A function of your own needs single rows: group_report(metrics=...) has them.": "",
+}
+_NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
+    "pos_label": "positive", "pos_label_true": "positive-target", "sample_weight": "weight",
+    "conditional_on": "within", "control_features": "within", "sensitive_features": "groups",
+}  # fmt: skip
+_ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,8 +86,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(command: str, text: str) -> None:
     """Print an error or a warning in one line."""
+    if command == "audit":
+        text = _with_options(text)
     if sys.stderr is not None:
         sys.stderr.write(f"skfair {command}: {visible(' '.join(text.split()))}\n")
+
+
+def _with_options(text: str) -> str:
+    """Name options where a message names arguments of Python."""
+    for phrase, said in _PHRASES.items():
+        text = text.replace(phrase, said)
+    options = {name.lstrip("-") for own in _AUDIT_OPTIONS.values() for name in own}
+
+    def named(match: re.Match[str]) -> str:
+        option = _NAMES.get(match[1], match[1].replace("_", "-"))
+        is_meant = option in options and (match[2] or "_" in match[1])
+        return f"--{option}{match[2] and ' '}" if is_meant else match[0]
+
+    return _ARGUMENT.sub(named, text)
 
 
 def audit_main() -> int:
@@ -98,6 +129,8 @@ def _decimal(text: str) -> float:
         ) from error
 
 
+_WHOLE = {"type": int}
+_NUMBER = {"type": _decimal, "metavar": "NUMBER"}
 # The options of an audit by the title above them in the help: what the help says of each, and how
 # argparse reads it. Numbers without a default have that of skfair.report.audit.
 _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
@@ -113,7 +146,7 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "reading": {
         "--positive": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
         "--positive-target": ("that of --target, if it has labels of its own", _LABEL),
-        "--threshold": ("scores above it are positive decisions", {"type": _decimal}),
+        "--threshold": ("scores above it are positive decisions", _NUMBER),
         "--bins": (
             "make groups of a number: age=25,45,65; may be repeated",
             {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
@@ -127,39 +160,29 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
     "result": {
         "--out": ("file to write: .html, .md or .json; default: none", {}),
         "--title": ("title of the report", {}),
+        "--model": ("name and version of the model, for the head of the report", _TEXT),
+        "--source": ("where the rows come from", _TEXT),
+        "--period": ("when they were decided, such as 2026-01 to 2026-06", _TEXT),
+        "--prepared-by": ("who answers for the report", _TEXT),
         "--metrics": ("names of metrics to report, separated by commas", {}),
-        "--depth": ("attributes that a subgroup may fix", {"type": int}),
-        "--min-size": ("smallest subgroup searched", {"type": int}),
-        "--min-group-size": (
-            "smaller groups are listed, and not compared, nor by --fail-if; default 1",
-            {"type": int},
-        ),
-        "--confidence": ("coverage of intervals", {"type": _decimal}),
+        "--depth": ("attributes that a subgroup may fix", _WHOLE),
+        "--min-size": ("smallest subgroup searched", _WHOLE),
+        "--min-group-size": ("smaller groups are not compared; default 30", _WHOLE),
+        "--suppress-below": ("smaller groups are not shown; default 10", _WHOLE),
+        "--confidence": ("coverage of intervals", _NUMBER),
         "--seed": ("of the simulations; default 0", {"type": int, "default": 0}),
         "--fail-if": (
-            'exit with 1 if the interval shows it: "demographic_parity_difference > 0.1", for one '
-            'attribute "sex: equal_opportunity_difference > 0.05"; may be repeated',
+            'exit with 1 if the interval shows it: "sex: equal_opportunity_difference > 0.05", or '
+            'of any attribute "demographic_parity_difference > 0.1"; may be repeated',
             {"action": "append", "default": [], "metavar": "CONDITION"},
         ),
-        "--min-ratio": (
-            "limit on the impact ratio: 0.8 for the four-fifths rule. Short for --fail-if "
-            '"demographic_parity_ratio < RATIO"',
-            {"type": _decimal, "metavar": "RATIO"},
-        ),
-        "--max-disparity": (
-            "limit on the difference of selection rates. Short for --fail-if "
-            '"demographic_parity_difference > LIMIT"',
-            {"type": _decimal, "metavar": "LIMIT"},
-        ),
+        "--min-ratio": ("limit on the impact ratio, 0.8 for the four-fifths rule", _NUMBER),
+        "--max-disparity": ("limit on the difference of selection rates, such as 5%%", _NUMBER),
         "--inconclusive": (
-            "count an interval with values on both sides of the limit as passed (exit code 0) or "
-            "failed (1); default: exit code 3",
+            "what an interval with values on both sides of a limit counts as; default: exit code 3",
             {"choices": ["pass", "fail"]},
         ),
-        "--annotate": (
-            "print conditions as annotations of GitHub, too",
-            {"action": "store_true"},
-        ),
+        "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
     },
     "tables of rules of law (no advice)": {
         "--preset": (
@@ -182,14 +205,27 @@ def _run(options: argparse.Namespace) -> int:
 
         return run_audit(options)
     if options.command == "data":
-        from skfair.command.data import run_data
-
-        return run_data(options.name, options.out)
+        return _write_loans(options.out)
     if options.folder is not None:
         os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(options.folder)
     from skfair.command.warm import run_warm
 
     return run_warm()
+
+
+def _write_loans(out: str) -> int:
+    """Write 5,000 simulated loan applications to a CSV file."""
+    from skfair.datasets import make_loans
+    from skfair.utils.files import replacing
+
+    if not out.endswith(".csv"):
+        raise ValueError(f"--out must end in .csv, got {out!r}.")
+    loans = make_loans(5000, random_state=0)
+    frame = loans.data.assign(**dict(loans.sensitive_features), target=loans.target)
+    with replacing(out) as beside:
+        frame.to_csv(beside, index=False)
+    sys.stdout.write(f"{out}: {len(frame)} rows with the columns {', '.join(frame)}\n")
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -213,7 +249,7 @@ def _parser() -> argparse.ArgumentParser:
         group = audit.add_argument_group(title)
         for name, (text, how) in of_title.items():
             group.add_argument(name, help=text, **how)
-    data.add_argument("name", nargs="?", help="the data set to write")
-    data.add_argument("--out", help="CSV or parquet file to write")
+    data.add_argument("name", choices=["loans"], help="the data set to write")
+    data.add_argument("--out", required=True, help="CSV file to write")
     warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")
     return parser

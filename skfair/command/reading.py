@@ -6,8 +6,9 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from difflib import get_close_matches
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from importlib.util import find_spec
 from itertools import islice, pairwise
 from lzma import LZMAError
 from pathlib import Path
@@ -19,21 +20,19 @@ from zlib import error as ZlibError
 
 import numpy as np
 import pandas as pd
-from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
-from skfair.utils.text import listed, plural
+from skfair.utils.text import did_you_mean, listed, plural
 
 # What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip,
 # KeyError that of parquet files.
 _DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, LZMAError)
 # Options that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
+_KINDS = {".parquet": "parquet", ".pq": "parquet", ".xlsx": "Excel"}
 # How their files begin.
 _EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-# A line may have so many bytes: 100,000 columns of 300 each. It takes 40 times as much memory.
-_LONGEST_LINE, _BLOCK_BYTES = 2**25, 2**20
 _DATE = r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([T ].*)?"
 # Names of columns in a message.
 _MOST_NAMES = 40
@@ -72,7 +71,7 @@ class Table(NamedTuple):
 
     path: Path
     columns: Columns
-    bins: Mapping[str, list[float]]
+    bins: Mapping[str, list[Any]]  # numbers, or dates
     missing: str | None
     block_rows: int
     labels_are_text: bool = False
@@ -80,16 +79,9 @@ class Table(NamedTuple):
 
     def check(self) -> None:
         """Raise unless the file exists and has the columns."""
-        if self.path.is_fifo():
-            raise ValueError(
-                f"{str(self.path)!r} is a pipe, but an audit reads its rows more than once. Write "
-                "them to a file, and audit that."
-            )
         if not self.path.is_file():
             raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
         self._check_kind()
-        if not self._is_parquet:
-            self._check_lines()
         names = self._names()
         known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
@@ -98,7 +90,9 @@ class Table(NamedTuple):
             hint = """ Quote a name with a comma: --groups '"a, b",c'.""" if has_comma else ""
             raise ValueError(
                 f"{self.path.name} has no column {listed(unknown)}. Its columns are "
-                f"{_few(list(known), unknown)}.{hint}"
+                f"{', '.join(map(repr, names[:_MOST_NAMES]))}"
+                f"{f' and {len(names) - _MOST_NAMES:,} more' if len(names) > _MOST_NAMES else ''}."
+                f"{did_you_mean(unknown[0], names)}{hint}"
             )
         twice = [name for name in self.columns.used if counts[name] > 1]
         if twice:
@@ -106,7 +100,7 @@ class Table(NamedTuple):
                 f"{self.path.name} has the column {listed(twice)} more than once, so it is not "
                 "clear which one is meant. Give each column a name of its own."
             )
-        if not self._is_parquet:
+        if self._kind == "text":
             self._check_widths(len(names))
         stray = [name for name in self.bins if name not in self.columns.attributes]
         if stray:
@@ -117,11 +111,16 @@ class Table(NamedTuple):
         with self.path.open("rb") as file:
             start = file.read(8)
         suffix = self.path.suffix.lower()
-        if suffix in _SPREADSHEETS or (suffix != ".zip" and start.startswith(_EXCEL)):
+        if suffix in _SPREADSHEETS or (
+            suffix not in (".zip", ".xlsx") and start.startswith(_EXCEL)
+        ):
             raise ValueError(
-                f"{self.path.name} is an Excel file or the like. Save the sheet as CSV UTF-8 "
-                f"(File, Save as), or in Python: pandas.read_excel({self.path.name!r})."
-                f"to_csv({self.path.with_suffix('.csv').name!r}, index=False)."
+                f"{self.path.name} is a spreadsheet of another kind. Save it as .xlsx or CSV UTF-8."
+            )
+        if suffix == ".xlsx" and find_spec("openpyxl") is None:
+            raise ValueError(
+                "Excel files need openpyxl: pip install openpyxl. Or save the sheet as CSV UTF-8 "
+                "(File, Save as)."
             )
         try:
             "".encode(self.encoding)
@@ -130,28 +129,6 @@ class Table(NamedTuple):
                 f"--encoding {self.encoding!r} is no encoding of text. Common ones are utf-8, "
                 "cp1252, latin-1 and utf-16."
             ) from error
-
-    def _check_lines(self) -> None:
-        """Read the file to its end; raise if it is damaged there, or if a line has no end.
-
-        pandas stops at the end of a table in a tar archive, behind which the check sum stands, and
-        holds a line in memory however long it is.
-        """
-        suffix = self.path.suffix.lower()
-        compression = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}.get(suffix, "infer")
-        length = 0
-        with (
-            self._explained(),
-            get_handle(self.path, "rb", is_text=False, compression=compression) as handles,
-        ):
-            while block := handles.handle.read(_BLOCK_BYTES):
-                last = max(block.rfind(b"\n"), block.rfind(b"\r"))
-                length = length + len(block) if last < 0 else len(block) - last
-                if length > _LONGEST_LINE:
-                    raise ValueError(
-                        f"{self.path.name} has a line of more than {_LONGEST_LINE:,} bytes, so it "
-                        "is no table of rows. Save one row in each line."
-                    )
 
     def blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks of rows, with attributes as text or as bins."""
@@ -164,18 +141,29 @@ class Table(NamedTuple):
 
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""
-        edges = [f"{edge:.15g}" for edge in self.bins[name]]
-        between = [f"{low} to under {high}" for low, high in pairwise(edges)]
-        return [f"under {edges[0]}", *between, f"{edges[-1]} and over"]
+        edges, (below, above) = self.bins[name], ("under", "and over")
+        if isinstance(edges[0], datetime):
+            texts, below, above = (
+                [str(edge).removesuffix(" 00:00:00") for edge in edges],
+                "before",
+                "or later",
+            )
+        else:
+            texts = [f"{edge:.15g}" for edge in edges]
+        between = [f"{low} to {below} {high}" for low, high in pairwise(texts)]
+        return [f"{below} {texts[0]}", *between, f"{texts[-1]} {above}"]
 
     @property
-    def _is_parquet(self) -> bool:
-        return self.path.suffix.lower() in (".parquet", ".pq")
+    def _kind(self) -> str:
+        return _KINDS.get(self.path.suffix.lower(), "text")
 
     def _names(self) -> list[str]:
         """Return the columns of the file."""
-        if self._is_parquet:
+        if self._kind == "parquet":
             return [str(name) for name in _parquet(self.path).schema_arrow.names]
+        if self._kind == "Excel":
+            with self._explained():
+                return pd.read_excel(self.path, header=None, nrows=1).iloc[0].astype(str).tolist()
         return next(self._texts(), [])
 
     def _texts(self) -> Iterator[list[str]]:
@@ -249,7 +237,7 @@ class Table(NamedTuple):
         """Yield blocks as they are in the file."""
         columns = self.columns
         with self._explained():
-            if self._is_parquet:
+            if self._kind == "parquet":
                 batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
                 for batch in batches:
                     block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
@@ -261,6 +249,10 @@ class Table(NamedTuple):
                 return
             text = [name for name in columns.attributes if name not in self.bins]
             text += columns.labels if self.labels_are_text else []
+            if self._kind == "Excel":
+                types = dict.fromkeys(text, str)
+                yield pd.read_excel(self.path, usecols=columns.used, dtype=types)
+                return
             separator, n_before = self._separator()
             dialect = {"sep": separator, "skiprows": n_before, "skipinitialspace": True}
             yield from self._read(
@@ -286,24 +278,18 @@ class Table(NamedTuple):
             )
         if name not in self.bins:
             return values.astype(str).str.strip().where(values.notna(), self.missing)
-        numbers = pd.to_numeric(values, errors="coerce")
+        edges, kind = np.array(self.bins[name]), "number"
+        if edges.dtype == object:
+            edges, kind = edges.astype("datetime64[ns]"), "date such as 2026-12-31"
+            numbers = pd.to_datetime(values, errors="coerce", format="ISO8601")
+        else:
+            numbers = pd.to_numeric(values, errors="coerce")
         if (numbers.isna() & values.notna()).any():
             bad = values[numbers.isna() & values.notna()].iloc[0]
-            raise ValueError(f"Column {name!r} has {bad!r}, which is no number, so it has no bins.")
-        edges = [-np.inf, *self.bins[name], np.inf]
-        groups = pd.cut(numbers, edges, right=False, labels=self.levels(name)).astype(object)
+            raise ValueError(f"Column {name!r} has {bad!r}, which is no {kind}, so it has no bins.")
+        places = np.searchsorted(edges, numbers.to_numpy(), side="right")
+        groups = pd.Series(np.array(self.levels(name), object)[places], values.index)
         return groups.where(values.notna(), self.missing)
-
-
-def _few(known: list[str], unknown: list[str]) -> str:
-    """Return names of columns: all, or of very many the most similar ones and the first."""
-    if len(known) <= _MOST_NAMES:
-        return ", ".join(map(repr, known))
-    near = [
-        known_name for name in unknown for known_name in get_close_matches(name, known[:10_000], 3)
-    ]
-    some = list(dict.fromkeys([*near, *known[:_MOST_NAMES]]))[:_MOST_NAMES]
-    return f"{', '.join(map(repr, some))} and {len(known) - len(some):,} more"
 
 
 def check_levels(name: str, levels: set[str]) -> None:
@@ -334,21 +320,31 @@ def check_levels(name: str, levels: set[str]) -> None:
         )
 
 
-def read_bins(texts: list[str]) -> dict[str, list[float]]:
-    """Read ``age=25,45,65``, or with decimal commas ``age=25,5;45,5;65``."""
+def read_bins(texts: list[str]) -> dict[str, list[Any]]:
+    """Read ``age=25,45,65``, with decimal commas ``age=25,5;45,5;65``, or dates."""
     bins = {}
     for text in texts:
-        name, has_edges, edges = text.partition("=")
-        try:
-            parts = edges.replace(",", ".").split(";") if ";" in edges else edges.split(",")
-            numbers = [float(edge) for edge in parts if edge or ";" not in edges]
-        except ValueError:
-            numbers = []
-        is_rising = bool(np.isfinite(numbers).all()) and numbers == sorted(set(numbers))
-        if not has_edges or not numbers or not is_rising:
-            raise ValueError(f"--bins must be COLUMN=EDGE,EDGE with rising numbers, got {text!r}.")
+        name, _, edges = text.partition("=")
+        has_commas = ";" in edges
+        parts = edges.replace(",", ".").split(";") if has_commas else edges.split(",")
+        numbers = _edges([part.strip() for part in parts if part or not has_commas])
+        if not numbers or numbers != sorted(set(numbers)):
+            raise ValueError(
+                "--bins must be COLUMN=EDGE,EDGE with rising numbers, or dates such as "
+                f"hired=2020-01-01,2023-07-01, got {text!r}."
+            )
         bins[name.strip()] = numbers
     return bins
+
+
+def _edges(parts: list[str]) -> list[Any]:
+    """Read numbers, or dates; empty if they are neither."""
+    with suppress(ValueError):
+        numbers = [float(part) for part in parts]
+        return numbers if np.isfinite(numbers).all() else []
+    with suppress(ValueError):
+        return [datetime.fromisoformat(part) for part in parts]
+    return []
 
 
 def _parquet(path: Path):  # type: ignore[no-untyped-def]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from numbers import Integral
 from os import PathLike
 from typing import Any, Literal, Self
@@ -16,20 +17,22 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair._version import __version__
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render, written
-from skfair.report.paths import named_clusters, steps_of, steps_of_front, with_limits
+from skfair.report.paths import steps_of, with_limits
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.result import AuditTables
-from skfair.report.sentences import findings_of, verdicts_of
+from skfair.report.sentences import decision_of, read_about, verdicts_of
+from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.table import read_blocks, read_table
 from skfair.report.tasks import Task, searched_of
-from skfair.report.views import find_gaps, rates_table, score_report, signed_table, views_of
+from skfair.report.views import find_gaps, rates_table, score_report, signed_table
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.text import check_text, plural, visible
@@ -51,10 +54,22 @@ class Audit(AuditTables):
         Title of the report.
     task : {"binary", "classes", "numbers"}
         What kind of predictions was audited.
+    about, columns : dict
+        Facts that the user stated, and the names of the columns in the data.
+    decision : str
+        What counts as a positive decision, in the words of the data.
+    made_on, version : str
+        The date of the audit, and the version of the package that made it.
     n_rows : int
         Number of rows.
     attributes, conditional_on : list of str
         Names of the sensitive attributes, and of those within which groups were compared as well.
+    n_left_out : int or None
+        Number of rows left out, because their groups are too small; None if there are few.
+    min_group_size, suppress_below : float
+        Smaller groups are not compared, and not shown.
+    hidden : DataFrame
+        The groups that are not shown: ``view`` and ``group``.
     confidence : float
         Coverage of all intervals.
     n_simulations : int
@@ -76,8 +91,8 @@ class Audit(AuditTables):
         gaps.
     n_subgroups, n_beyond_chance : int
         How many subgroups were searched, and how many comparisons chance does not explain.
-    calibration, densities : DataFrame
-        Mean target by mean score, and shares of rows by score, of each group.
+    calibration : DataFrame
+        Mean target by mean score of each group, in up to ten bins of about as many of its rows.
     path : DataFrame
         Rates of each group under each limit of a fitted path; empty without one. If the models have
         a limit for each attribute, "limit" is what multiplies them, and "limits" names them.
@@ -155,7 +170,8 @@ class Audit(AuditTables):
             responses["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
         if is_regressor(model):
             options = {"task": "numbers", **options}
-        audited = audit(y, **responses, **groups, pos_label=pos_label, **options)
+        own = {"model": type(model).__name__} | dict(options.pop("about", None) or {})
+        audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
         return cls(**audited.fields())
 
     @classmethod
@@ -209,41 +225,9 @@ class Audit(AuditTables):
             options.get("sample_weight"),
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
             positive_class(models[0], options.get("pos_label")),
+            audited.suppress_below,
         )
         return cls(**{**audited.fields(), "path": with_limits(steps, path)})
-
-    @classmethod
-    def from_front(
-        cls,
-        front: Any,
-        *,
-        sensitive_features: ColumnsLike,
-        selected: int | None = None,
-        **options: Any,
-    ) -> Self:
-        """Audit one clustering of a front against the cheapest, and list what all of them do.
-
-        Parameters
-        ----------
-        front : ParetoFairKMeans
-            A fitted front.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row that the front was fitted on.
-        selected : int, default=None
-            Position of the clustering to audit; None is the knee of the front.
-
-        Returns
-        -------
-        found : Audit
-            Which clusters each group is put in; its page has a slider over the balances.
-        """
-        labels = named_clusters(front)
-        place = front.knee_ if selected is None else selected
-        check_number(place, "selected", -len(labels), len(labels) - 1, Integral)
-        arguments: dict[str, Any] = {"sensitive_features": sensitive_features, **options}
-        audited = audit(None, labels[place], before=labels[0], task="classes", **arguments)
-        steps = steps_of_front(front, sensitive_features, options.get("sample_weight"))
-        return cls(**{**audited.fields(), "path": steps})
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Render the audit as one self-contained page: no network, no other files.
@@ -275,17 +259,6 @@ class Audit(AuditTables):
         """
         return written(render(self, "card.md.j2"), path)
 
-    def details(self) -> list[str]:
-        """Return in sentences what the first screen has no room for.
-
-        Returns
-        -------
-        sentences : list of str
-            The main differences of every attribute and crossing with intervals, differences from
-            the reference group, groups that are not compared, and the search of subgroups.
-        """
-        return findings_of(self)
-
     def _repr_html_(self) -> str:
         return render(self, "cell.html.j2")
 
@@ -315,8 +288,10 @@ def audit(
     preset: Preset | None = None,
     reference: ClassLabel | Mapping[str, Any] = None,
     unknown: ClassLabel | Sequence[Any] = None,
-    min_group_size: float = 1,
+    min_group_size: float | None = None,
+    suppress_below: float | None = None,
     title: str = "Fairness audit",
+    about: Mapping[str, str] | None = None,
     random_state: Seed = 0,
 ) -> Audit:
     """Audit predictions by group: rates, gaps, scores, subgroups, and what a change costs.
@@ -377,10 +352,19 @@ def audit(
     unknown : level or list of levels, default=None
         Levels that stand for an attribute that is not known. They are listed and not compared.
         With ``numpy.nan`` or None among them, rows without a value are the group "missing".
-    min_group_size : int, default=1
-        Smaller groups are listed with their numbers, and left out of gaps and verdicts.
+    min_group_size : int, default=None
+        Smaller groups are listed with their numbers, and left out of gaps and verdicts. None is 30,
+        or with preset "ll144" or "ugesp" what the rule says.
+    suppress_below : int, default=None
+        Smaller groups are not shown, because their numbers would say something about single people.
+        Rows of such a group of one attribute are left out of all numbers; of crossed groups, others
+        from which they could be computed are hidden as well. None is 10, or 1 with preset "ll144",
+        which asks for the numbers of all categories.
     title : str, default="Fairness audit"
         Title of the report.
+    about : dict, default=None
+        Facts for the head of the report by name, such as ``{"model": "Score card 3", "period":
+        "June 2026", "prepared by": "Risk control"}``. Of a "file" the SHA-256 is added.
     random_state : int, RandomState instance or None, default=0
         Seed of the simulations. The default makes the same audit of the same data each time.
 
@@ -421,6 +405,7 @@ def audit(
         reference=reference,
         unknown=unknown,
         min_group_size=min_group_size,
+        suppress_below=suppress_below,
     )
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight)
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
@@ -428,21 +413,36 @@ def audit(
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:
         how = task, (pos_label, pos_label_true), threshold
-        return audit_table(*read_blocks(raw, groups, options, *how), title)
-    if is_scoring:
-        threshold = float(np.median(check_scores(y_score)))
-        options = options._replace(median=threshold)
-    like = check_aligned(**raw.named())
-    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
-    missing = MISSING if MISSING in options.unknown else None
-    sample = read_table(raw, read_task, *groups, threshold=threshold, like=like, missing=missing)
-    return audit_table(sample, read_task, options, title)
+        sample, read_task, options = read_blocks(raw, groups, options, *how)
+    else:
+        if is_scoring:
+            threshold = float(np.median(check_scores(y_score)))
+            options = options._replace(median=threshold)
+        like = check_aligned(**raw.named())
+        read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
+        missing = MISSING if MISSING in options.unknown else None
+        sample = read_table(
+            raw, read_task, *groups, threshold=threshold, like=like, missing=missing
+        )
+    facts = read_about(about), raw.names(), threshold
+    return audit_table(sample, read_task, options, title, *facts)
 
 
-def audit_table(sample: GroupTable, task: Task, options: Options, title: str) -> Audit:
+def audit_table(
+    sample: GroupTable,
+    task: Task,
+    options: Options,
+    title: str,
+    about: dict[str, str],
+    columns: dict[str, str],
+    threshold: float | None,
+) -> Audit:
     """Compute all tables of an audit from the sums of its rows."""
-    views = views_of(sample, options)
-    calibration, densities, of_scores = score_report(sample, views, task, options.confidence)
+    n_rows = int(sample.counts.sum())
+    shown = Shown(sample, options)
+    sample, views = shown.sample, shown.views
+    n_left_out = n_rows - int(sample.counts.sum())
+    calibration, of_scores = score_report(sample, views, task, options)
     rates = [rates_table(sample, views, options.confidence), *of_scores]
     searched = searched_of(task, set(sample.measures))
     unjudged, simulated, n_subgroups = search_subgroups(sample, searched, options)
@@ -450,22 +450,30 @@ def audit_table(sample: GroupTable, task: Task, options: Options, title: str) ->
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
         title=str(title),
+        about=about,
+        columns=columns,
+        decision=decision_of(task, columns, options.median or threshold),
+        made_on=date.today().isoformat(),
+        version=__version__,
         task=task.kind,
-        n_rows=int(sample.counts.sum()),
+        n_rows=n_rows - n_left_out,
+        n_left_out=None if 0 < n_left_out < options.suppress_below else n_left_out,
         attributes=sample.attributes,
         conditional_on=list(sample.within),
         confidence=options.confidence,
         n_simulations=options.n_simulations,
-        rates=pd.concat(rates, ignore_index=True),
+        min_group_size=options.min_group_size,
+        suppress_below=options.suppress_below,
+        hidden=shown.hidden,
+        rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps,
-        subgroups=subgroups,
+        subgroups=shown.subgroups(subgroups),
         n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,
-        calibration=calibration,
-        densities=densities,
+        calibration=shown.without_hidden(calibration),
         path=pd.DataFrame(),
         preset=options.preset or "",
         rule=rule_text(options),
-        impact=impact_table(sample, views, options),
+        impact=shown.without_hidden(impact_table(sample, views, options)),
         signed=signed_table(sample, views, options, chances),
     )

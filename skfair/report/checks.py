@@ -114,10 +114,11 @@ class Check(NamedTuple):
 
 
 def read_condition(text: str) -> Condition:
-    """Read ``sex: demographic_parity_difference > 0.1``; the decimal mark may be a comma."""
+    """Read ``sex: demographic_parity_difference > 0.1``; the limit may be 0,1 or 10%."""
     match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
     try:
-        limit = float(match["limit"].replace(",", ".")) if match else np.nan
+        number = (match["limit"] if match else "nan").replace(",", ".")
+        limit = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
         limit = np.nan
     if match is None or not np.isfinite(limit):

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -40,9 +39,6 @@ from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
 METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
@@ -155,34 +151,6 @@ class Alternatives:
         columns = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
         return 100 * self.table[columns].to_numpy(np.float64)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw disparity over accuracy, each candidate with its intervals.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        ax : Axes
-            The picture.
-        """
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1] if ax is None else ax
-        both = zip(self._in_points("accuracy"), self._in_points("disparity"), strict=True)
-        for position, (x, y) in enumerate(both):
-            marker = "s" if position == self.baseline else "o"
-            colour = "C1" if position == self.selected else "C0"
-            xerr, yerr = (np.abs(v[1:, None] - v[0]) for v in (x, y))
-            looks: dict[str, Any] = {"marker": marker, "color": colour, "alpha": 0.8}
-            ax.errorbar(x[0], y[0], yerr, xerr, linewidth=0.8, **looks)
-        ax.axvline(-100 * self.max_loss, color="grey", linestyle="--", linewidth=0.8)
-        ax.set_xlabel("change of accuracy in points")
-        ax.set_ylabel(f"change of {self.metric.replace('_', ' ')} in points")
-        return ax
-
     def to_html(self, path: str | PathLike[str] | None = None) -> str:
         """Render the search as one self-contained page.
 
@@ -223,7 +191,6 @@ def alternatives(
     before: object | None = None,
     max_loss: float = 0.01,
     metric: str = "demographic_parity_difference",
-    training: Mapping[str, Any] | None = None,
     certify: bool = False,
     pos_label: ClassLabel = None,
     confidence: float = 0.95,
@@ -235,9 +202,8 @@ def alternatives(
 
     Parameters
     ----------
-    candidates : FairnessPath, list or dict of estimators, or search
-        Fitted binary classifiers. Of a search such as ``GridSearchCV`` all combinations of
-        parameters are fitted again on ``training``, because it keeps only the best.
+    candidates : FairnessPath, or list or dict of estimators
+        Fitted binary classifiers.
     X : array-like of shape (n_samples, n_features)
         Rows that no candidate was fitted on.
     y : array-like of shape (n_samples,)
@@ -250,9 +216,6 @@ def alternatives(
         How much accuracy an alternative may lose.
     metric : str, default="demographic_parity_difference"
         The disparity: a difference of rates of :mod:`skfair.metrics`.
-    training : dict, default=None
-        Arguments of ``fit`` for the candidates of a search, such as ``{"X": X_train, "y": y_train,
-        "sensitive_features": groups}``.
     certify : bool, default=False
         Whether to compute what the disparity of the population is at most
         (:func:`skfair.metrics.disparity_upper_bound`), for all candidates together.
@@ -270,7 +233,7 @@ def alternatives(
     Returns
     -------
     found : Alternatives
-        ``table``, ``estimator``, ``plot()`` and ``to_html()``.
+        ``table``, ``estimator`` and ``to_html()``.
 
     Notes
     -----
@@ -299,7 +262,7 @@ def alternatives(
     if metric not in METRICS:
         hint = did_you_mean(metric, METRICS)
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.{hint}")
-    names, models = _read_candidates(candidates, training)
+    names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
     like = check_aligned(X=X, y=y)
@@ -333,27 +296,8 @@ def alternatives(
     return Alternatives(table, models, baseline, selected, *results)
 
 
-def _read_candidates(
-    candidates: Any, training: Mapping[str, Any] | None
-) -> tuple[list[str], list[Any]]:
+def _read_candidates(candidates: Any) -> tuple[list[str], list[Any]]:
     """Return the names and the models of candidates."""
-    if hasattr(candidates, "cv_results_"):
-        if training is None:
-            raise ValueError(
-                "A search keeps only its best model. Pass training={'X': ..., 'y': ...} with the "
-                "rows on which its candidates are fitted again."
-            )
-        params = candidates.cv_results_["params"]
-        names = [", ".join(f"{name}={value}" for name, value in own.items()) for own in params]
-        models = [
-            clone(candidates.estimator).set_params(
-                **{name: clone(value, safe=False) for name, value in own.items()}
-            )
-            for own in params
-        ]
-        return names, [model.fit(**training) for model in models]
-    if training is not None:
-        raise ValueError("training is for the candidates of a search; these are fitted already.")
     if hasattr(candidates, "estimators") and hasattr(candidates, "max_disparities"):
         limits = np.asarray(candidates.max_disparities).tolist()
         return [f"limit {limit:.3g}" for limit in limits], list(candidates.estimators)
@@ -362,7 +306,7 @@ def _read_candidates(
     if isinstance(candidates, Sequence) and not isinstance(candidates, str) and len(candidates):
         return [f"candidate {k}" for k in range(len(candidates))], list(candidates)
     raise TypeError(
-        "candidates must be a FairnessPath, a fitted search, or a list or dict of fitted models, "
+        "candidates must be a FairnessPath, or a list or dict of fitted models, "
         f"got {candidates!r}."
     )
 

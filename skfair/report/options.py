@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import Seed
-from skfair.report.words import PRESETS
+from skfair.report.words import PRESETS, rule_of
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_probability
 
@@ -29,7 +29,8 @@ class Options(NamedTuple):
     preset: str | None = None
     reference: Any = None  # a level, or a level by attribute
     unknown: frozenset[str] = frozenset()  # levels that stand for "not known"
-    min_group_size: float = 1  # smaller groups are not compared
+    min_group_size: float = 30  # smaller groups are not compared
+    suppress_below: float = 10  # smaller groups are not shown
     median: float | None = None  # scores above it count as selected
 
 
@@ -37,6 +38,11 @@ def read_options(
     *, random_state: Seed, metrics: Any = None, unknown: Any = None, **others: Any
 ) -> Options:
     """Return options as the user passed them; raise unless they make sense."""
+    preset = others.get("preset")
+    if preset is not None and preset not in PRESETS:
+        raise ValueError(f"preset must be {listed(PRESETS)} or None, got {preset!r}.")
+    least = {} if preset is None else rule_of(preset).least
+    others = least | {name: value for name, value in others.items() if value is not None}
     names = None if metrics is None else check_names(metrics, "metrics")
     rng, levels = check_random_state(random_state), frozenset(_levels(unknown))
     options = Options(rng, names, unknown=levels, **others)
@@ -45,9 +51,8 @@ def read_options(
     check_number(options.min_size, "min_size", low=1)
     check_number(options.n_simulations, "n_simulations", low=1, kind=Integral)
     check_number(options.min_group_size, "min_group_size", low=1)
-    if options.preset is not None and options.preset not in PRESETS:
-        raise ValueError(f"preset must be {listed(PRESETS)} or None, got {options.preset!r}.")
-    if options.preset == "ecoa" and options.reference is None:
+    check_number(options.suppress_below, "suppress_below", low=1)
+    if options.preset == "ecoa" and options.reference in (None, {}):
         raise ValueError(
             "preset='ecoa' compares each group with a control group. Name it, for example "
             "reference='White', or reference={'sex': 'male', 'race': 'White'}."

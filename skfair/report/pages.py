@@ -16,7 +16,7 @@ import pandas as pd
 from skfair._version import __version__
 from skfair.report.pictures import calibration_picture, density_picture, whiskers
 from skfair.report.result import AuditTables, parts, where
-from skfair.report.sentences import VERDICTS, findings_of, measure_of, number, p_text, verdicts_of
+from skfair.report.sentences import VERDICTS, measure_of, number, p_text, verdicts_of
 from skfair.report.tasks import BEFORE
 from skfair.report.words import measure_words, metric_words, prose, rule_of
 from skfair.utils.files import replacing
@@ -58,7 +58,6 @@ def render(tables: AuditTables, template: str) -> str:
         audit=tables,
         verdicts=verdicts_of(tables),
         picture=_first_picture(tables),
-        findings=findings_of(tables),
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],
         subgroups=[(measure, _rows(own)) for measure, own in parts(tables.subgroups, "measure")],
@@ -152,6 +151,7 @@ def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]
         "gaps": _gap_rows(where(tables.gaps, view=name)),
         "scores": _score_pictures(tables, name),
         "signed": _rows(where(tables.signed, view=name)),
+        "hidden": [row.group for row in _rows(where(tables.hidden, view=name))],
     }
 
 
@@ -212,15 +212,12 @@ def _gap_rows(gaps: pd.DataFrame) -> list[Any]:
 
 def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
     """Return pictures of calibration and densities; None without scores or with many groups."""
-    calibration, densities = (
-        where(tables.calibration, view=name),
-        where(tables.densities, view=name),
-    )
-    if not 0 < len(densities) <= MOST_LINES:
+    calibration = where(tables.calibration, view=name)
+    if not len(calibration) or calibration["group"].nunique() > MOST_LINES:
         return None
     return {
         "calibration": calibration_picture(calibration),
-        "densities": density_picture(densities),
+        "densities": density_picture(calibration),
         "rows": _rows(calibration),
     }
 
@@ -238,8 +235,7 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
     ):
         values = own.set_index("measure")["value"].reindex(measures).tolist()
         rows.append({"limit": limit, "name": name, "view": view, "group": group, "values": values})
-    limits, is_front = list(dict.fromkeys(path["limits"])), "relative_cost" in measures
-    return {"measures": measures, "rows": rows, "limits": limits, "is_front": is_front}
+    return {"measures": measures, "rows": rows, "limits": list(dict.fromkeys(path["limits"]))}
 
 
 def _glossary(tables: AuditTables) -> list[Any]:

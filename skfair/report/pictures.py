@@ -63,13 +63,20 @@ def calibration_picture(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def density_picture(table: pd.DataFrame) -> dict[str, Any]:
-    """Return a line of steps per group: share of the rows over the score."""
-    highest, edges = max(map(max, table["shares"])), table["edges"].iloc[0]
+    """Return a line of steps per group: the density of its rows over the score."""
+    low, high = table["score_low"], table["score_high"]
+    table = table.assign(
+        height=table["n"] / table.groupby("group")["n"].transform("sum") / (high - low)
+    )
     lines = {
-        name: (np.repeat(edges, 2)[1:-1], np.repeat(shares, 2))
-        for name, shares in zip(table["group"], table["shares"], strict=True)
+        name: (own[["score_low", "score_high"]].to_numpy().ravel(), np.repeat(own["height"], 2))
+        for name, own in parts(table, "group")
     }
-    picture = _lines(lines, Axis(edges[0], edges[-1], 0.0, WIDTH), Axis(0.0, highest, HEIGHT, 0.0))
+    across, up = (
+        Axis(low.min(), high.max(), 0.0, WIDTH),
+        Axis(0.0, table["height"].max(), HEIGHT, 0.0),
+    )
+    picture = _lines(lines, across, up)
     return picture | {"diagonal": False, "marks": False}
 
 

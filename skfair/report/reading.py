@@ -47,6 +47,11 @@ class RawRows(NamedTuple):
         """Return the columns that were given."""
         return {name: values for name, values in self._asdict().items() if values is not None}
 
+    def names(self) -> dict[str, str]:
+        """Return what the columns that were given are called in the data."""
+        columns = self.named().items()
+        return {name: str(getattr(values, "name", None) or name) for name, values in columns}
+
     def labels(self) -> dict[str, Any]:
         """Return the columns of labels that were given, true ones first."""
         columns = {"y_true": self.y_true, "y_pred": self.y_pred, "before": self.before}

@@ -14,7 +14,7 @@ import pandas as pd
 from skfair.report.checks import Check, check_condition, read_condition
 
 # Raised when a key is renamed or removed; new keys raise the second number.
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "2.0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,17 @@ class AuditTables:
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
     title: str
+    about: dict[str, str]
+    columns: dict[str, str]
+    decision: str
+    made_on: str
+    version: str
     task: str
     n_rows: int
+    n_left_out: int | None  # None for fewer than may be shown
+    min_group_size: float
+    suppress_below: float
+    hidden: pd.DataFrame
     attributes: list[str]
     conditional_on: list[str]
     confidence: float
@@ -34,7 +43,6 @@ class AuditTables:
     n_subgroups: int
     n_beyond_chance: int
     calibration: pd.DataFrame
-    densities: pd.DataFrame
     path: pd.DataFrame
     preset: str = ""
     rule: str = ""

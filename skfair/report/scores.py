@@ -13,15 +13,14 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import sums_by
 from skfair.groups.means import wilson
 from skfair.groups.table import GroupTable
-from skfair.utils.rounding import TINY
+from skfair.utils.rounding import SUM_ROUNDING
 
 # Scores are counted in this many bins of equal width.
 N_BINS = 200
-# Calibration is shown in this many bins that hold about as many rows each.
+# Calibration is shown in this many bins that hold about as many rows of the group each.
 N_CALIBRATION_BINS = 10
-# Densities are shown in this many bins of equal width, and calibration errors are measured in so
-# many.
-N_DENSITY_BINS, N_ERROR_BINS = 40, 20
+# Calibration errors are measured in this many bins of equal width.
+N_ERROR_BINS = 20
 
 
 def binned_scores(
@@ -79,37 +78,35 @@ class ScoreTables:
     is_share: bool  # whether targets are 0 or 1, so that scores may be probabilities
     per_weight: FloatArray  # (n_groups,): effective number of rows per unit of weight
 
-    def calibration(self, names: list[str], confidence: float) -> pd.DataFrame:
-        """Return the mean score and the mean target of each group in each bin."""
-        own = self.sums[0].sum(axis=0)
-        total = np.cumsum(own)
-        share = (total - own / 2) / total[-1]
-        bin_of = np.minimum((share * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1)
-        weight, target, score = _wider(self.sums, np.unique(bin_of, return_inverse=True)[1])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean_target, mean_score = target / weight, score / weight
-        low, high = np.full((2, *weight.shape), np.nan)
-        if self.is_share:
-            n_rows = np.where(weight > 0, weight * self.per_weight[:, None], np.nan)
-            low, high = wilson(mean_target, n_rows, confidence)
-        group, bins = np.nonzero(weight > 0)
-        columns = {
-            "n": weight,
-            "mean_score": mean_score,
-            "mean_target": mean_target,
-            "mean_target_low": low,
-            "mean_target_high": high,
-        }
-        table = {"group": [names[g] for g in group], "bin": bins}
-        return pd.DataFrame(table | {name: own[group, bins] for name, own in columns.items()})
+    def calibration(self, names: list[str], confidence: float, least: float) -> pd.DataFrame:
+        """Return the mean score and the mean target of each group in bins of its own.
 
-    def densities(self, names: list[str]) -> pd.DataFrame:
-        """Return the share of each group's rows in bins of equal width."""
-        weight = _wider(self.sums[0], np.arange(N_BINS) * N_DENSITY_BINS // N_BINS)
-        edges = self.edges[:: N_BINS // N_DENSITY_BINS].tolist()
-        shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY)
-        columns = {"group": names, "edges": [edges] * len(names), "shares": shares.tolist()}
-        return pd.DataFrame(columns)
+        A bin has a tenth of the group's rows or more, and at least so many.
+        """
+        tables = []
+        for name, sums, per_weight in zip(
+            names, self.sums.transpose(1, 0, 2), self.per_weight, strict=True
+        ):
+            n_rows = sums[0] * per_weight
+            bin_of = _bins(n_rows, max(least, n_rows.sum() / N_CALIBRATION_BINS))
+            weight, target, score = _wider(sums, bin_of)
+            last = np.flatnonzero(np.diff(bin_of, append=bin_of[-1] + 1))
+            low, high = np.full((2, weight.size), np.nan)
+            if self.is_share:
+                low, high = wilson(target / weight, weight * per_weight, confidence)
+            columns = {
+                "group": name,
+                "bin": np.arange(weight.size),
+                "score_low": self.edges[np.append(0, last[:-1] + 1)],
+                "score_high": self.edges[last + 1],
+                "n": weight,
+                "mean_score": score / weight,
+                "mean_target": target / weight,
+                "mean_target_low": low,
+                "mean_target_high": high,
+            }
+            tables.append(pd.DataFrame(columns))
+        return pd.concat(tables, ignore_index=True)
 
     def aucs(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the area under the ROC curve of each group with the interval of Hanley & McNeil.
@@ -144,3 +141,14 @@ class ScoreTables:
 def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:
     """Add up bins, the last axis, into wider ones."""
     return np.asarray(sums @ np.eye(int(bin_of.max()) + 1)[bin_of])
+
+
+def _bins(n_rows: FloatArray, least: float) -> IntArray:
+    """Put neighbouring bins together until each has so many rows."""
+    bin_of, number, total = [], 0, 0.0
+    for n in n_rows.tolist():
+        bin_of.append(number)
+        total += n
+        if total >= least - SUM_ROUNDING:
+            number, total = number + 1, 0.0
+    return np.minimum(bin_of, max(number - 1, 0))  # what is left over is put to the last one

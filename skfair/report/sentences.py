@@ -1,40 +1,30 @@
-"""An audit in sentences: verdicts on the first screen, and the findings in detail.
+"""The verdicts of an audit, in sentences.
 
 The first screen has a verdict on each attribute, at most five lines. A verdict says who is lower,
 by how much, against whom, whether chance explains it, and, of selections, the impact ratio. It
-speaks of the largest difference that is beyond chance, or of the largest one if none is. What does
-not fit is among the details.
+speaks of the largest difference that is beyond chance, or of the largest one if none is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from hashlib import file_digest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.report.result import AuditTables, parts, where
-from skfair.report.words import measure_words, metric_words, rule_of
+from skfair.report.result import AuditTables, where
+from skfair.report.tasks import Binary, Task
+from skfair.report.words import measure_words, rule_of
 from skfair.utils.rounding import ROUNDING
-from skfair.utils.text import listed_in, plural
+from skfair.utils.text import check_text, listed, listed_in, plural
 
 MOST_LINES = 5
 # The difference that a verdict speaks of, the first that was measured.
 VERDICTS = ("demographic_parity_difference", "mean_residual_difference")
-# The gaps that the details speak about, in this order; of those that were measured, so many.
-DETAILED = (
-    "demographic_parity_difference",
-    "equal_opportunity_difference",
-    "false_positive_parity_difference",
-    "mean_residual_difference",
-    "mean_absolute_error_difference",
-    "accuracy_parity_difference",
-)
-N_DETAILED = 3
-# The first of them that there is compares groups with the reference group in the details.
-SIGNED = ("selection_rate", "mean_residual", "mean_prediction", "accuracy")
 FOUR_FIFTHS = 0.8
 _CLASS_MEASURES = {
     "demographic_parity_difference": "share_predicted",
@@ -57,6 +47,35 @@ def verdicts_of(tables: AuditTables) -> list[str]:
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
     more = [*_elsewhere(tables, verdicts), *_changes(tables), *_apart(tables)]
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
+
+
+def read_about(about: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the facts that the user states, with the SHA-256 of the file if one is named."""
+    facts = {str(name): str(text) for name, text in (about or {}).items()}
+    check_text([*facts, *facts.values()], "about")
+    if "file" in facts:
+        with Path(facts["file"]).open("rb") as file:
+            facts["SHA-256"] = file_digest(file, "sha256").hexdigest()
+        facts["file"] = Path(facts["file"]).name
+    return facts
+
+
+def decision_of(task: Task, columns: dict[str, str], threshold: float | None) -> str:
+    """Say what counts as a positive decision, in the words of the data."""
+    true, predicted = columns.get("y_true"), columns.get("y_pred")
+    if not isinstance(task, Binary):
+        what, sides = "class" if task.classes else "number", (predicted, true)
+        words = zip(("Predicted", "True"), sides, strict=True)
+        return " ".join(f"{side} {what}: column {name}." for side, name in words if name)
+    of_true = task.of_true[1] if task.of_true else task.positive
+    decided = f"{predicted} = {listed([task.positive])}"
+    if predicted is None and threshold is not None:
+        decided = f"{columns['y_score']} above {threshold:.6g}"
+    is_decided = predicted is not None or threshold is not None
+    texts = [f"Selected means: column {decided}."] if is_decided else []
+    return " ".join(
+        [*texts, *([f"Truly positive means: column {true} = {listed([of_true])}."] if true else [])]
+    )
 
 
 def measure_of(metric: str, task: str) -> str:
@@ -266,7 +285,7 @@ def _changes(tables: AuditTables) -> Iterator[str]:
 
 
 def _apart(tables: AuditTables) -> Iterator[str]:
-    """Name the groups of attributes that are not compared, with their numbers of rows."""
+    """Name the groups of attributes that are not compared or not shown."""
     own = tables.rates[tables.rates["view"].isin(tables.attributes)]
     own = own[own["apart"] != ""].drop_duplicates(["view", "group"])
     words, rows = {"small": "few", "unknown": "not known"}, list[Any](own.itertuples())
@@ -276,6 +295,10 @@ def _apart(tables: AuditTables) -> Iterator[str]:
             for row in rows
         ]
         yield f"Not compared: {listed_in(named)}."
+    hidden = [row for row in list[Any](tables.hidden.itertuples()) if row.view in tables.attributes]
+    if hidden:
+        named = [f"{row.group} ({row.view})" for row in hidden]
+        yield f"Not shown, with fewer than {tables.suppress_below:g} rows: {listed_in(named)}."
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -294,127 +317,4 @@ def p_text(p_value: float, n_simulations: int) -> str:
     if not p_value < 1.5 / (n_simulations + 1):  # or undefined
         return f"= {p_value:.2g}"
     unit = 10.0 ** (np.floor(np.log10(p_value)) - 1)
-    return f"<= {np.ceil(p_value / unit - ROUNDING) * unit:.2g}"
-
-
-def findings_of(tables: AuditTables) -> list[str]:
-    """Return what an audit found in detail, one sentence each."""
-    sentences = [*_impact_sentences(tables), *_signed_sentences(tables)]
-    now = where(tables.gaps, model="now", is_conditional=False)
-    known = [name for name in DETAILED if len(where(now, metric=name))]
-    known = (known or (list(dict.fromkeys(now["metric"])) if len(now) else []))[:N_DETAILED]
-    for _, of_view in parts(now, "view"):
-        is_named = of_view["metric"].isin(known)
-        beyond = of_view["value"].where(of_view["is_beyond_chance"] & ~of_view["is_ratio"])
-        if beyond.notna().any():  # the largest difference beyond chance, whichever it is
-            is_named |= of_view.index == beyond.idxmax()
-        rows = of_view[is_named]
-        sentences += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
-    sentences += _apart_sentences(tables.rates)
-    if tables.n_subgroups:
-        n_beyond, n_searched = tables.n_beyond_chance, tables.n_subgroups
-        sentences.append(
-            f"{plural(n_searched, 'subgroup')} {'was' if n_searched == 1 else 'were'} compared "
-            f"with the rest by each measure; {plural(n_beyond, 'comparison')} "
-            f"{'is' if n_beyond == 1 else 'are'} beyond what chance shows anywhere in the audit."
-        )
-    return sentences
-
-
-def gap_sentence(gap: Any, confidence: float) -> str:
-    """Say what a gap is, between whom, how certain, and what chance alone would show."""
-    words, (plain, _, label) = metric_words(gap.metric), gap.metric.partition("[")
-    means = f"{words.name.split(' (')[0].lower()}s"
-    if plain in LABEL_METRICS:
-        of_class = f" ({label[:-1]})" if label else ""
-        means = LABEL_METRICS[plain].what.lower() + of_class
-    if not gap.first_group and not np.isfinite(gap.value_low):
-        return f"{gap.view}: {means} are known for one group only, so nothing can be compared."
-    if gap.is_ratio and not np.isfinite(gap.value):
-        return f"{gap.view}: {means} are 0 in each group that has any, so they have no ratio."
-    of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
-    apart = (
-        f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
-    )
-    ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
-    return (
-        f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g}% interval {ends}); "
-        f"{_by_chance(gap)}."
-    )
-
-
-def _by_chance(gap: Any) -> str:
-    """Say what chance shows; between whom, if not between the two that are furthest apart."""
-    verdict = f"{'beyond' if gap.is_beyond_chance else 'within'} what chance shows"
-    further = gap.noise_upper - gap.value if gap.is_ratio else gap.value - gap.noise_upper
-    if (further > ROUNDING) == gap.is_beyond_chance:
-        return f"{verdict} ({'down' if gap.is_ratio else 'up'} to {number(gap.noise_upper)})"
-    is_same = (gap.first_group, gap.second_group) == (gap.clear_first, gap.clear_second)
-    if gap.is_beyond_chance and not is_same:
-        return f"{verdict} between {gap.clear_first} and {gap.clear_second}"
-    return verdict
-
-
-def _signed_sentences(tables: AuditTables) -> Iterator[str]:
-    """Say of each attribute which group is furthest from the reference group, and by how much."""
-    for view, rows in parts(tables.signed, "view"):
-        rows = rows[rows["difference"].notna()]
-        first = next(
-            (name for name in (*SIGNED, *rows["measure"]) if name in set(rows["measure"])), None
-        )
-        own = where(rows, measure=first)
-        if not len(own):
-            continue
-        row: Any = own.iloc[int(np.argmax(own["difference"].abs()))]
-        way = "lower than" if row["difference"] < 0 else "higher than"
-        apart = f"{number(abs(row['difference']))} {way}" if row["difference"] else "equal to"
-        ends = f"{number(row['difference_low'])} to {number(row['difference_high'])}"
-        yield (
-            f"{view}: the {measure_words(str(first)).name.lower()} of {row['group']} is "
-            f"{number(row['value'])}, {apart} the {number(row['reference_value'])} of "
-            f"{row['reference']} ({100 * tables.confidence:g}% interval of the difference {ends})."
-        )
-
-
-def _apart_sentences(rates: pd.DataFrame) -> Iterator[str]:
-    """Name the groups that are not compared, with their numbers of rows, and say why."""
-    for view, rows in parts(rates, "view"):
-        own = rows.drop_duplicates("group")
-        for apart, why in (("small", "have few rows"), ("unknown", "are unknown")):
-            if (own["apart"] == apart).any():
-                named = _named(where(own, apart=apart))
-                yield f"{view}: not compared, because they {why}: {named}."
-        if own["apart"].ne("").any() and own["apart"].eq("").sum() < 2:
-            yield f"{view}: fewer than two groups are left, so nothing is compared."
-
-
-def _named(rows: pd.DataFrame) -> str:
-    """List groups with their numbers of rows."""
-    return ", ".join(f"{row.group} ({row.n:,.0f})" for row in rows.itertuples())
-
-
-def _impact_sentences(tables: AuditTables) -> Iterator[str]:
-    """Name the lowest ratio of each view by the rule of a preset, and who has none."""
-    for view, rows in parts(tables.impact, "view"):
-        compared = where(rows, status="compared")
-        if "impact_ratio" in rows and compared["impact_ratio"].any():
-            row: Any = compared.iloc[int(np.nanargmin(compared["impact_ratio"]))]
-            rate = where(rows, group=row["compared_with"])["rate"].item()
-            text = (
-                f"{view}: the lowest impact ratio is {number(row['impact_ratio'])}: the "
-                f"{row['measure'].replace('_', ' ')} of {row['group']} is "
-                f"{100 * row['rate']:.1f}%, that of {row['compared_with']} {100 * rate:.1f}%"
-            )
-            if "is_below_four_fifths" in rule_of(tables.preset).columns:
-                flag = (
-                    "below four fifths" if row["is_below_four_fifths"] else "not below four fifths"
-                )
-                turns = ", which one person would turn" if row["is_fragile"] else ""
-                text += (
-                    f"; {flag}{turns}; {abs(row['z']):.2f} standard deviations, Fisher's p = "
-                    f"{number(row['fisher_p'])}"
-                )
-            yield f"{text}."
-        small = where(rows, status="small")
-        if len(small):
-            yield f"{view}: no impact ratio for few people: {_named(small)}."
+    return f"at most {np.ceil(p_value / unit - ROUNDING) * unit:.2g}"

@@ -138,6 +138,11 @@ def _compared(
             continue
         cells = sample.only(is_kept[view.codes])
         for is_conditional in [False, True] if sample.within else [False]:
+            if is_conditional:
+                is_large = _is_large(cells, view.codes[is_kept[view.codes]], options)
+                if not is_large.any():
+                    continue
+                cells = cells.only(is_large)
             groups, _ = checked_rows(
                 cells.columns(view.attributes),
                 cells.columns(sample.within) if is_conditional else None,
@@ -155,6 +160,16 @@ def _compared(
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
                 for compared in compare_gaps(known, measures, groups, options):
                     yield where, compared
+
+
+def _is_large(cells: GroupTable, codes: IntArray, options: Options) -> BoolArray:
+    """Return which cells are in one of two or more groups of a stratum that are large enough."""
+    strata = encode_groups(cells.columns(cells.within), n_samples=cells.counts.size)
+    n_groups = int(codes.max()) + 1
+    joint, n_joint = strata.codes[0] * n_groups + codes, strata.n_groups * n_groups
+    is_large = np.bincount(joint, cells.counts, n_joint) >= options.min_group_size
+    n_large = is_large.reshape(-1, n_groups).sum(axis=1)
+    return np.asarray(is_large[joint] & (n_large >= 2)[strata.codes[0]])
 
 
 def signed_table(
@@ -216,12 +231,12 @@ def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFr
 
 
 def score_report(
-    sample: GroupTable, views: list[View], task: Task, confidence: float
-) -> tuple[pd.DataFrame, pd.DataFrame, list[pd.DataFrame]]:
-    """Return calibration, densities, and rates such as areas under the curve, of each view."""
+    sample: GroupTable, views: list[View], task: Task, options: Options
+) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """Return calibration, and rates such as areas under the curve, of each view."""
     if sample.scores is None:
-        return pd.DataFrame(), pd.DataFrame(), []
-    calibration, densities, rates = [], [], []
+        return pd.DataFrame(), []
+    calibration, rates = [], []
     is_share, edges = bool(task.classes), np.array([*sample.scores.levels.values()][-1])
     means = sample.measures["mean_score" if "mean_score" in sample.measures else "mean_prediction"]
     for view in views:
@@ -229,12 +244,11 @@ def score_report(
         per_weight = weight / np.where(squares > 0, squares, 1.0)
         sums = sums_of_groups(sample.scores, view.attributes)
         tables = ScoreTables(edges, sums, is_share, per_weight)
-        calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))
-        densities.append(tables.densities(view.names).assign(view=view.name))
+        bins = tables.calibration(view.names, options.confidence, options.suppress_below)
+        calibration.append(bins.assign(view=view.name))
         if is_share:
-            rates.append(view.rates("auc", *tables.aucs(confidence)))
+            rates.append(view.rates("auc", *tables.aucs(options.confidence)))
         if not is_share or (edges[0], edges[-1]) == (0.0, 1.0):
             errors = tables.calibration_errors()
             rates.append(view.rates("calibration_error", errors, np.nan, np.nan))
-    every = [pd.concat(tables, ignore_index=True) for tables in (calibration, densities)]
-    return every[0], every[1], rates
+    return pd.concat(calibration, ignore_index=True), rates

@@ -29,6 +29,7 @@ class Rule(NamedTuple):
     is_not: str
     columns: list[str]  # of the table, which are shown
     least_share: float  # categories with a smaller share of the people are set apart
+    least: dict[str, int]  # options of an audit for small groups, where the rule has its own
 
     @property
     def heads(self) -> dict[str, str]:

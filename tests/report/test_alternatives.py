@@ -2,12 +2,10 @@
 
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
@@ -137,21 +135,6 @@ def test_the_model_in_use_is_the_baseline(sample, path):
     assert len(own.table) == len(path.estimators) + 1
 
 
-def test_candidates_of_a_search_are_fitted_again(sample):
-    X, y, _, X_test, y_test, sex_test = sample
-    search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, cv=2).fit(X, y)
-    own = alternatives(
-        search, X_test, y_test, sensitive_features=sex_test, training={"X": X, "y": y},
-        n_bootstrap=20,
-    )  # fmt: skip
-    assert own.table["candidate"].tolist() == ["C=0.0001", "C=1.0"]
-    for model, C in zip(own.models, (1e-4, 1.0), strict=True):
-        expected = LogisticRegression(C=C).fit(X, y).coef_
-        np.testing.assert_array_equal(model.coef_, expected)
-    with pytest.raises(ValueError, match="keeps only its best model"):
-        alternatives(search, X_test, y_test, sensitive_features=sex_test)
-
-
 def test_certificates_cover_all_candidates(sample, path):
     *_, X, y, sex = sample
     own = alternatives(path, X, y, sensitive_features=sex, certify=True, n_bootstrap=20)
@@ -193,10 +176,6 @@ def test_it_is_shown(found, tmp_path):
     for name in found.table["candidate"]:
         assert name in page.text
     assert found.sentences()[0] in found._repr_html_()
-    ax = found.plot()
-    assert ax.get_xlabel() == "change of accuracy in points"
-    assert found.plot(ax) is ax
-    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +185,6 @@ def test_it_is_shown(found, tmp_path):
         ({"max_loss": 2}, "max_loss"),
         ({"candidates": []}, "candidates must be"),
         ({"candidates": "path"}, "candidates must be"),
-        ({"training": {"X": 1}}, "fitted already"),
         ({"pos_label": 7}, "pos_label"),
         ({"n_bootstrap": 0}, "n_bootstrap"),
     ],

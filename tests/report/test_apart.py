@@ -9,7 +9,6 @@ import pytest
 
 from skfair.command.main import main
 from skfair.report import Audit, audit
-from skfair.report.sentences import gap_sentence
 from tests.report.schema import breaches
 
 NAMES = {"a": "xy", "b": "klm", "c": "uvwz"}
@@ -25,7 +24,7 @@ def people():
 
 
 def audited(people, groups=("sex",), **options):
-    options = {"n_simulations": 100, "min_group_size": 10, "unknown": "unknown", **options}
+    options = {"n_simulations": 100, "suppress_below": 1, "unknown": "unknown", **options}
     return audit(None, people["chosen"], sensitive_features=people[list(groups)], **options)
 
 
@@ -48,10 +47,6 @@ def test_the_summary_speaks_of_those_who_are_compared(people):
     assert repr(found).endswith(
         "Not compared: d (sex, 3 rows, few), unknown (sex, 40 rows, not known)."
     )
-    text = "\n".join(found.details())
-    assert "selection rates of f and m are 0.080 apart" in text
-    assert "sex: not compared, because they have few rows: d (3)." in text
-    assert "sex: not compared, because they are unknown: unknown (40)." in text
     assert "(small, not compared)" in found.to_html()
     assert breaches(json.loads(found.to_json()), Audit.schema()) == []
     assert Audit.from_dict(found.to_dict()).to_html() == found.to_html()
@@ -85,7 +80,6 @@ def test_with_one_group_left_nothing_is_compared(people):
     few = people[people["sex"] != "m"]
     found = audited(few)
     assert "sex: nothing is compared, because fewer than two groups" in repr(found)
-    assert "sex: fewer than two groups are left, so nothing is compared." in found.details()
     assert found.to_html()
     assert found.to_markdown()
     with pytest.raises(ValueError, match="fewer than two are left"):
@@ -104,11 +98,12 @@ def test_a_condition_of_a_pipeline_does_not_hear_of_them(people, tmp_path, capsy
         "audit", str(path), "--prediction", "chosen", "--groups", "sex", "--missing", "unknown",
         "--fail-if", "demographic_parity_difference > 0.15",
     ]  # fmt: skip
-    assert main(command) == 3
-    assert main([*command, "--min-group-size", "10"]) == 0
+    assert main(command) == 0
+    command += ["--suppress-below", "1"]
+    assert main([*command, "--min-group-size", "1"]) == 3
     capsys.readouterr()
     for option in (["--unknown", "m"], ["--min-group-size", "1200"]):
-        assert main([*command, "--min-group-size", "10", *option]) == 2  # not a silent pass
+        assert main([*command, *option]) == 2  # not a silent pass
         assert "fewer than two are left" in capsys.readouterr().err
 
 
@@ -122,8 +117,6 @@ def test_three_people_do_not_hide_what_large_groups_show(people):
     for gap in (difference, ratio):  # one verdict of both
         assert gap.is_beyond_chance
         assert gap.p_value == difference.p_value <= 0.01
-    hidden = gap_sentence(difference._replace(noise_upper=0.7), 0.95)
-    assert hidden.endswith("beyond what chance shows between f and m.")
     assert "sex: f are selected in 35% of cases, m in 43% (of 4 groups): 8 perc" in repr(found)
 
 
@@ -150,7 +143,7 @@ def test_the_least_p_value_of_simulations_is_a_bound(people):
         found = audited(people, n_simulations=n_simulations)
         again = Audit.from_dict(json.loads(found.to_json()))
         for text in (repr(again), again.to_html(), again.to_markdown().replace("\\", "")):
-            assert f"more than chance explains (p <= {least})" in html.unescape(text)
+            assert f"more than chance explains (p at most {least})" in html.unescape(text)
 
 
 def test_the_largest_difference_beyond_chance_is_in_the_summary():

@@ -41,6 +41,7 @@ def generated(seed):
     frame, weights = people(rng)
     names = [one for one in ("sex", "age") if one in frame]
     options = {"sample_weight": weights, "n_simulations": 99, "random_state": seed}
+    options |= {"min_group_size": 1, "suppress_below": 1}
     if weights is None and rng.random() < 0.4:
         options["preset"] = rng.choice(["ugesp", "ll144"])
     if rng.random() < 0.4:

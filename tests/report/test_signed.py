@@ -45,16 +45,6 @@ def test_differences_are_those_of_plain_rates(people):
     assert other.loc["m", "difference"] == pytest.approx(rates["m"] - rates["f"])
 
 
-def test_the_summary_says_who_is_lower_by_how_much_and_against_whom(people):
-    lower = people[people["sex"] != "x"]
-    rates = lower.groupby("sex")["p"].mean()
-    text = f"sex: the selection rate of f is {rates['f']:.3f}, {rates['m'] - rates['f']:.3f} lower"
-    assert f"{text} than the {rates['m']:.3f} of m (95% interval of the" in " ".join(
-        audited(lower, "m").details()
-    )
-    assert "higher than the" in " ".join(audited(lower, "f").details())
-
-
 def test_the_verdict_is_on_the_group_furthest_from_the_reference(people):
     found = audited(people, "x", n_simulations=200)
     assert re.search(r"sex: f are selected .*, x in .* \(of 3 groups\): .* less", repr(found))
@@ -84,7 +74,8 @@ def test_the_interval_is_that_of_newcombe():
 def test_crossed_groups_need_a_reference_for_each_attribute(people):
     groups = ("sex", "age")
     assert set(audited(people, "m", groups).signed["view"]) == {"sex"}
-    found = audited(people, {"sex": "m", "age": "old"}, groups).signed
+    reference = {"sex": "m", "age": "old"}
+    found = audited(people, reference, groups, min_group_size=1).signed
     assert set(found["view"]) == {"sex", "age", "sex x age"}
     crossed = found[found["view"] == "sex x age"]
     assert set(crossed["reference"]) == {"sex=m, age=old"}
@@ -124,4 +115,3 @@ def test_numbers(people):
     )  # fmt: skip
     own = found.signed[found.signed["measure"] == "mean_prediction"].set_index("group")
     assert own.loc["f", "difference"] == pytest.approx(-1, abs=0.05)
-    assert "the mean residual of" in " ".join(found.details())

@@ -1,0 +1,134 @@
+"""What is hidden of small groups cannot be computed from what is shown."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+
+from skfair.datasets import make_group_scores
+from skfair.report import Audit, audit
+from tests.report.schema import breaches
+
+QUICK = {"n_simulations": 5, "metrics": ["demographic_parity_difference"]}
+
+
+def people(seed, levels=(2, 5, 2), n=600, rare=0.45):
+    """Return crossed attributes with levels that become rarer, and decisions."""
+    rng = np.random.default_rng(seed)
+    columns = {}
+    for name, size in zip("abc", levels, strict=False):
+        shares = rare ** np.arange(size)
+        columns[name] = rng.choice(np.array(list("uvwxyz"))[:size], n, p=shares / shares.sum())
+    return pd.DataFrame(columns), rng.integers(0, 2, n)
+
+
+def sums_of(plain, attributes, cells):
+    """Read all sums of the JSON: which cells, how many people, how many of them selected."""
+    found = [(np.ones(len(cells)), row["n"], row["value"]) for row in plain["rates"]
+             if row["view"] == "" and row["measure"] == "selection_rate"]  # fmt: skip
+    for row in [*plain["rates"], *plain["subgroups"]]:
+        if row["measure"] != "selection_rate" or row.get("view") == "":
+            continue
+        name = row.get("group", row.get("subgroup"))
+        named = name if "=" in name else f"{row['view']}={name}"
+        asked = dict(part.split("=") for part in named.split(", "))
+        inside = np.logical_and.reduce([cells[key] == level for key, level in asked.items()])
+        found.append((inside.astype(float), row["n"], row["value"]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_solver_recovers_a_small_group(seed):
+    """The most and the least that each hidden group may have, by linear programmes, differ."""
+    levels = [(2, 5, 2), (3, 4, 1), (2, 3, 3)][seed % 3]
+    groups, chosen = people(seed, levels, n=300 + 50 * seed)
+    groups = groups.loc[:, groups.nunique() > 1]
+    attributes = list(groups)
+    plain = json.loads(audit(None, chosen, sensitive_features=groups, **QUICK).to_json())
+    left = groups
+    for _ in attributes:
+        sizes = [left[name].map(left[name].value_counts()) for name in attributes]
+        left = left[np.min(sizes, axis=0) >= 10]
+    cells = left.assign(k=chosen[left.index]).groupby(attributes)["k"].agg(["size", "sum"])
+    cells = cells.reset_index()
+    sums = sums_of(plain, attributes, cells)
+    inside = np.array([row for row, _, _ in sums])
+    n_rows = np.array([n for _, n, _ in sums])
+    np.testing.assert_allclose(inside @ cells["size"], n_rows)
+    selected = n_rows * [value for _, _, value in sums]
+    np.testing.assert_allclose(inside @ cells["sum"], selected)
+    assert n_rows.min() >= 10
+    for size in range(2, len(attributes) + 1):
+        small = cells.groupby(attributes[:size])["size"].transform("sum") < 10
+        for _, rows in cells[small].groupby(attributes[:size]):
+            asked = np.isin(np.arange(len(cells)), rows.index).astype(float)
+            ends = [
+                sign * linprog(sign * asked, A_eq=inside, b_eq=n_rows, bounds=(1, None)).fun
+                for sign in (1, -1)
+            ]
+            assert ends[1] - ends[0] >= 1
+
+
+def test_rows_of_a_small_group_count_nowhere():
+    groups, chosen = people(0, (2, 2, 2))
+    groups.loc[:5, "a"] = "rare"
+    found = audit(None, chosen, sensitive_features=groups, **QUICK)
+    assert found.hidden.loc[found.hidden["view"] == "a", "group"].tolist() == ["rare"]
+    left = audit(None, chosen[6:], sensitive_features=groups[6:], **QUICK)
+    assert (found.n_rows, found.n_left_out) == (left.n_rows, None) == (594, None)
+    pd.testing.assert_frame_equal(found.rates, left.rates)
+    assert "Not shown, with fewer than 10 rows: rare (a)" in repr(found)
+    groups.loc[:11, "a"] = ["rare", "seldom"] * 6
+    assert audit(None, chosen, sensitive_features=groups[["a"]], **QUICK).n_left_out == 12
+    every = audit(None, chosen, sensitive_features=groups, suppress_below=1, **QUICK)
+    assert (every.n_rows, every.n_left_out, len(every.hidden)) == (600, 0, 0)
+
+
+def test_what_is_shown_names_no_hidden_group_with_a_number():
+    groups, chosen = people(1)
+    y, score, _ = make_group_scores(600, random_state=0)
+    found = audit(
+        y, chosen, score, sensitive_features=groups, before=1 - chosen, preset="ugesp",
+        reference={"a": "u", "b": "u", "c": "u"}, n_simulations=5,
+    )  # fmt: skip
+    plain = json.loads(found.to_json())
+    assert breaches(plain, Audit.schema()) == []
+    names = {row["group"] for row in plain.pop("hidden") if " x " in row["view"]}
+    assert names
+    text = re.sub("Not shown.*", "", found.to_html() + found.to_markdown()) + json.dumps(plain)
+    assert not [name for name in names if name in text]
+    assert Audit.from_dict(found.to_dict()).to_html() == found.to_html()
+    assert found.calibration["n"].min() >= 10
+    assert found.calibration.groupby("view")["n"].sum()[["a", "b"]].tolist() == [found.n_rows] * 2
+
+
+def test_a_stratum_of_few_people_is_not_compared():
+    """Two people of one department, of whom one was selected, were its widest gap."""
+    rng = np.random.default_rng(0)
+    sex, chosen = rng.choice(["f", "m"], 400), rng.integers(0, 2, 400)
+    department = np.repeat(["large", "tiny"], [398, 2])
+    sex[-2:], chosen[-2:] = ["f", "m"], [0, 1]
+    given = {"sensitive_features": {"sex": sex}, "conditional_on": {"d": department}}
+    gaps = audit(None, chosen, **given, **QUICK).gaps
+    assert gaps.loc[gaps["is_conditional"], "value"].item() < 0.5
+    every = audit(None, chosen, **given, min_group_size=1, **QUICK).gaps
+    assert every.loc[every["is_conditional"], "value"].item() == 1
+
+
+def test_an_audit_of_very_few_people_says_what_to_do():
+    with pytest.raises(ValueError, match="suppress_below=1"):
+        audit(None, [0, 1] * 4, sensitive_features=["a", "b"] * 4)
+
+
+def test_large_tables_of_many_attributes_keep_their_clean_pairs():
+    """More crossed groups than are listed: of pairs with a small group none is shown."""
+    groups, chosen = people(2, (3, 6, 6), n=4000, rare=0.35)
+    options = {"min_size": 10, "n_simulations": 5, "depth": 2}
+    found = audit(None, chosen, sensitive_features=groups.assign(d=np.arange(4000) % 2), **options)
+    assert "a x b" not in str(found.rates["view"].unique())
+    columns = found.subgroups["subgroup"].str.findall(r"(\w)=").str.join("")
+    assert "ad" in set(columns) or "d" in set(columns)
+    assert "bc" not in set(columns)
