@@ -83,6 +83,17 @@ RATES: dict[str, Rate] = {
 }
 
 
+def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
+    """Return twice the true class plus the predicted class of each row; None is the class 0."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        return positive_codes(predicted, "y_pred", pos_label)
+    true = check_labels(y_true, "y_true", predicted.codes.size)
+    outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+    outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
+    return outcomes
+
+
 @dataclass(frozen=True, eq=False)
 class LabelTable:
     """Sums over the rows of each cell, true class and predicted class."""
@@ -106,6 +117,8 @@ class LabelTable:
         pos_label: ClassLabel = None,
         *,
         ignores_true: bool = False,
+        # Twice the true plus the predicted class of each row
+        outcomes_by: Callable[[Any, Any, ClassLabel], IntArray] = outcomes_of,
     ) -> LabelTable:
         """Count rows in memory, in partitions of Dask, or with probabilities of groups.
 
@@ -118,8 +131,28 @@ class LabelTable:
         rows = groups
         if not isinstance(rows, MetricRows):
             rows = read_rows(labels, {}, rows, beside=true_labels)
-        true = None if ignores_true else rows.columns["y_true"]
-        return cls._counted(outcomes_of(true, rows.columns["y_pred"], pos_label), rows)
+        y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
+        outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
+        compared, weights = checked_rows(
+            *rows.groups,
+            n_samples=outcomes.size,
+            like=y_true if hasattr(y_true, "index") else y_pred,
+            predictions=y_pred,
+            row_counts=rows.counts,
+        )
+        cells, people = compared.cells, compared.cells.people
+        if weights is None:
+            of_rows = people if rows.counts is None else rows.counts
+            return cls(compared, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
+
+        def add_squares() -> FloatArray:
+            squares = weights**2 if rows.squares is None else rows.squares
+            # Who is in a group with probability p counts as p people, not as p^2.
+            squares = squares if people is None else squares / people
+            return cells.cross_counts(outcomes, 4, squares).reshape(-1, 2, 2)
+
+        sums = cells.cross_counts(outcomes, 4, weights)
+        return cls(compared, sums.reshape(-1, 2, 2), add_squares)
 
     @classmethod
     def of_correct(
@@ -135,39 +168,17 @@ class LabelTable:
         A right prediction counts as a true positive, a wrong one as a false negative, so that the
         accuracy of the table is the accuracy of the predictions.
         """
-        rows = read_rows({"y_true": y_true, "y_pred": y_pred}, {}, groups)
-        true = check_labels(rows.columns.get("y_true"), "y_true")
-        predicted = check_labels(rows.columns["y_pred"], "y_pred", true.codes.size)
-        if not are_numbers:
-            check_common("y_pred", predicted.levels, true.levels)
-        number = {level: i for i, level in enumerate(true.levels)}
-        same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
-        return cls._counted(2 + (true.codes == same_code[predicted.codes]), rows)
 
-    @classmethod
-    def _counted(cls, outcomes: IntArray, rows: MetricRows) -> LabelTable:
-        """Count rows by cell and by twice the true plus the predicted class."""
-        y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
-        groups, weights = checked_rows(
-            *rows.groups,
-            n_samples=outcomes.size,
-            like=y_true if hasattr(y_true, "index") else y_pred,
-            predictions=y_pred,
-            row_counts=rows.counts,
-        )
-        cells, people = groups.cells, groups.cells.people
-        if weights is None:
-            of_rows = people if rows.counts is None else rows.counts
-            return cls(groups, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
+        def right_or_wrong(y_true: Any, y_pred: Any, _: Any) -> IntArray:
+            true = check_labels(y_true, "y_true")
+            predicted = check_labels(y_pred, "y_pred", true.codes.size)
+            if not are_numbers:
+                check_common("y_pred", predicted.levels, true.levels)
+            number = {level: i for i, level in enumerate(true.levels)}
+            same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
+            return np.asarray(2 + (true.codes == same_code[predicted.codes]))
 
-        def add_squares() -> FloatArray:
-            squares = weights**2 if rows.squares is None else rows.squares
-            # Who is in a group with probability p counts as p people, not as p^2.
-            squares = squares if people is None else squares / people
-            return cells.cross_counts(outcomes, 4, squares).reshape(-1, 2, 2)
-
-        sums = cells.cross_counts(outcomes, 4, weights)
-        return cls(groups, sums.reshape(-1, 2, 2), add_squares)
+        return cls.of_labels(y_true, y_pred, groups, outcomes_by=right_or_wrong)
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
@@ -238,17 +249,6 @@ class LabelTable:
         """Return the largest rate of a group."""
         cells = self.groups.present
         return float(self.checked_rate(rate, cells, zero_division)[cells].max())
-
-
-def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
-    """Return twice the true class plus the predicted class of each row; None is the class 0."""
-    predicted = check_labels(y_pred, "y_pred")
-    if y_true is None:
-        return positive_codes(predicted, "y_pred", pos_label)
-    true = check_labels(y_true, "y_true", predicted.codes.size)
-    outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
-    outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
-    return outcomes
 
 
 def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:

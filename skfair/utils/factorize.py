@@ -158,7 +158,10 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
     check_text(levels, _WHAT)
     codes = np.asarray(codes, dtype=np.int64)
     levels = [level.item() if isinstance(level, np.generic) else level for level in levels]
-    ordered = in_order(levels)
+    try:
+        ordered = sorted(levels)
+    except TypeError:  # mixed types have no natural order; take any that is reproducible
+        ordered = sorted(levels, key=lambda level: (str(type(level)), str(level)))
     if ordered == levels:
         return Factorized(codes, levels)
     place = {level: i for i, level in enumerate(ordered)}
@@ -167,8 +170,5 @@ def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
 
 
 def in_order(levels: list[Any]) -> list[Any]:
-    """Sort levels; those of mixed types, which have no order, by their type and their text."""
-    try:
-        return sorted(levels)
-    except TypeError:
-        return sorted(levels, key=lambda level: (str(type(level)), str(level)))
+    """Sort levels as those of rows are sorted."""
+    return _sorted_levels(np.arange(len(levels)), levels).levels
