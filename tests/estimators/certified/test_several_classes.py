@@ -52,9 +52,9 @@ def fitted(rule="demographic_parity", limit=0.15, n=2000, **options):
     return classifier(rule, limit, **options).fit(X, y, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("aware", [False, True])
 @pytest.mark.parametrize(
-    ("rule", "limit"), [("demographic_parity", 0.15), ("equalized_odds", 0.13)]
+    ("rule", "limit", "aware"),
+    [("demographic_parity", 0.15, True), ("equalized_odds", 0.13, False)],
 )
 def test_limits_hold_for_new_people(rule, limit, aware):
     model = fitted(rule, limit, group_aware=aware)
