@@ -94,8 +94,10 @@ def reached(name: str) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     return tuple(own), tuple(sorted(peers - {None}))
 
 
-def code_of(text: str) -> str:
+@cache
+def code_of(path: Path) -> str:
     """Return the lines of a file without blank lines, comments and docstrings."""
+    text = path.read_text()
     lines = dict(enumerate(text.splitlines(), start=1))
     for node in ast.walk(ast.parse(text)):
         has_text = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
@@ -109,7 +111,7 @@ def fingerprint(name: str) -> str:
     """Return a few letters that change when code that a benchmark runs changes."""
     found = hashlib.sha256()
     for path in reached(name)[0]:
-        found.update(f"{path.relative_to(ROOT)}\n{code_of(path.read_text())}\n".encode())
+        found.update(f"{path.relative_to(ROOT)}\n{code_of(path)}\n".encode())
     return found.hexdigest()[:12]
 
 

@@ -51,14 +51,9 @@ NEEDS = {way: ("oxonfair",) for way in (*AWARE, *BLIND) if way.startswith("OxonF
 NEEDS["ThresholdOptimizer (random)"] = ("fairlearn",)
 STRENGTHS = (0.5, 1.0, 1.5, 2.0)
 # The smallest data set needs the most splits.
-N_SPLITS = {"compas": 10, "loans": 5, "adult": 5, "bank": 5}
+N_SPLITS = {"compas": 10, "loans": 4, "adult": 3, "bank": 3}
 # ExponentiatedGradient fits tens of boosters for each limit: it runs on the first splits only.
-N_REDUCED = {"loans": 2, "compas": 3}
-# Two cells in which few splits say little: on splits of their own, ways without the group.
-MORE = {
-    "compas": ("demographic_parity", (0.1, 0.05, 0.03), range(5001, 5021)),
-    "adult": ("equalized_odds", (0.1, 0.05, 0.03), range(5101, 5109)),
-}
+N_REDUCED = {"loans": 1, "compas": 2}
 Point = tuple[float, float, float]  # accuracy, disparity, CPU seconds
 
 
@@ -78,30 +73,6 @@ def points(name: str, seed: int, *, quick: bool) -> dict[str, list[Point]]:
                 found[f"{way} | {rule} | {limit}"] = [(*measured(rule, chance, test), cpu)]
     refitted(found, name, seed, test, quick=quick)
     return found
-
-
-def blind_points(name: str, rule: str, seed: int) -> dict[str, list[Point]]:
-    """Return what the ways without the group give on a split, for one constraint."""
-    train, test = scored(name, seed)
-    found = {}
-    for way, fit in BLIND.items():
-        for limit in LIMITS:
-            cpu, predict = timed(lambda f=fit, v=limit: f(train, rule, v))
-            chance = np.asarray(predict(test), dtype=float)
-            found[f"{way} | {rule} | {limit}"] = [(*measured(rule, chance, test), cpu)]
-    return found
-
-
-def more_splits() -> dict[str, dict[str, list[Point]]]:
-    """Return the same for all further splits."""
-    runs: dict[str, dict[str, list[Point]]] = {}
-    for name, (rule, _, seeds) in MORE.items():
-        own = runs.setdefault(name, {})
-        for seed in seeds:
-            measure = partial(blind_points, name, rule, seed)
-            for key, values in kept(f"decisions-more-{name}-{seed}", measure).items():
-                own.setdefault(key, []).extend(values)
-    return runs
 
 
 def refitted(
@@ -190,8 +161,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
                     measure = partial(bank_job, seed, aware, quick=quick)
                     found = kept(f"decisions-job-{aware}-{seed}", measure, quick=quick)
                     jobs.setdefault(name, []).append(found)
-        more = {} if quick or data_folder() is None else more_splits()
-    return {"runs": runs, "jobs": jobs, "more": more}
+    return {"runs": runs, "jobs": jobs}
 
 
 def curve(run: dict[str, list[Point]], way: str, rule: str) -> tuple[Any, Any]:
@@ -280,7 +250,6 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             ],
             _summary(results, every),
         ),
-        "more": Table("Without the group, on more splits", MORE_COLUMNS, _more(results["more"])),
         "job": _jobs(results["jobs"]),
     }
 
@@ -302,24 +271,6 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     mark(axes, 0, "as accurate as skfair")
     axes.set_xlabel("Points by which skfair is more accurate at equal disparity", loc="right")
     return {"picture": figure}
-
-
-MORE_COLUMNS = ["data", "constraint", "disparity", "splits", "method", "skfair ahead by"]
-MORE_COLUMNS += ["standard error"]
-
-
-def _more(runs: dict[str, dict[str, list[Point]]]) -> list[list[Any]]:
-    """Compare ways without the group with ours, at each disparity that both reach."""
-    rows = []
-    for name, run in runs.items():
-        rule, targets, seeds = MORE[name]
-        for target in targets:
-            for way in [way for way in ways(run) if way != OURS[1]]:
-                ahead, error = lead(run, OURS[1], way, rule, target)
-                if not np.isnan(ahead):
-                    cell = [name, rule, target, len(seeds), way]
-                    rows.append([*cell, f"{ahead:.4f}", f"{error:.4f}"])
-    return rows
 
 
 def _jobs(jobs: dict[str, list[dict[str, float]]]) -> Table:
