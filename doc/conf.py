@@ -157,6 +157,7 @@ html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = True
+html_search_scorer = "_static/scorer.js"
 _WIDE = ("index", "install", "quickstart", "choose", "api", "changelog", "references")
 html_sidebars = {page: [] for page in (*_WIDE, "generated/*")}  # the side bar of 187 names
 html_theme_options = {
@@ -359,8 +360,19 @@ def add_origin(app, docname, source):
         source[0] += f"\n\n{origin(read(name))}\n"
 
 
+def add_index(app, docname, source):
+    """Let the search find a page by the queries that it answers."""
+    from search_queries import ANSWERS
+
+    words = " ".join(ANSWERS.get(docname, "").split())
+    if words:
+        entries = "".join(f"   ! single: {query}\n" for query in words.split("; "))
+        source[0] = f".. index::\n{entries}\n{source[0]}"
+
+
 def setup(app):
     check_api_page()
+    app.connect("source-read", add_index)
     app.connect("source-read", add_origin)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)

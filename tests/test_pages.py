@@ -1,6 +1,5 @@
 """What the pages of the site and the README keep to beyond their code, which is run."""
 
-import doctest
 import os
 import re
 import shutil
@@ -9,19 +8,17 @@ import sys
 import textwrap
 import time
 import tomllib
-from contextlib import redirect_stdout
 from functools import partial
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
+import skfair
 from benchmarks.harness import read
 from skfair.classification import ConstrainedERMClassifier
-from skfair.datasets import load_local, make_loans
+from skfair.datasets import make_loans
 from tests.house import option_objects, public_objects
 
 ROOT = Path(__file__).parents[1]
@@ -120,31 +117,13 @@ def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     assert (ROOT / shown).stat().st_size < 100_000
 
 
-@pytest.mark.data
-@pytest.mark.slow
-def test_the_case_study_runs_on_adult():
-    if not os.environ.get("SKFAIR_DATA"):
-        pytest.skip("SKFAIR_DATA names no folder of data sets")
-    page = ROOT / "doc" / "how_to" / "case_study.rst"
-    examples = doctest.DocTestParser().get_examples(page.read_text())
-    assert "make_loans(24_000" in examples[1].source
-    adult = load_local("adult")
-    adult.target = (adult.target.to_numpy() == max(adult.target.unique())).astype(int)
-    adult.target = pd.Series(adult.target)
-    names = {"loans": adult}
-    for example in examples[2:]:
-        with redirect_stdout(StringIO()):
-            exec(compile(example.source, page.name, "single"), names)
-    assert names["certified"].status_ in ("certified", "no_solution")
-
-
 @pytest.mark.slow
 def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
     play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     monkeypatch.syspath_prepend(ROOT / "doc")
     look, queries = import_module("look"), import_module("search_queries").queries()
-    assert len(queries) >= 91
+    assert len(queries) >= 130
     if not (look.SITE / "search.html").exists():
         pytest.skip("the site is not built (make doc)")
     if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
@@ -164,11 +143,9 @@ def test_the_chart_of_estimators_links_to_pages():
 
 def test_the_pages_that_answer_queries_exist(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "doc")
-    for query, pages in import_module("search_queries").queries().items():
-        page = pages[0].removeprefix("auto_examples/measure/")
-        source = ROOT / ("doc" if page == pages[0] else "examples")
-        (file,) = source.glob(f"{page}.*")
-        assert f"! single: {query}\n" in file.read_text()
+    pages = {page for found in import_module("search_queries").queries().values() for page in found}
+    written = {page for page in pages if not MADE & set(Path(page).parts)}
+    assert [page for page in written if not (ROOT / "doc" / f"{page}.rst").exists()] == []
 
 
 def test_the_readme_reads_well_on_an_index_page():
@@ -277,6 +254,17 @@ def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
     words = " ".join(text.get_text() for text in figure.axes[0].texts)
     plt.close(figure)
     assert {"cluster", "metrics", "solvers"} <= set(re.findall(r"\w+", words))
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    needed = ["python" + project["requires-python"], *project["dependencies"]]
+    run = recipe.partition("  run:\n")[2].partition("tests:")[0]
+    assert re.findall(r"- (\S+) (\S+)", run) == [
+        re.match(r"([\w-]+)(.*)", one).groups() for one in needed
+    ]
+    assert f'version: "{skfair.__version__}"' in recipe
 
 
 def test_a_release_says_where_its_code_is():
