@@ -306,7 +306,7 @@ READ_MORE = {
     "cluster": "user_guide/fair_kmeans",
     "constraints": "user_guide/rules",
     "datasets": "how_to/datasets",
-    "inspection": "how_to/displays",
+    "inspection": "auto_examples/index",
     "losses": "developer/add_a_loss",
     "metrics.disparity_": "user_guide/new_people",
     "metrics.exposure_gap": "user_guide/ranking",
