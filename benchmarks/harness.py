@@ -210,7 +210,7 @@ def installed(peer: str) -> str:
 def write(name: str, results: Any, folder: Path = OUTPUT, *, seconds: float | None = None) -> Path:
     """Write results as JSON with the machine, the code, and the seconds of the whole run."""
     folder.mkdir(exist_ok=True)
-    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    asked = ["git", "log", "-1", "--format=%h", "--", "skfair"]  # the commit of what is measured
     try:
         commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
