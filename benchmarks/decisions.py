@@ -226,19 +226,24 @@ def cells(results: dict[str, Any]) -> list[tuple[str, str, float]]:
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Show the accuracies at equal disparity, how far behind the best, and CPU seconds."""
     every = list(dict.fromkeys(way for run in results["runs"].values() for way in ways(run)))
-    rows = [
-        [
-            name,
-            rule,
-            target,
-            len(next(iter(results["runs"][name].values()))),
-            *_row(results["runs"][name], every, rule, target),
-        ]
-        for name, rule, target in cells(results)
-    ]
+    aware = [way for way in every if way in AWARE]
+    shown = {"accuracy": aware, "blind": [way for way in every if way not in AWARE]}
     title = "Accuracy on test rows at equal mean disparity on test rows, means over splits"
     return {
-        "accuracy": Table(title, ["data", "constraint", "disparity", "splits", *every], rows),
+        **{
+            slug: Table(
+                title,
+                ["data (splits)", "constraint", "disparity", *own],
+                [
+                    [
+                        f"{name} ({len(next(iter(results['runs'][name].values())))})",
+                        *(rule, target, *_row(results["runs"][name], own, rule, target)),
+                    ]
+                    for name, rule, target in cells(results)
+                ],
+            )
+            for slug, own in shown.items()
+        },
         "summary": Table(
             "Against the same cells, and CPU seconds of each limit beyond the scores",
             [
