@@ -20,7 +20,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
-	@echo "make bench-check   did something become slower, or less accurate at equal disparity?"
+	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
 	@echo "make fuzz    20000 odd inputs and hard fits of everything public; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
 	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"

@@ -14,22 +14,11 @@ from scipy.optimize import linprog
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 
-from benchmarks._decision_scores import SEEDS, Part, Stored, stored
+from benchmarks._decision_scores import CELLS, SEEDS, Part, Stored, stored
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 
 Predictor = Callable[[Part], Any]
-# Classes whose rates a constraint compares; None stands for all rows.
-CELLS = {"demographic_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
-
-
-def measured(rule: str, chance: Any, part: Part) -> tuple[float, float]:
-    """Return the accuracy and the largest difference of rates, in expectation."""
-    gaps = []
-    for label in CELLS[rule]:
-        inside = np.ones(part.y.size, bool) if label is None else part.y == label
-        rates = [chance[inside & (part.groups == g)].mean() for g in np.unique(part.groups)]
-        gaps.append(max(rates) - min(rates))
-    return float(np.where(part.y == 1, chance, 1 - chance).mean()), float(max(gaps))
+OXONFAIR = {"equalized_odds": "equalized_odds_max"}  # the larger of the two differences
 
 
 def ours(aware: bool) -> Any:
@@ -73,48 +62,37 @@ def _clipped(part: Part) -> Any:
     return np.clip(part.chances, 1e-9, 1 - 1e-9)
 
 
-def grid_of_thresholds(aware: bool) -> Any:
-    """OxonFair's way: a threshold for each group, the known or the most likely one, from a grid."""
+def oxonfair(aware: bool) -> Any:
+    """OxonFair: a threshold for each group, or, unknown, one weighted by the chances of groups."""
+    searched: dict[str, Any] = {}  # one front has the thresholds of every limit
 
-    def groups_of(part: Part, names: Any) -> Any:
-        if aware:
-            return np.searchsorted(names, part.groups)
-        return part.joint.sum(axis=2).argmax(axis=1)
+    def rows(part: Part) -> dict[str, Any]:
+        given = {"data": part.table(), "target": part.y}
+        return {**given, "groups": part.groups} if aware else given
 
     def fit(train: Part, rule: str, limit: float) -> Predictor:
-        names, codes = np.unique(train.groups, return_inverse=True)
-        used, scores = groups_of(train, names), train.chances[:, 1]
-        n_cuts = 120
-        parts, cuts = [], []
-        for g in range(names.size):
-            own = np.flatnonzero(used == g)
-            values = scores[own] if own.size else np.zeros(1)
-            cut = np.append(np.quantile(values, np.linspace(0, 1, n_cuts - 1)), np.inf)
-            above = scores[own, None] >= cut  # (rows, cuts)
-            right = (above == (train.y[own] == 1)[:, None]).sum(axis=0)
-            counts = [
-                above[(codes[own] == h) & ((train.y[own] == k) if k is not None else True)].sum(0)
-                for k in CELLS[rule]
-                for h in range(names.size)
-            ]
-            parts.append((right, np.array(counts)))
-            cuts.append(cut)
-        sizes = np.array(
-            [
-                ((codes == h) & ((train.y == k) if k is not None else True)).sum()
-                for k in CELLS[rule]
-                for h in range(names.size)
-            ]
-        )
-        best, chosen = (False, -1.0), None
-        for pair in product(range(n_cuts), repeat=names.size):
-            rates = sum(parts[g][1][:, c] for g, c in enumerate(pair)) / sizes
-            gap = np.ptp(rates.reshape(len(CELLS[rule]), -1), axis=1).max()
-            value = (gap <= limit, float(sum(parts[g][0][c] for g, c in enumerate(pair))))
-            if value > best:
-                best, chosen = value, pair
-        found = np.array([cuts[g][c] for g, c in enumerate(chosen)])
-        return lambda part: (part.chances[:, 1] >= found[groups_of(part, names)]).astype(float)
+        from oxonfair import FairPredictor, group_metrics
+
+        n_groups, n_classes = train.joint.shape[1:]
+        is_known = searched.get("rule") == rule and searched["train"] is train
+        if not is_known:
+            model = FairPredictor(
+                lambda table: table[:, :n_classes].copy(),  # it writes into what it gets
+                {**rows(train), "groups": train.groups},
+                inferred_groups=not aware
+                and (lambda table: table[:, n_classes:].reshape(-1, n_groups, n_classes).sum(2)),
+                use_fast=True if aware else "hybrid",
+            )
+            searched.update(rule=rule, train=train, model=model)
+        model = searched["model"]
+        metric = getattr(group_metrics, OXONFAIR.get(rule, rule))
+        offset = model.fit(group_metrics.accuracy, metric, limit, recompute=not is_known).offset
+
+        def predict(part: Part) -> Any:
+            model.set_threshold(offset)
+            return np.asarray(model.predict(rows(part)), dtype=float)
+
+        return predict
 
     return fit
 

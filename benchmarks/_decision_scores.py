@@ -19,22 +19,26 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks._erm_data import COMPAS_COLUMNS
+from benchmarks._records import fingerprint
 from benchmarks.harness import OUTPUT
 from skfair.datasets import load_local, make_loans
 
 # The numbers of the method were chosen on other splits.
 SEEDS = tuple(range(3301, 3311))
 N_FOLDS = 5
+# Classes whose rates a constraint compares; None stands for all rows.
+CELLS = {"demographic_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 
 
 def kept(piece: str, measure: Callable[[], Any], *, quick: bool = False) -> Any:
     """Return a piece of results from its file in output/pieces, or measure and write it.
 
-    A run that was cut off goes on where it was. Remove the folder to measure anew.
+    A run that was cut off goes on where it was, but not with pieces of other code.
     """
     if quick:
         return measure()
-    path = OUTPUT / "pieces" / f"{piece}.json"
+    code = fingerprint(piece.partition("-")[0])
+    path = OUTPUT / "pieces" / code / f"{piece}.json"
     if not path.exists():
         found = measure()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,3 +185,13 @@ def cross_fitted(X: Any, y: Any, kinds: Any, train: Any, test: Any, seed: int, n
             new[:, model.classes_] += model.predict_proba(X[test]) / N_FOLDS
         found.append((own, new))
     return found
+
+
+def measured(rule: str, chance: Any, part: Part) -> tuple[float, float]:
+    """Return the accuracy and the largest difference of rates, in expectation."""
+    gaps = []
+    for label in CELLS[rule]:
+        inside = np.ones(part.y.size, bool) if label is None else part.y == label
+        rates = [chance[inside & (part.groups == g)].mean() for g in np.unique(part.groups)]
+        gaps.append(max(rates) - min(rates))
+    return float(np.where(part.y == 1, chance, 1 - chance).mean()), float(max(gaps))

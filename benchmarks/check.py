@@ -5,6 +5,9 @@ ratio is compared with the one of the record, ``records/check.json``; more than 
 failure (exit code 1). A ratio that looks too high is measured again before it is believed. Absolute
 times are never compared; still, ratios belong to a machine: on another one, or after a change that
 is meant, write a record of its own by ``python -m benchmarks.check --keep``.
+
+Then the records of all benchmarks are read: one that does not name how it was measured, or whose
+code has changed since, is a failure as well. ``--records`` does only that.
 """
 
 import argparse
@@ -20,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.manifold import spectral_embedding
 from sklearn.metrics.pairwise import rbf_kernel
 
+from benchmarks._records import faults
 from benchmarks.harness import RECORDS, Table, alternate, check_threads, quiet, read, write
 from benchmarks.threads import points
 from skfair import metrics
@@ -191,18 +195,29 @@ def slower(found: Mapping[str, float], kept: Mapping[str, float]) -> list[str]:
     return [name for name in found if name in kept and found[name] > ALLOWED * kept[name]]
 
 
+def wrong_records() -> list[str]:
+    """Return what is wrong with records; that of this module is meant for code that changes."""
+    found = {path.stem: faults(read(path.stem)) for path in sorted(RECORDS.glob("*.json"))}
+    return [f"{name}: {text}" for name in found if name != "check" for text in found[name]]
+
+
 def main() -> None:
-    """Measure, compare, and stop with code 1 if anything is slower."""
+    """Measure, compare, and stop with code 1 if anything is slower or a record is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.check", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="write a new record")
-    keep = parser.parse_args().keep
+    parser.add_argument("--records", action="store_true", help="only look at the records")
+    arguments = parser.parse_args()
+    wrong = wrong_records()
+    print("".join(f"   RECORD {text}\n" for text in wrong), end="")
+    if arguments.records:
+        sys.exit(1 if wrong else 0)
     check_threads()
-    kept = {} if keep else read("check")["results"]
+    kept = {} if arguments.keep else read("check")["results"]
     with quiet():
         found = measured(kept)
     rows = [(name, value, kept.get(name, "new")) for name, value in found.items()]
     print(Table("CPU against a yardstick", ["case", "now", "record"], rows))
-    if keep:
+    if arguments.keep:
         write("check", found, RECORDS)
     worse = slower(found, kept)
     missing = sorted(set(kept) - set(found))
@@ -210,7 +225,7 @@ def main() -> None:
         print(f"   no longer measured: {', '.join(missing)}")
     for name in worse:
         print(f"   SLOWER: {name}: {found[name]:.3g}, was {kept[name]:.3g}")
-    sys.exit(1 if worse else 0)
+    sys.exit(1 if worse or wrong else 0)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._decision_peers import CELLS, measured
-from benchmarks._decision_scores import SEEDS, Part, people, split
+from benchmarks._decision_scores import CELLS, SEEDS, Part, measured, people, split
 from benchmarks._drawing import name_rows, small
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
 from skfair.classification import FairDecisionClassifier

@@ -136,9 +136,8 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     with quiet():
         for seed in SEEDS[: 1 if quick else 4]:
             for name in names:
-                found = kept(
-                    f"promise-{name}-{seed}", partial(piece, name, seed, quick=quick), quick=quick
-                )
+                measure = partial(piece, name, seed, quick=quick)
+                found = kept(f"decision_promise-{name}-{seed}", measure, quick=quick)
                 for kind, rows in found.items():
                     results.setdefault(name, {}).setdefault(kind, []).extend(rows)
             print(f"   split {seed} done", flush=True)

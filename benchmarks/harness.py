@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -28,27 +28,13 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks._records import fingerprint, reached, script_of
 from skfair.exceptions import SmallGroupWarning
 
 HERE = Path(__file__).parent
 DOTS = 100  # an inch of a picture
 OUTPUT, RECORDS = HERE / "output", HERE / "records"
 PARTS = ("numpy", "scipy", "scikit-learn", "numba")
-PEERS = {  # distributions and their modules
-    "fairlearn": "fairlearn",
-    "scikit-lego": "sklego",
-    "aif360": "aif360",
-    "humancompatible-train": "humancompatible",
-    "holisticai": "holisticai",
-    "fairgbm": "fairgbm",
-    "lightgbm": "lightgbm",
-    "xgboost": "xgboost",
-    "torch": "torch",
-    "dask": "dask",
-    "error-parity": "error_parity",
-    "equipy": "equipy",
-    "fair-trees": "fair_trees",
-}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -192,9 +178,8 @@ def rc_params() -> dict[str, Any]:
 
 
 def module_of(name: str) -> Any:
-    """Return the module of a benchmark; those of the papers lie in a folder of their own."""
-    folder = "papers." if (HERE / "papers" / f"{name}.py").exists() else ""
-    return import_module(f"benchmarks.{folder}{name}")
+    """Return the module of a benchmark."""
+    return import_module(script_of(name))
 
 
 def names() -> list[str]:
@@ -214,28 +199,33 @@ def processor() -> str:
     return named[0] if named else platform.machine()
 
 
-def peers() -> list[str]:
-    """Return the libraries that were compared, of those that this process has imported."""
-    modules = {module.partition(".")[0] for module in list(sys.modules)}
-    return [name for name, module in PEERS.items() if module in modules]
+def installed(peer: str) -> str:
+    """Return the version of a library that is compared."""
+    try:
+        return version(peer)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def write(name: str, results: Any, folder: Path = OUTPUT, *, seconds: float | None = None) -> Path:
-    """Write results as JSON with the machine, the commit, and the seconds of the whole run."""
+    """Write results as JSON with the machine, the code, and the seconds of the whole run."""
     folder.mkdir(exist_ok=True)
+    asked = ["git", "log", "-1", "--format=%h", "--", "skfair"]  # the commit of what is measured
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
+        commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         commit = "unknown"
     record = {
         "benchmark": name,
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {part: version(part) for part in (*PARTS, *peers())},
+        "versions": {part: installed(part) for part in (*PARTS, *reached(name)[1])},
         "date": f"{date.today()}",
         "commit": commit,
+        "command": "make bench-check KEEP=1"
+        if name == "check"
+        else f"make bench NAME={name} KEEP=1",
+        "code": fingerprint(name),
         **({} if seconds is None else {"seconds": round(seconds)}),
         "results": results,
     }

@@ -5,7 +5,6 @@ The build needs no network. Links into the manuals of numpy, scikit-learn and ot
 """
 
 import csv
-import json
 import os
 import re
 import shutil
@@ -158,6 +157,7 @@ html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = True
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 _WIDE = ("index", "install", "quickstart", "choose", "api", "changelog", "references")
 html_sidebars = {page: [] for page in (*_WIDE, "generated/*")}  # the side bar of 187 names
 html_theme_options = {
@@ -213,8 +213,9 @@ def stage_benchmarks():
 
 
 def stage_verdicts():
-    """Write the table of verdicts: the sentence on top of each page, and the day of its record."""
-    from benchmarks.harness import RECORDS
+    """Write the table of verdicts: the sentence on top of each page, and the age of its record."""
+    from benchmarks._records import is_old
+    from benchmarks.harness import read
 
     rows = [("Comparison", "Verdict", "Measured")]
     index = (HERE / "benchmarks" / "index.rst").read_text()
@@ -222,8 +223,9 @@ def stage_verdicts():
         page = HERE / "benchmarks" / f"{name}.rst"
         verdict = re.search(r"admonition:: Verdict\n\n((?: {3}.+\n)+)", page.read_text())
         if verdict:
-            about = json.loads((RECORDS / f"{page.stem}.json").read_text())
-            rows.append((f":doc:`{page.stem}`", " ".join(verdict[1].split()), about["date"]))
+            about = read(page.stem)
+            measured = about["date"] + ", older code" * is_old(about)
+            rows.append((f":doc:`{page.stem}`", " ".join(verdict[1].split()), measured))
     with (HERE / "generated" / "benchmarks" / "verdicts.csv").open("w", newline="") as file:
         csv.writer(file).writerows(rows)
 
@@ -304,7 +306,7 @@ READ_MORE = {
     "cluster": "user_guide/fair_kmeans",
     "constraints": "user_guide/rules",
     "datasets": "how_to/datasets",
-    "inspection": "how_to/displays",
+    "inspection": "auto_examples/index",
     "losses": "developer/add_a_loss",
     "metrics.disparity_": "user_guide/new_people",
     "metrics.exposure_gap": "user_guide/ranking",
@@ -348,26 +350,30 @@ def add_read_more(app, what, name, obj, options, lines):
         lines[lines.index("") : lines.index("")] = ["", sentence]
 
 
-def add_machine(app, docname, source):
-    """Say below each page of benchmarks on which machine its record was measured, when and how."""
-    from benchmarks.harness import RECORDS
+def add_origin(app, docname, source):
+    """Say below each page of benchmarks where, when and how its record was measured."""
+    from benchmarks._records import origin
+    from benchmarks.harness import RECORDS, read
 
-    record = RECORDS / f"{docname.removeprefix('benchmarks/')}.json"
-    if docname.startswith("benchmarks/") and record.exists():
-        about = json.loads(record.read_text())
-        versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
-        minutes = about["seconds"] / 60 if "seconds" in about else None
-        took = "" if minutes is None else f" in {minutes:.0f} minutes"
-        source[0] += (
-            f"\n\n*Measured on {about['machine']}, with Python {about['python']}, {versions}, on "
-            f"{about['date']} at commit* ``{about['commit']}`` *by* "
-            f"``make bench NAME={record.stem} KEEP=1``{took}.\n"
-        )
+    name = docname.removeprefix("benchmarks/")
+    if docname.startswith("benchmarks/") and (RECORDS / f"{name}.json").exists():
+        source[0] += f"\n\n{origin(read(name))}\n"
+
+
+def add_index(app, docname, source):
+    """Let the search find a page by the queries that it answers."""
+    from search_queries import ANSWERS
+
+    words = " ".join(ANSWERS.get(docname, "").split())
+    if words:
+        entries = "".join(f"   ! single: {query}\n" for query in words.split("; "))
+        source[0] = f".. index::\n{entries}\n{source[0]}"
 
 
 def setup(app):
     check_api_page()
-    app.connect("source-read", add_machine)
+    app.connect("source-read", add_index)
+    app.connect("source-read", add_origin)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("include-read", read_markdown)
     app.connect("autodoc-skip-member", skip_foreign)

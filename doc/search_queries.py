@@ -1,7 +1,7 @@
 """What people search for who know the field, and the pages that answer: any of them is right.
 
 ``make doc-look`` types each query into the search of the built site, and so does a test where
-there are a site and Chromium. Pages answer because of their ``index`` entries.
+there are a site and Chromium. ``conf.py`` makes an ``index`` entry of each query.
 """
 
 # Page: queries.
@@ -30,24 +30,42 @@ ANSWERS = {
         exponentiated gradient
     """,
     "user_guide/groups": """
+        BISG; intersectionality; attribute missing at prediction; age;
         protected attribute; sensitive attribute; sensitive feature; intersectional groups
     """,
     "user_guide/metrics": "disparity; balance; control features",
     "user_guide/metrics_of_scores": "statistical parity; noise floor",
     "user_guide/levelling_down": "levelling down; leveling down",
     "user_guide/new_people": """
+        p-value; statistical significance; sample size;
         certified; certificate; population; unseen data; guarantee; confidence
     """,
     "user_guide/monitoring": "drift; monitoring; alarm",
     "user_guide/audit": "audit csv; audit; false discovery rate",
     "user_guide/glossary": "fairness through unawareness; differential privacy; roadmap",
     "user_guide/ranking": "learning to rank; exposure",
-    "user_guide/model_selection": "grid search",
+    "user_guide/model_selection": "grid search; custom metric; scorer",
     "references": "citation; bibtex; license",
     "install": "conda; install",
-    "how_to/boosting": "LightGBM; XGBoost; CatBoost",
+    "how_to/boosting": "LightGBM; XGBoost; CatBoost; equalized odds with XGBoost",
     "how_to/from_other_libraries": "fairlearn",
     "developer/add_a_constraint": "add a constraint",
+    "user_guide/choosing_a_limit": "choose a limit; which limit; fairness accuracy trade-off",
+    "user_guide/not_supported": """
+        not supported; time series; survival analysis; GPU; recommender systems; clustering of
+        mixed data; large language models
+    """,
+    "user_guide/faq": "infeasible; slow; data leakage; error message",
+    "how_to/board": "explain to the board; report for management",
+    "how_to/closed_models": "language model; LLM; closed service; foundation models",
+    "how_to/mapie": "MAPIE; conformal prediction; coverage by group",
+    "how_to/from_scikit_lego": "scikit-lego; sklego",
+    "how_to/case_study": "tutorial; case study; real data; COMPAS",
+    "how_to/explain": "SHAP; explanation",
+    "how_to/pipelines": "text data; polars; missing values",
+    "how_to/deploy": "save model; model registry",
+    "choose": "which estimator",
+    "changelog": "release",
 }
 # Other pages that answer a query as well.
 ALSO = {

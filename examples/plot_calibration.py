@@ -2,10 +2,6 @@
 Calibration within groups: do probabilities mean the same?
 ==========================================================
 
-.. index::
-   ! single: calibration within groups
-   ! single: calibration
-
 Of the people with a predicted probability of 30%, three in ten should have been granted a loan, in
 each group. This fails if past labels were recorded differently in some groups, or if groups differ
 in a column that the model does not have.

@@ -1,6 +1,7 @@
 """The benchmarks' own machinery; what they measure is tested elsewhere."""
 
 import csv
+import json
 import math
 import os
 import re
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
-from benchmarks import check, frontier  # noqa: E402
+from benchmarks import _records, check, frontier  # noqa: E402
 from skfair.models import check_score_model  # noqa: E402
 
 DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
@@ -77,7 +78,6 @@ def test_a_page_begins_with_a_verdict_without_numbers(page):
     verdict = re.match(r"\n\.\. admonition:: Verdict\n\n((?: {3}.+\n)+)", start)
     assert verdict, "no verdict below the title"
     assert not re.search(r"\d*\.\d|\d%", verdict[1])
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", harness.read(page)["date"])
     assert ".. image:: ../generated/benchmarks/" in start  # a picture of the record
 
 
@@ -112,7 +112,54 @@ def test_records_are_read_as_they_were_written(tmp_path):
     record = harness.read("some", tmp_path)
     assert record["results"] == {"ratio": 2.5}
     assert record["seconds"] == 61
-    assert {"machine", "commit", "date", "python", "versions"} <= set(record)
+    assert _records.faults(record) == []
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_record_says_with_what_it_was_measured(name):
+    """Whether the code has changed since is asked by ``make bench-check`` and said on the page."""
+    record = harness.read(name)
+    assert [fault for fault in _records.faults(record) if "has changed" not in fault] == []
+    said = _records.origin(record)
+    assert ("has changed since" in said) == _records.is_old(record)
+    assert all(peer in said for peer in _records.reached(name)[1])
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "is_old"),
+    [
+        ("first", '"""Another."""\n# why\na = 1  # one\n', False),
+        ("first", "a = 3", True),
+        ("second", "b = 3", False),
+    ],
+)
+def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_path, monkeypatch):
+    """A script compares fairlearn and, by a table of names, the first of two modules."""
+
+    def put(name, text):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        for kept in (_records.imports, _records.reached, _records.code_of):
+            kept.cache_clear()
+
+    monkeypatch.setattr(_records, "ROOT", tmp_path)
+    put("benchmarks/some.py", "def f():\n  import fairlearn.metrics\n  from skfair.room import a")
+    put("skfair/room/__init__.py", "from skfair.room._all import *")
+    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import b")
+    put("skfair/room/first.py", '"""First."""\n\na = 1  # one\n')
+    put("skfair/room/second.py", "b = 2")
+    record = json.loads(harness.write("some", {}, tmp_path).read_text())
+    assert set(record["versions"]) == {*harness.PARTS, "fairlearn"}
+    monkeypatch.setattr(check, "RECORDS", tmp_path)
+    monkeypatch.setattr(check, "read", lambda name: record)
+    assert check.wrong_records() == []
+    put(f"skfair/room/{module}.py", text)
+    assert bool(check.wrong_records()) == is_old
+    del record["versions"]["fairlearn"]
+    assert any("fairlearn" in fault for fault in check.wrong_records())
+    record["code"] = None  # its page says that it is old
+    assert check.wrong_records() == []
+    assert "not written down: fairlearn" in _records.origin(record)
 
 
 def test_a_new_process_brings_results_back():

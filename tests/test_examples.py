@@ -1,50 +1,23 @@
 """The examples of the gallery: five jobs of new users, and the order in which all are shown."""
 
 import ast
-import io
 import os
 import runpy
-import tokenize
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 
+from tests.budget import code_lines
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 JOBS = ("bank_trees", "segments", "graph", "top_fifth", "solvers")
-NO_CODE = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
-
-
-def lines_of_code(text):
-    """Count the lines that are neither blank nor comment nor docstring."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    kept = {
-        line
-        for token in tokens
-        if token.type not in NO_CODE
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node):
-            kept -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return len(kept)
-
-
-def test_lines_are_counted_without_comments_and_docstrings():
-    assert lines_of_code('"""Title\n\nText.\n"""\n\n# why\na = (\n    1\n)\n') == 3
 
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_is_short(job):
-    assert lines_of_code((ROOT / "examples" / f"plot_{job}.py").read_text()) <= 30
+    assert code_lines((ROOT / "examples" / f"plot_{job}.py").read_text()) <= 30
 
 
 @pytest.mark.slow

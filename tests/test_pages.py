@@ -1,6 +1,5 @@
 """What the pages of the site and the README keep to beyond their code, which is run."""
 
-import doctest
 import os
 import re
 import shutil
@@ -9,26 +8,23 @@ import sys
 import textwrap
 import time
 import tomllib
-from contextlib import redirect_stdout
 from functools import partial
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
+import skfair
 from benchmarks.harness import read
 from skfair.classification import ConstrainedERMClassifier
-from skfair.datasets import load_local, make_loans
+from skfair.datasets import make_loans
 from tests.house import option_objects, public_objects
 
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "auto_examples", "generated"}  # by the site, from code
 PAGES = [path for path in sorted((ROOT / "doc").rglob("*.rst")) if not MADE & set(path.parts)]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-MOST_WORDS = 1800
 # What people search for who know the field, and not yet this library.
 SEARCHED = """four-fifths rule, 80 percent rule, disparate impact, disparate impact ratio, adverse
 impact, adverse impact ratio, equalised odds, equalized odds, calibration within groups,
@@ -41,13 +37,6 @@ gradient, audit csv, add a constraint, constraint, limit, disparity, multiplier,
 certified, population, satisfied, violated, group-aware, group-blind"""
 SEARCHED = SEARCHED.replace("\n", " ").split(", ")
 GLOSSARY = ROOT / "doc" / "user_guide" / "glossary.rst"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_long_pages_have_pictures(page):
-    text = page.read_text()
-    pictures = re.findall(r"^\.\. (?:plot|image|figure)::", text, re.MULTILINE)
-    assert len(text.split()) <= MOST_WORDS or len(pictures) >= 3
 
 
 def glossary_entries():
@@ -66,18 +55,6 @@ def test_the_glossary_leads_from_each_word_of_the_field_to_a_page(searched):
     for page in pages:
         start = ROOT / "doc" if page.startswith("/") else GLOSSARY.parent
         assert (start / f"{page.lstrip('/')}.rst").exists()
-
-
-@pytest.mark.parametrize("searched", SEARCHED)
-def test_a_search_for_each_word_of_the_field_finds_the_glossary(searched):
-    """As the search of the site reads a page: a word counts by its stem, and all must occur."""
-    english = pytest.importorskip("sphinx.search.en").SearchEnglish({})
-
-    def stems(text):
-        words = map(str.lower, english.split(text))
-        return {english.stem(word) for word in words if english.word_filter(word)}
-
-    assert stems(searched) <= stems(GLOSSARY.read_text())
 
 
 def tables_typed_by_hand(text):
@@ -106,19 +83,25 @@ def test_the_readme_is_short_and_says_what_the_records_say():
     text = (ROOT / "README.md").read_text()
     assert len(text.split()) <= 700
     decisions, results = import_module("benchmarks.decisions"), read("decisions")["results"]
-    leads = {"equalized_odds": [], "demographic_parity": [], "equal_opportunity": []}
-    ways = "with the group", "ThresholdOptimizer (random)"
-    for name, rule, target in decisions.cells(results):
-        leads[rule].append(decisions.lead(results["runs"][name], *ways, rule, target)[0])
-    assert np.nanmin(leads.pop("equalized_odds")) >= 0.007
-    assert abs(np.nanmean(np.concatenate(list(leads.values())))) < 0.0005
-    rows = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
-    assert 2.5 <= rows[ways[1]] / rows[ways[0]] <= 4
-    assert "a third of its CPU time" in text
+    (aware, blind), threshold = decisions.OURS, "ThresholdOptimizer (random)"
+
+    def ahead(own, way, rules=decisions.TARGETS):
+        leads = [
+            decisions.lead(results["runs"][name], own, way, rule, target)[0]
+            for name, rule, target in decisions.cells(results)
+            if rule in rules
+        ]
+        return float(np.nanmean(leads))
+
+    assert abs(ahead(aware, "OxonFair, group")) < 0.001
+    assert abs(ahead(aware, threshold, ("demographic_parity", "equal_opportunity"))) < 0.001
+    assert f"{100 * ahead(blind, 'OxonFair, no group'):.1f} points more accurate" in text
+    cpu = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
+    assert cpu["OxonFair, group"] < cpu[aware] < cpu[threshold]  # "faster", "slower"
     metrics = tables_of("peers")["metrics"]
     column = next(i for i, name in enumerate(metrics.columns) if name.startswith("CPU"))
     assert min(float(row[column]) for row in metrics.rows) > 300
-    assert "1/300 of the CPU time" in text
+    assert "less than 1/300 of the CPU time" in text
 
 
 def tables_of(name):
@@ -140,31 +123,13 @@ def test_the_demo_makes_the_picture_of_the_readme(tmp_path):
     assert (ROOT / shown).stat().st_size < 100_000
 
 
-@pytest.mark.data
-@pytest.mark.slow
-def test_the_case_study_runs_on_adult():
-    if not os.environ.get("SKFAIR_DATA"):
-        pytest.skip("SKFAIR_DATA names no folder of data sets")
-    page = ROOT / "doc" / "how_to" / "case_study.rst"
-    examples = doctest.DocTestParser().get_examples(page.read_text())
-    assert "make_loans(24_000" in examples[1].source
-    adult = load_local("adult")
-    adult.target = (adult.target.to_numpy() == max(adult.target.unique())).astype(int)
-    adult.target = pd.Series(adult.target)
-    names = {"loans": adult}
-    for example in examples[2:]:
-        with redirect_stdout(StringIO()):
-            exec(compile(example.source, page.name, "single"), names)
-    assert names["certified"].status_ in ("certified", "no_solution")
-
-
 @pytest.mark.slow
 def test_the_search_of_the_site_answers_the_words_of_the_field(monkeypatch):
     """In Chromium, on the site that ``make doc`` built: a right page is among the first three."""
     play = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     monkeypatch.syspath_prepend(ROOT / "doc")
     look, queries = import_module("look"), import_module("search_queries").queries()
-    assert len(queries) >= 91
+    assert len(queries) >= 130
     if not (look.SITE / "search.html").exists():
         pytest.skip("the site is not built (make doc)")
     if not shutil.which(os.environ.get("CHROMIUM", "chromium")):
@@ -184,11 +149,9 @@ def test_the_chart_of_estimators_links_to_pages():
 
 def test_the_pages_that_answer_queries_exist(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "doc")
-    for query, pages in import_module("search_queries").queries().items():
-        page = pages[0].removeprefix("auto_examples/measure/")
-        source = ROOT / ("doc" if page == pages[0] else "examples")
-        (file,) = source.glob(f"{page}.*")
-        assert f"! single: {query}\n" in file.read_text()
+    pages = {page for found in import_module("search_queries").queries().values() for page in found}
+    written = {page for page in pages if not MADE & set(Path(page).parts)}
+    assert [page for page in written if not (ROOT / "doc" / f"{page}.rst").exists()] == []
 
 
 def test_the_readme_reads_well_on_an_index_page():
@@ -284,12 +247,6 @@ def test_directives_end_with_a_blank_line(page):
     assert breaches == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_introduces_an_example_is_no_cell_of_a_table(page):
-    cell = r"^     - .*(?:\n       \S.*)*:\n\n>>> "
-    assert not re.findall(cell, page.read_text(), re.MULTILINE)
-
-
 def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.syspath_prepend(ROOT / "doc" / "developer")
@@ -297,6 +254,17 @@ def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
     words = " ".join(text.get_text() for text in figure.axes[0].texts)
     plt.close(figure)
     assert {"cluster", "metrics", "solvers"} <= set(re.findall(r"\w+", words))
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text()
+    needed = ["python" + project["requires-python"], *project["dependencies"]]
+    run = recipe.partition("  run:\n")[2].partition("tests:")[0]
+    assert re.findall(r"- (\S+) (\S+)", run) == [
+        re.match(r"([\w-]+)(.*)", one).groups() for one in needed
+    ]
+    assert f'version: "{skfair.__version__}"' in recipe
 
 
 def test_a_release_says_where_its_code_is():

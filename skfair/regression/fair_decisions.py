@@ -131,8 +131,9 @@ class FairDecisionRegressor(
 
     Notes
     -----
-    Limits hold for the training rows; new rows may miss them by about one standard error. The maps
-    cost O(n log n) for each of their steps, and one step is enough for one known attribute.
+    Limits hold for the training rows; unseen rows may miss them in either direction by about one
+    standard error. The maps cost O(n log n) for each of their steps, and one step is enough for one
+    known attribute.
 
     Examples
     --------
