@@ -56,49 +56,13 @@ def _missed(value, rounding):
 
 
 @njit(cache=True)
-def _renew(rules, values, known, effects, lists, first, labels, weights, heads, k, s, rounding):
-    """Look again at cell s of cluster k: its constraints, and the points that may leave it.
-
-    ``effects[0, k, cell]`` is by how much the violation of the cluster grows when a point of the
-    weight of the first row leaves, ``effects[1, k, cell]`` when it joins, if constraints have the
-    values ``known``. One that is satisfied by more than a point notices neither.
-
-    The first point of each list that is still in the cluster is found: its place in the list, its
-    weight, and what its move costs (infinite: none is left).
-    """
-    matrix, largest, starts, cells, cell_starts, which = rules
-    for m in range(cell_starts[s], cell_starts[s + 1]):
-        r = which[m]
-        before, value = known[k, r], values[k, r]
-        known[k, r] = value
-        if min(before, value) < weights[0] * largest[r]:
-            change = _missed(before, rounding) - _missed(value, rounding)
-            for e in range(starts[r], starts[r + 1]):
-                step = -weights[0] * matrix[r, cells[e]]
-                for way in range(2):
-                    after = _missed(value + step, rounding) - _missed(before + step, rounding)
-                    effects[way, k, cells[e]] += after + change
-                    step = -step
-    row, cost, size = lists
-    for t in range(row.shape[1]):
-        m = first[k, t, s]
-        while m < size[k, t, s] and labels[row[k, t, s, m]] != k:
-            m += 1
-        first[k, t, s] = m
-        heads[1, k, t, s] = np.inf
-        if m < size[k, t, s]:
-            heads[0, k, t, s] = weights[row[k, t, s, m]]
-            heads[1, k, t, s] = heads[0, k, t, s] * cost[k, t, s, m]
-
-
-@njit(cache=True)
-def _best_move(repairs, rules, values, effects, counts, heads, k, t, unit, rounding):
+def _best_move(repairs, rules, values, counts, heads, k, t, unit, rounding):
     """Return the merit of the best move from cluster k to t, and its cell.
 
     When it ``repairs``, that is the cost per unit of repair; otherwise what it adds to the cost. A
     swap between the clusters stands for n_cells plus its cell; each pair is asked for swaps once.
     """
-    matrix, starts, which = rules[0], rules[4], rules[5]
+    matrix, starts, which = rules
     least, place, n_cells = np.inf if repairs else 0.0, 0, counts.shape[1]
     slight = max(rounding, 1e-9 * unit)  # the rounding of what points of this weight change
     for s in range(n_cells):
@@ -106,14 +70,12 @@ def _best_move(repairs, rules, values, effects, counts, heads, k, t, unit, round
         if cost == np.inf or counts[k, s] <= 0.0:
             continue
         if repairs or cost < least:
-            leave, join = effects[0, k, s], effects[1, t, s]
-            if weight != unit:
-                leave = join = 0.0
-                for m in range(starts[s], starts[s + 1]):
-                    step = weight * matrix[which[m], s]
-                    value, other = values[k, which[m]], values[t, which[m]]
-                    leave += _missed(value - step, rounding) - _missed(value, rounding)
-                    join += _missed(other + step, rounding) - _missed(other, rounding)
+            leave = join = 0.0
+            for m in range(starts[s], starts[s + 1]):
+                r = which[m]
+                step, value, other = weight * matrix[r, s], values[k, r], values[t, r]
+                leave += _missed(value - step, rounding) - _missed(value, rounding)
+                join += _missed(other + step, rounding) - _missed(other, rounding)
             if repairs:
                 change = leave + join
                 if change < -rounding and cost < least * -change:
@@ -135,39 +97,37 @@ def move_points(
     A repair takes the move that is cheapest per unit of repair, and stops early when no listed move
     helps. An improvement takes moves that violate no constraint further, and swaps of two points of
     equal weight and cell, whose merit is below ``limit``. ``lists`` are those of
-    ``cheapest_moves``; ``rules`` are the matrix, the largest coefficient of each constraint, the
-    cells that each counts and the constraints that count each cell. Changes labels, counts and
+    ``cheapest_moves``; ``rules`` are the matrix and the constraints that count each cell. ``heads``
+    of the scratch space holds the weight of the first point of each list that is still in the
+    cluster, and what its move costs (infinite: none is left). Changes labels, counts and
     values; returns the steps and what they add to the cost (repairs: to the sum of the merits).
 
-    Only two clusters change in a step, so it costs about four n_clusters n_cells, and twice the
-    constraints that count the cell.
+    Only two clusters change in a step, so it costs about four n_clusters n_cells times the
+    constraints that count a cell.
     """
-    known, effects, first, heads, least, place, is_changed = scratch
+    first, heads, least, place, is_changed = scratch
+    row, cost, size = lists
+    matrix, starts, which = rules
     n_clusters, n_cells = counts.shape
     unit, steps, total, start, stop = weights[0], 0, 0.0, 0, n_cells
     while steps < max_steps:
         for k in range(n_clusters):
-            for s in range(start, stop if is_changed[k] else start):
-                _renew(
-                    rules,
-                    values,
-                    known,
-                    effects,
-                    lists,
-                    first,
-                    labels,
-                    weights,
-                    heads,
-                    k,
-                    s,
-                    rounding,
-                )
+            for t in range(n_clusters):
+                for s in range(start, stop if is_changed[k] else start):
+                    m = first[k, t, s]
+                    while m < size[k, t, s] and labels[row[k, t, s, m]] != k:
+                        m += 1
+                    first[k, t, s] = m
+                    heads[1, k, t, s] = np.inf
+                    if m < size[k, t, s]:
+                        heads[0, k, t, s] = weights[row[k, t, s, m]]
+                        heads[1, k, t, s] = heads[0, k, t, s] * cost[k, t, s, m]
         lowest, pair = limit, n_clusters * n_clusters
         for k in range(n_clusters):
             for t in range(n_clusters):
                 if is_changed[k] or is_changed[t]:
                     least[k, t], place[k, t] = _best_move(
-                        repairs, rules, values, effects, counts, heads, k, t, unit, rounding
+                        repairs, rules, values, counts, heads, k, t, unit, rounding
                     )
                 if least[k, t] < lowest:
                     lowest, pair = least[k, t], k * n_clusters + t
@@ -176,17 +136,17 @@ def move_points(
         a, b = pair // n_clusters, pair % n_clusters
         start = place[a, b] % n_cells
         stop = start + 1
-        i = lists[0][a, b, start, first[a, b, start]]
+        i = row[a, b, start, first[a, b, start]]
         labels[i] = b
         if place[a, b] >= n_cells:
-            labels[lists[0][b, a, start, first[b, a, start]]] = a
+            labels[row[b, a, start, first[b, a, start]]] = a
         else:
             counts[a, start] -= weights[i]
             counts[b, start] += weights[i]
-            for m in range(rules[4][start], rules[4][stop]):
-                change = weights[i] * rules[0][rules[5][m], start]
-                values[a, rules[5][m]] -= change
-                values[b, rules[5][m]] += change
+            for m in range(starts[start], starts[stop]):
+                change = weights[i] * matrix[which[m], start]
+                values[a, which[m]] -= change
+                values[b, which[m]] += change
         for k in range(n_clusters):
             is_changed[k] = k in (a, b)
         total += lowest

@@ -40,8 +40,11 @@ def complete_distances(block, center_norms, row_norms):
 
 
 @njit(cache=True)
-def soft_assign(distances, price, cells, weights, temperature, value, counts):
+def soft_assign(distances, price, cells, weights, temperature, value, counts, curvature):
     """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
+
+    ``curvature[s]`` (K, K) gets minus their derivatives by the prices of cell s, times the
+    temperature.
 
     A cluster whose value is 30 temperatures above the smallest one adds less than 1e-13 and is
     skipped, which saves nearly all exponentials. ``value`` (K,) is scratch space.
@@ -69,7 +72,12 @@ def soft_assign(distances, price, cells, weights, temperature, value, counts):
             value[k] = math.exp((lowest - value[k]) / temperature) if is_near else 0.0
             norm += value[k]
         for k in range(n_clusters):
-            counts[k, s] += w * value[k] / norm
+            share = w * value[k] / norm
+            if share > 0.0:
+                counts[k, s] += share
+                curvature[s, k, k] += share
+                for m in range(n_clusters):
+                    curvature[s, k, m] -= share * value[m] / norm
         total -= w * temperature * math.log(norm)
     return total
 

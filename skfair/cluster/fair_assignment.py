@@ -42,9 +42,6 @@ from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
 
-# Steps on the prices of many rows, after those on a sample.
-_SETTLING_STEPS = 2
-
 
 @documented
 class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
@@ -194,7 +191,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         costs = cost_table(self.clusterer_, data.X, self.costs)
         problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
-        placement = assign(problem, costs, settle_iter=_SETTLING_STEPS)
+        placement = assign(problem, costs)
         if placement.is_feasible:
             placement.settle()  # few rows, or heavy ones, have no cheap single moves
         self.labels_ = np.asarray(placement.labels, dtype=np.int32)

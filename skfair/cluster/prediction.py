@@ -21,10 +21,10 @@ from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
-from skfair.problems.clustering.points import Units, squared_distances, squared_norms
+from skfair.problems.clustering.points import Units, squared_norms
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
-from skfair.utils.pieces import ROWS
+from skfair.utils.pieces import ROWS, piece_rows
 from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_number, check_weights, weight_range
 from skfair.utils.warn import warn_user
@@ -323,19 +323,28 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
     def _over_distances(self, X: Any, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
         """Return a function of (rows, scaled squared distances to the centres) for each block."""
+        from skfair._kernels.prices import complete_distances, scaled_rows
+
         origin, scale, centers = self._units.mean, self._units.scale, self._scaled_centers
         is_sparse = issparse(X)  # then zeros would fill up, so the centres move instead
         moved = (centers + origin / scale).astype(X.dtype)
+        inverse = np.float64(1 / max(scale, float(np.finfo(np.float64).tiny)))
+        minus_two, norms = np.ascontiguousarray(-2 * centers.T), squared_norms(centers)
 
         def of_block(start: int, stop: int) -> R:
             part = slice(start, stop)
             if is_sparse:
                 own = euclidean_distances(X[part] / X.dtype.type(scale), moved, squared=True)
             else:
-                own = squared_distances((X[part] - origin) / scale, centers)
+                scaled = np.empty((stop - start, X.shape[1]))
+                scaled_rows(X[part], origin, inverse, scaled)
+                own = scaled @ minus_two
+                complete_distances(own, norms, squared_norms(scaled))
             return function(part, own)
 
-        return over_blocks(of_block, X.shape[0], ROWS)
+        # Rows and their distances stay in the fastest part of the cache.
+        step = ROWS if is_sparse else piece_rows(X.shape[0], 4 * sum(centers.shape))
+        return over_blocks(of_block, X.shape[0], step)
 
     @property
     def _n_features_out(self) -> int:

@@ -18,7 +18,7 @@ from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.clustering.assignment import FEW_STEPS, assign
+from skfair.solvers.clustering.assignment import STEPS, assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
 from skfair.solvers.eigen.base import EigenResult
 
@@ -157,5 +157,5 @@ def _assigned(
     """Assign points to the means of clusters under the constraints."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
     means = problem.means(labels)[0]
-    placement = assign(problem, means, max_iter=FEW_STEPS, search_counts=False)
+    placement = assign(problem, means, max_iter=STEPS, search_counts=False)
     return np.asarray(placement.labels)

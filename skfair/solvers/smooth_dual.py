@@ -7,8 +7,8 @@ choice adds to the constraints ``E table <= costs``. The multipliers minimise
    \quad \text{over} \quad \lambda \ge 0
 
 by L-BFGS-B of SciPy. Its slope is what the limits leave: ``costs - E table``. Decisions
-(:mod:`skfair.enforcement.decisions.dual`) and clusters
-(:mod:`skfair.solvers.clustering.assignment`) say what a choice and its table are.
+(:mod:`skfair.enforcement.decisions.dual`) say what a choice and its table are; clusters have few
+multipliers and take steps of Newton's method (:mod:`skfair.solvers.clustering.assignment`).
 """
 
 from __future__ import annotations

@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.blocks.running import add
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.utils.pieces import NUMBERS, piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
+SoftCounts = tuple[float, FloatArray, FloatArray]
 
 # How many entries a list of cheapest moves has at most. With 8 costs are the same (140 fits of 2 to
 # 40 groups), but labels that are far from their limits are not repaired.
@@ -109,19 +111,24 @@ class CostTable(ABC):
             rows = slice(start, min(start + self.step, self.rows.cells.size))
             yield rows, self.costs(rows)
 
-    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
+    def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
+        """Return the sum of soft minima of cost plus price, the soft counts and their curvature.
+
+        The counts are by cluster and cell. For each cell the curvature holds minus the derivatives
+        of its counts by its prices, times the temperature.
+        """
         from skfair._kernels.prices import soft_assign
 
-        cells, weights = self.rows.cells, self.rows.weights
+        cells, weights, n_clusters = self.rows.cells, self.rows.weights, self.rows.n_clusters
 
-        def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
-            counts, scratch = self.rows.no_counts(), np.empty(self.rows.n_clusters)
+        def of_block(part: slice, costs: NDArray[Any]) -> SoftCounts:
+            counts, scratch = self.rows.no_counts(), np.empty(n_clusters)
+            curvature = np.zeros((self.rows.n_cells, n_clusters, n_clusters))
             arguments = costs, price, cells[part], weights[part], temperature
-            return soft_assign(*arguments, scratch, counts), counts
+            return soft_assign(*arguments, scratch, counts, curvature), counts, curvature
 
-        values, counts = zip(*self.each(of_block), strict=True)
-        return sum(values), sum(counts[1:], counts[0])  # of one block, without a pass
+        total: SoftCounts = add(self.each(of_block))
+        return total
 
     def mean_nearest(self) -> float:
         """Return the mean cost of the cheapest clusters: the unit of prices."""

@@ -159,17 +159,10 @@ class GroupedRows:
         self.largest_weight = float(self.weights.max())  # rules are met up to it
 
     @cached_property
-    def sparse_rules(self) -> sparse.csr_array:
-        """The matrix of the rules as a sparse one."""
-        return sparse.csr_array(self.rules.matrix)
-
-    @cached_property
     def rule_entries(self) -> tuple[NDArray[Any], ...]:
-        """The matrix, its largest entry by rule, and where its entries are, by rule and by cell."""
-        by_rule = self.sparse_rules
-        by_cell = by_rule.tocsc()
-        places = by_rule.indptr, by_rule.indices, by_cell.indptr, by_cell.indices
-        return self.rules.matrix, np.abs(self.rules.matrix).max(axis=1, initial=0.0), *places
+        """The matrix, and where its entries are by cell."""
+        by_cell = sparse.csc_array(self.rules.matrix)
+        return self.rules.matrix, by_cell.indptr, by_cell.indices
 
     @property
     def n_samples(self) -> int:
@@ -291,8 +284,7 @@ class GroupedRows:
         if before is None and expanded.size:
             order = np.lexsort(expanded.T)
         self.rule_order = order
-        for name in ("sparse_rules", "rule_entries"):  # of other rules
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("rule_entries", None)  # of other rules
         self.group_rules = rules.matrix[order]
         slack = np.tile(rules.slack[order], (self.n_clusters, 1))
         if before is not None:

@@ -24,7 +24,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import KEPT_BYTES
 from skfair.blocks.running import add
 from skfair.groups.kinds import RowBlock, Training
-from skfair.problems.clustering.cost_table import Moves
+from skfair.problems.clustering.cost_table import Moves, SoftCounts
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
 from skfair.utils.pieces import NUMBERS
@@ -199,12 +199,11 @@ class PartitionedDistances(Distances):
         """Raise: the rows are elsewhere."""
         raise TypeError("The rows of a partitioned problem are not here. Ask for sums over them.")
 
-    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
-        value, counts = self.rows.total(
-            _ask, self._centers, Distances.soft_counts, (price, temperature)
-        )
-        return value, counts
+    def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
+        """Return the sum of soft minima of cost plus price, the soft counts and their curvature."""
+        arguments = price, temperature
+        total: SoftCounts = self.rows.total(_ask, self._centers, Distances.soft_counts, arguments)
+        return total
 
     def mean_nearest(self) -> float:
         """Return the mean distance to the nearest centres: the unit of prices."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.cost_table import CostTable, Moves
+from skfair.problems.clustering.cost_table import CostTable, Moves, SoftCounts
 from skfair.problems.clustering.counts import GroupedRows
 
 # How far above the cheapest cluster another still has a share of a row, and how far prices may move
@@ -44,9 +44,10 @@ class NearTies:
         widest = float((change.max(axis=1) - change.min(axis=1)).max())
         return widest + _NEAR * temperature <= self._reach
 
-    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
-        return self._with_others(price, *self._few.soft_counts(price, temperature))
+    def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
+        """Return the sum of soft minima of cost plus price, the soft counts and their curvature."""
+        value, counts, curvature = self._few.soft_counts(price, temperature)
+        return *self._with_others(price, value, counts), curvature
 
     def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
@@ -85,8 +86,8 @@ class LargeTable(CostTable):
 
     _near: NearTies | None = None
 
-    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
+    def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
+        """Return the sum of soft minima of cost plus price, the soft counts and their curvature."""
         if self.rows.cells.size <= max(_MANY, self.step):
             return super().soft_counts(price, temperature)
         if self._near is None or not self._near.cover(price, temperature):

@@ -199,8 +199,6 @@ class Placement:
         values = self.counts @ problem.rules.matrix.T + problem.rules.slack
         shape = moves.size.shape
         scratch = (
-            np.full(values.shape, np.inf),
-            np.zeros((2, *shape[1:])),
             np.zeros(shape, np.int64),
             np.zeros((2, *shape)),
             np.full(shape[:2], np.inf),

@@ -131,6 +131,9 @@ class RepresentationProblem(CostedRows):
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
         self.norms: NDArray[Any] | None = None
+        self._scaled: NDArray[Any] | None = None  # all rows, where they are few
+        if isinstance(X, np.ndarray) and not self.is_large:
+            self._scaled = self.scaled(slice(None))
         parts = self.each(self.lengths)
         self.norms = np.concatenate([np.empty(0, dtype), *parts], dtype=dtype)
 
@@ -172,6 +175,8 @@ class RepresentationProblem(CostedRows):
 
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
+        if self._scaled is not None:
+            return np.asarray(self._scaled[rows])
         from skfair._kernels.prices import scaled_rows
 
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
@@ -209,6 +214,7 @@ class RepresentationProblem(CostedRows):
         """Return the same problem for other points, as part of the same whole."""
         other = copy.copy(self)
         other.X, other.cells, other.weights, other.norms = X, cells, weights, None
+        other._scaled = None
         return other
 
     def subset(self, rows: IntArray) -> Self:

@@ -7,7 +7,7 @@ programme whose dual has one multiplier per cluster and rule:
     price[s, k] = - sum_r lam[k, r] rules[r, s]
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
-is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS; one evaluation
+is smoothed (soft minimum) and the dual maximised by Newton's method; one evaluation
 is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
 memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
 then moved so that whole rows meet the rules, and the cost is lowered. The value of the
@@ -16,22 +16,21 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from skfair._typing import FloatArray
-from skfair.problems.clustering.cost_table import CostedRows, CostTable
+from skfair.problems.clustering.cost_table import CostedRows, CostTable, SoftCounts
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering
-from skfair.solvers.smooth_dual import minimised_dual
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
@@ -39,15 +38,13 @@ from skfair.utils.threads import one_blas_thread
 TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than this first find their prices on a sample of so many.
 LARGE, SAMPLE = 20_000, 10_000
-# Steps on the dual where rounds follow, or prices are those of a neighbouring problem. With 25 in
-# the first round cuts are .04% larger (24 graphs); fronts take 5% less time with 10, and 6% more
-# with 15, at the same costs.
-FEW_STEPS = 12
+# Steps on the dual, at most, where rounds follow or prices are those of a neighbour. With
+# ten in the rounds of k-means, rows of small groups cost .1% more (125 fits).
+STEPS = 20
 # The temperature where a sample stands for many more rows: some of these are near a tie even then.
 _COLD = 3e-4
-# Of more multipliers than this, those that nothing draws away from 0 are left there. With fewer the
-# choice and its sparse products cost more than they save: 5 of 16 ms in a fit of 300 rows.
-MANY = 500
+# How many multipliers a step changes at most, those with the steepest slopes.
+MANY = 200
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -58,7 +55,6 @@ def assign(
     target: NDArray[Any],
     *,
     max_iter: int = 60,
-    settle_iter: int | None = None,
     search_counts: bool = True,
     exact: bool = False,
 ) -> Placement:
@@ -66,7 +62,7 @@ def assign(
 
     With ``search_counts`` a search for whole counts helps where single moves get stuck, with
     ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
-    the prices; ``settle_iter`` steps on all rows follow, by default a quarter of ``max_iter``.
+    the prices first.
     """
     multipliers = problem.no_multipliers()
     temperatures: tuple[float, ...] = TEMPERATURES
@@ -76,8 +72,7 @@ def assign(
         multipliers = maximise_dual(
             part, part.distances(nearby), multipliers, temperatures, max_iter
         )
-        temperatures = temperatures[-1:]
-        max_iter = max(1, max_iter // 4) if settle_iter is None else settle_iter
+        temperatures, max_iter = temperatures[-1:], 4
     placed = place(problem, target, multipliers, temperatures, max_iter, search_counts)
     if exact and placed.is_feasible:
         placed.settle()
@@ -118,8 +113,6 @@ def placed_rows(
     status: Status,  # how they ended
     *,
     rounds: int,
-    first_iter: int,  # steps on the dual in the first round
-    dual_iter: int,  # and in the others
     search_counts: bool,
     history: History,
     part: RepresentationProblem | None,
@@ -127,17 +120,9 @@ def placed_rows(
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     inf = np.inf  # there are no labels yet: any are better
     best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
-    for number in range(rounds):
-        max_iter = first_iter if number == 0 else dual_iter
-        placed = place(
-            problem,
-            best.centers,
-            best.multipliers,
-            TEMPERATURES[-1:],
-            max_iter,
-            search_counts,
-            part,
-        )
+    for _ in range(rounds):
+        steps = TEMPERATURES[-1:], 2 * STEPS
+        placed = place(problem, best.centers, best.multipliers, *steps, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means_and_cost(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)
@@ -217,31 +202,69 @@ def maximise_dual(
     unit = table.mean_nearest()
     if unit <= 0:
         return multipliers
-    n_clusters, total = problem.n_clusters, problem.total_weight
-    is_large = multipliers.size > MANY
-    # A member of a cell adds to the rules of its cluster. Groups are compared in pairs: of many
-    # rules nearly all entries are 0.
-    effects: Any = (
-        sparse.kron(-sparse.eye_array(n_clusters), problem.sparse_rules, format="csr")
-        if is_large
-        else np.kron(-np.eye(n_clusters), problem.rules.matrix)
-    )
-    costs, flat = problem.rules.slack.ravel() / total, (multipliers / unit).ravel()
-
-    def soft(prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        price = np.ascontiguousarray(unit * prices.reshape(n_clusters, -1).T)
-        value, counts = table.soft_counts(price, temperature * unit)
-        if missed is not None:
-            value, counts = value + float((price.T * missed).sum()), counts + missed
-        return -value / (unit * total), counts.ravel() / total
-
+    lam = multipliers / unit
     for temperature in temperatures:
-        at = partial(soft, temperature=temperature)
-        which = np.arange(flat.size)
-        if is_large:  # few bind: those that are above 0 or tend there
-            slope = costs - effects @ at(effects.T @ flat)[1]
-            which = np.flatnonzero((flat > 0) | (slope < 0))
-        if which.size:
-            own = effects[which] if is_large else effects
-            flat[which] = minimised_dual(at, own, costs[which], flat[which], max_iter)
-    return flat.reshape(multipliers.shape) * unit
+        dual = partial(_negative_dual, problem, table, unit, missed, temperature)
+        lam = _lowered(dual, lam, problem.rules.matrix, temperature / 30, max_iter)
+    return lam * unit
+
+
+def _negative_dual(
+    problem: GroupedRows,
+    table: CostTable,
+    unit: float,
+    missed: FloatArray | None,
+    temperature: float,
+    lam: FloatArray,
+) -> SoftCounts:
+    """Return the smoothed dual, to be minimised, its slope, and the curvature of its counts.
+
+    Prices are in the unit, sums over rows per unit of weight.
+    """
+    rules, total = problem.rules, problem.total_weight
+    price = rules.prices(lam * unit)
+    value, counts, curvature = table.soft_counts(price, temperature * unit)
+    if missed is not None:
+        value += float((price.T * missed).sum())
+        counts = counts + missed
+    slope = (counts @ rules.matrix.T + rules.slack) / total
+    value = float((lam * rules.slack).sum()) - value / unit
+    return value / total, slope, curvature / (temperature * total)
+
+
+def _lowered(
+    dual: Callable[[FloatArray], SoftCounts],
+    lam: FloatArray,
+    matrix: FloatArray,
+    slight: float,
+    max_iter: int,
+) -> FloatArray:
+    """Lower a dual by steps of Newton's method in the multipliers above 0 or drawn there.
+
+    A step is damped as if it could go ``reach`` where the dual is straight, and its end moved to
+    multipliers of at least 0. How well the slope and the curvature foretold what was gained says
+    how far the next one may go.
+    """
+    (value, slope, curvature), reach = dual(lam), 1.0
+    for _ in range(max_iter):
+        pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
+        steepest = pull.max()
+        if steepest <= slight:
+            break
+        if np.count_nonzero(pull) > MANY:
+            pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
+        cluster, rule = free = np.nonzero(pull)
+        second = np.zeros((cluster.size, cluster.size))
+        for of_cell, of_counts in zip(matrix[rule].T, curvature, strict=True):
+            second += np.outer(of_cell, of_cell) * of_counts[np.ix_(cluster, cluster)]
+        damped = second + np.eye(cluster.size) * (steepest / reach)
+        change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
+        other = lam.copy()
+        other[free] += change
+        reached = dual(other)
+        foretold = change @ (slope[free] + second @ change / 2)
+        share = (reached[0] - value) / foretold if foretold < 0 else 0.0
+        reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
+        if reached[0] < value:
+            lam, (value, slope, curvature) = other, reached
+    return lam

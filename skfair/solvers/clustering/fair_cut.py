@@ -24,7 +24,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import Weights
-from skfair.solvers.clustering.assignment import FEW_STEPS, TEMPERATURES, assign, place
+from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, assign, place
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Rounds of linearisation, and passes of single moves.
@@ -166,13 +166,9 @@ def _linearise_and_assign(
     for _ in range(_ROUNDS):
         target, is_missed = best.cut.linearised(), standing[0] > 0
         if best.multipliers is None:
-            placed = assign(
-                problem, target, max_iter=FEW_STEPS, search_counts=is_missed or seeks_exact
-            )
+            placed = assign(problem, target, max_iter=STEPS, search_counts=is_missed or seeks_exact)
         else:
-            placed = place(
-                problem, target, best.multipliers, TEMPERATURES[-1:], FEW_STEPS, is_missed
-            )
+            placed = place(problem, target, best.multipliers, TEMPERATURES[-1:], STEPS, is_missed)
         cut = Cut(weights, placed.labels, problem.n_clusters, best.cut)
         rounded = FairCut(cut, placed.violation, placed.multipliers)
         now = _standing(problem, rounded)

@@ -7,7 +7,7 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, placed_rows
+from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, at_best_prices, placed_rows
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.history import History, go_on
 
@@ -28,7 +28,6 @@ def fair_lloyd(
     # Rounds end when the squared shift of all centres is below ``tol`` times the mean
     # variance of the features
     tol: float = 1e-4,
-    dual_iter: int = 15,  # steps on the dual per round
     # Largest number of rounds with repair and improvement
     finishing_rounds: int = FINISHING_ROUNDS,
     search_counts: bool = True,  # whether whole counts are sought where single moves get stuck
@@ -45,18 +44,17 @@ def fair_lloyd(
     clustering : Clustering
         The cheapest clustering found.
     """
-    is_warm = multipliers is not None
-    temperatures = TEMPERATURES[-1:] if is_warm else TEMPERATURES
+    temperatures = TEMPERATURES[:1] if multipliers is None else TEMPERATURES[-1:]
     multipliers = problem.no_multipliers() if multipliers is None else multipliers
     history, lowest, since = History(), np.inf, 0
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
-        placed = at_best_prices(problem, centers, multipliers, temperatures, dual_iter, part)
+        placed = at_best_prices(problem, centers, multipliers, temperatures, STEPS, part)
         empty = np.flatnonzero(placed.counts.sum(axis=1) <= 0)
         means = problem.reseeded_means(placed.labels, centers, empty)
         shift = float(((means - centers) ** 2).sum())
-        centers, multipliers, temperatures = means, placed.multipliers, TEMPERATURES[-1:]
+        centers, multipliers = means, placed.multipliers
         n_iter += 1
         bound, violation = placed.lower_bound, placed.violation
         del placed  # its labels and costs, before those of the next round are made
@@ -75,9 +73,6 @@ def fair_lloyd(
         n_iter,
         status,
         rounds=1 if status == "stopped" else finishing_rounds,
-        # Prices that grew in these rounds are rough when there are many rules; given ones are not.
-        first_iter=(2 if is_warm else 6) * dual_iter,
-        dual_iter=2 * dual_iter,
         search_counts=search_counts,
         history=history,
         part=part,

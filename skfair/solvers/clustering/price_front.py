@@ -14,7 +14,7 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import FEW_STEPS, TEMPERATURES, place
+from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, place
 from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
 
@@ -64,9 +64,7 @@ def _follow(
     for target in targets[1:]:
         rules = rules_of(target)
         limited = problem.with_rules(rules)
-        placed = place(
-            limited, centers, multipliers, TEMPERATURES[-1:], FEW_STEPS, search_counts=False
-        )
+        placed = place(limited, centers, multipliers, TEMPERATURES[-1:], STEPS, search_counts=False)
         means, mass, cost = limited.means_and_cost(placed.labels)
         centers = np.where(mass[:, None] > 0, means, centers)
         multipliers = placed.multipliers
@@ -101,7 +99,6 @@ def on_all_points(
             point.clustering.centers,
             multipliers=point.clustering.multipliers,
             max_iter=1,
-            dual_iter=4,
             search_counts=False,
         )
         return point._replace(clustering=clustering)

@@ -12,7 +12,7 @@ from functools import partial
 
 from skfair._typing import FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import FEW_STEPS, LARGE, SAMPLE
+from skfair.solvers.clustering.assignment import LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -26,9 +26,8 @@ from skfair.solvers.clustering.base import (
 from skfair.solvers.clustering.lloyd import FINISHING_ROUNDS, fair_lloyd
 from skfair.solvers.clustering.price_front import on_all_points, sweep
 
-# How many rounds may look at all rows of a large problem, before and after the repair, and steps on
-# the dual in these rounds.
-_FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
+# How many rounds may look at all rows of a large problem, before and after the repair.
+_FULL_ROUNDS = 3
 # Problems of more than three times as many rows make so many rounds on a sample of this size. Then
 # follow a few over all rows, whose steps on the dual look at the sample.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
@@ -114,7 +113,7 @@ def _on_all_rows(
     settings: RunSettings,
 ) -> Clustering:
     """Carry a clustering from a sample to all rows; of very many, by way of a larger sample."""
-    rounds, steps, middle = _FULL_ROUNDS, _FULL_DUAL_STEPS, None
+    rounds, middle = _FULL_ROUNDS, None
     status = best.status
     if status != "stopped" and problem.n_samples > 3 * _MIDDLE:
         middle = problem.sample(_MIDDLE, settings.random_state)
@@ -127,7 +126,7 @@ def _on_all_rows(
             finishing_rounds=0,
             callback=settings.callback,
         )
-        rounds, steps = _LAST_ROUNDS, FEW_STEPS
+        rounds = _LAST_ROUNDS
     # A stop leaves whole rows to be placed, and no further rounds.
     if best.status == "stopped":
         status, rounds = best.status, 0
@@ -137,7 +136,6 @@ def _on_all_rows(
         multipliers=best.multipliers,
         max_iter=min(settings.max_iter, rounds),
         tol=settings.tol,
-        dual_iter=steps,
         finishing_rounds=max(rounds, 1),
         part=middle,
         callback=settings.callback,

@@ -53,7 +53,7 @@ def test_sums_are_those_of_all_rows_wherever_prices_go(weighted):
     seen = set()
     for step in (0.0, 0.1, 1.0, -1.0, 30.0):
         moved = price * (1 + step)
-        value, counts = table.soft_counts(moved, TEMPERATURE)
+        value, counts, _ = table.soft_counts(moved, TEMPERATURE)
         labels, hard, least = table.assigned(moved)
         seen.add(id(table._near))
         wanted, soft, costs = plain_sums(problem, centers, moved, TEMPERATURE)
@@ -88,7 +88,7 @@ def test_sums_are_right_where_all_rows_are_near_a_tie():
     problem, centers, price = drawn()
     table = problem.distances(centers * 1e-3)  # every row is about as far from all of them
     for factor in (1, 2):
-        value, counts = table.soft_counts(price * factor * 1e-3, TEMPERATURE)
+        value, counts, _ = table.soft_counts(price * factor * 1e-3, TEMPERATURE)
         given = centers * 1e-3, price * factor * 1e-3, TEMPERATURE
         wanted, soft, _ = plain_sums(problem, *given)
         assert_allclose(value, wanted, rtol=1e-9)
