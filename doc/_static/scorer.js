@@ -1,7 +1,7 @@
 // How the search ranks pages: the guide and recipes before pages for developers and of papers.
 const GUIDE = /^(user_guide|how_to|quickstart|choose|install)/;
 const LATER = /^(developer|benchmarks|changelog)/;
-const Scorer = {
+var Scorer = {
   score: ([page, , , , score]) => score + (GUIDE.test(page) ? 10 : LATER.test(page) ? -15 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,
