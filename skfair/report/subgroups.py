@@ -9,9 +9,9 @@ An audit searches intersections of sensitive attributes: the people of each cell
 simulated again, with the outcome of each drawn at the overall rate. ``find_subgroups`` searches
 intersections of any columns, numbers in bins. With twelve columns nearly every row is a combination
 of its own, so rows are counted anew for every set of columns, and values are dealt out to the rows
-at random. Of many rows a sample says how subgroups overlap, which is all that matters for the most
-extreme of many normal variables; shares of few rows, which are not normal, are put on their scale
-by their exact probability.
+at random. Of many rows, or cells, a sample says how subgroups overlap, which is all that matters
+for the most extreme of many normal variables; shares of few rows, which are not normal, are put on
+their scale by their exact probability.
 """
 
 from __future__ import annotations
@@ -158,20 +158,33 @@ def search_subgroups(
         for place, name in enumerate(sample.attributes)
     }
     tables = list(list_tables(columns, sample.counts, options.depth, options.min_size))
-    cells = members_of(tables, np.arange(sample.counts.size))
     unjudged, simulated = [], []
     for measure in measures:
         of_cells = sample.measures[measure]
-        inside = of_cells._replace(sums=np.stack([(cells @ own.T).T for own in of_cells.sums]))
+        merged = [of_cells.merged(own.codes, own.n_groups) for own in tables]
+        inside = _inside(tables, merged)
         table, is_kept, scale = compare_with_rest(
             tables, measure, of_cells.whole(), inside, options.min_size
         )
-        kept = np.flatnonzero(is_kept)
-        largest = _largest_by_chance(cells[kept], scale[kept], of_cells, options)
+        kept, extreme = np.flatnonzero(is_kept), table["standard_errors"].to_numpy()
+        if sample.counts.size <= MOST_SAMPLED:
+            cells = members_of(tables, np.arange(sample.counts.size))[kept]
+            largest = _largest_by_chance(cells, scale[kept], of_cells, options)
+        else:
+            shares = of_cells.weight / of_cells.weight.sum()
+            rows = options.rng.choice(shares.size, MOST_SAMPLED, p=shares)
+            largest = _largest_of_normal(members_of(tables, rows)[kept], options)
+            if of_cells.is_share:
+                extreme = np.fmin(extreme, _exact_scale(inside, of_cells.whole()))
         unjudged.append(table[is_kept])
-        extreme = unjudged[-1]["standard_errors"].to_numpy()
-        simulated.append(Simulated.scaled(extreme, largest))
-    return unjudged, simulated, cells.shape[0] if measures else 0
+        simulated.append(Simulated.scaled(extreme[kept], largest))
+    return unjudged, simulated, sum(own.kept.size for own in tables) if measures else 0
+
+
+def _inside(tables: list[Table], sums: list[CellMeans]) -> CellMeans:
+    """Return the sums of all subgroups, given those of all combinations of each table."""
+    pairs = zip(sums, tables, strict=True)
+    return added([own._replace(sums=own.sums[..., table.kept]) for own, table in pairs])
 
 
 def judge_subgroups(
@@ -403,11 +416,7 @@ def _judged(
 ) -> pd.DataFrame:
     """Measure each subgroup and all other rows, and say how extreme the difference is."""
     whole = sums[0].whole()
-    parts = [
-        own._replace(sums=own.sums[..., of_columns.kept])
-        for own, of_columns in zip(sums, tables, strict=True)
-    ]
-    inside = added(parts).counted_from(whole.origin)
+    inside = _inside(tables, sums).counted_from(whole.origin)
     table, is_kept, _ = compare_with_rest(tables, measure[0], whole, inside, options.min_size)
     largest, is_sampled = _largest_by_dealing(tables, measure, is_kept, options)
     judged = table["standard_errors"].to_numpy()
@@ -450,20 +459,31 @@ def _largest_by_dealing(
     if not is_kept.any() or rows.size < 2:
         return np.zeros(n_simulations), is_sampled
     members = members_of(tables, rows)[is_kept]
+    if is_sampled:
+        return np.sort(_largest_of_normal(members, options)), True
     own = np.asarray(values, np.float64)[rows]
     own = own - own.mean()
-    if is_sampled:
-        draws = rng.standard_normal((rows.size, n_simulations))
-    else:
-        draws = np.stack([rng.permutation(own) for _ in range(n_simulations)], axis=1)
+    draws = np.stack([rng.permutation(own) for _ in range(n_simulations)], axis=1)
+    return np.sort(_apart(members, draws).max(axis=0)), False
+
+
+def _largest_of_normal(members: sparse.csr_array, options: Options) -> FloatArray:
+    """Give sampled rows normal values; return the most extreme subgroup of each time."""
+    if not members.shape[0]:
+        return np.zeros(options.n_simulations)
+    apart = _apart(members, options.rng.standard_normal((members.shape[1], options.n_simulations)))
+    n_inside = np.asarray(members.sum(axis=1)).ravel()
+    few = np.minimum(n_inside, members.shape[1] - n_inside) < _FEWEST_SAMPLED
+    apart[few] = np.abs(options.rng.standard_normal((int(few.sum()), options.n_simulations)))
+    return np.asarray(apart.max(axis=0))
+
+
+def _apart(members: sparse.csr_array, draws: FloatArray) -> FloatArray:
+    """Return how far each subgroup is from the rest in each draw, in standard errors."""
     draws -= draws.mean(axis=0)
     draws /= np.maximum(np.sqrt((draws**2).mean(axis=0)), TINY)
     n_inside = np.asarray(members.sum(axis=1)).ravel()
-    n_outside = rows.size - n_inside
     sums = np.asarray(members @ draws)  # of all rows it is 0, so that of the rest is minus this
     with np.errstate(invalid="ignore", divide="ignore"):
-        scaled = np.abs(sums) * np.sqrt(1 / n_inside + 1 / n_outside)[:, None]
-    few = np.minimum(n_inside, n_outside) < _FEWEST_SAMPLED
-    if is_sampled and few.any():
-        scaled[few] = np.abs(rng.standard_normal((int(few.sum()), n_simulations)))
-    return np.sort(np.nan_to_num(scaled, posinf=0.0).max(axis=0)), is_sampled
+        scale = np.sqrt(1 / n_inside + 1 / (members.shape[1] - n_inside))[:, None]
+        return np.asarray(np.nan_to_num(np.abs(sums) * scale, posinf=0.0))

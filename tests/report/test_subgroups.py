@@ -231,13 +231,14 @@ def test_noise_is_rarely_called_a_discovery_in_any_columns(rate, most, monkeypat
     assert n_found <= 6  # 1.5 expected; above 6 has a probability of 0.001
 
 
-def test_p_values_of_an_audit_cover_the_differences_between_groups_as_well():
+@pytest.mark.parametrize("most", [10**6, 500])
+def test_p_values_of_an_audit_cover_the_differences_between_groups_as_well(most, monkeypatch):
     rng = np.random.default_rng(0)
-    columns = pd.DataFrame({f"c{j}": rng.integers(0, 3, 3000) for j in range(3)})
+    columns = pd.DataFrame({f"c{j}": rng.integers(0, 3, 3000) for j in range(6)})
     p = (rng.random(3000) < 0.3 + 0.06 * (columns["c0"] == 1)).astype(int)
-    options = {"depth": 2, "n_simulations": 2000}
-    found = find_subgroups(None, p, columns=columns, **options)
-    other = audit(None, p, sensitive_features=columns, **options).subgroups
+    found = find_subgroups(None, p, columns=columns, n_simulations=2000)
+    monkeypatch.setitem(find_subgroups.__globals__, "MOST_SAMPLED", most)
+    other = audit(None, p, sensitive_features=columns, depth=2, n_simulations=2000).subgroups
     both = other.merge(found, on="subgroup")
     assert len(both) > 10
     assert (both["p_value_x"] > both["p_value_y"] - 0.04).all()

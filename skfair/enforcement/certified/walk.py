@@ -223,7 +223,7 @@ def walk(
     decisions: NDArray[Any],
     confidence: float,
 ) -> Walked:
-    """Truth the steps of a path in their order, up to the first that is not shown to be fair."""
+    """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(decisions)
     p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
     by_constraint: dict[str, FloatArray] = {}

@@ -48,8 +48,7 @@ def linear_program(problem, centers, integer=False):
     n, k = D.shape
     once = sparse.kron(sparse.eye(n), np.ones((1, k)))
     parts = problem.rules.matrix[:, problem.cells] * problem.weights  # (rules, n)
-    rows = [sparse.kron(sparse.csr_array(parts), np.eye(k)[[c]]) for c in range(k)]
-    rules = sparse.vstack(rows)
+    rules = sparse.vstack([sparse.kron(sparse.csr_array(parts), np.eye(k)[[c]]) for c in range(k)])
     slack = problem.rules.slack.ravel()
     cost = (D * problem.weights[:, None]).ravel()
     if integer:
