@@ -3,8 +3,8 @@
 A *cell* is a combination of levels of attributes that occurs. What is said about groups, crossings
 and subgroups is a function of sums over cells, so the rows are visited once. A :class:`GroupTable`
 holds no rows, and those of parts of a sample add up: blocks of a file, partitions of Dask, batches
-of a monitor. A :class:`LabelTable` has the sums of weights by true and predicted class, and where
-they are asked for those of the squared weights. A rate is a quotient of two of its sums
+of a monitor. A :class:`ConfusionTable` has the sums of weights by true and predicted class, and
+where they are asked for those of the squared weights. A rate is a quotient of two of its sums
 (``RATES``), and so are the number of rows that a weighted rate is worth, comparisons of groups, and
 resamples.
 """
@@ -95,7 +95,7 @@ def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelTable:
+class ConfusionTable:
     """Sums over the rows of each cell, true class and predicted class."""
 
     groups: ComparedGroups
@@ -119,7 +119,7 @@ class LabelTable:
         ignores_true: bool = False,
         # Twice the true plus the predicted class of each row
         outcomes_by: Callable[[Any, Any, ClassLabel], IntArray] = outcomes_of,
-    ) -> LabelTable:
+    ) -> ConfusionTable:
         """Count rows in memory, in partitions of Dask, or with probabilities of groups.
 
         If true labels are ignored, all rows count as those of the negative class.
@@ -162,7 +162,7 @@ class LabelTable:
         groups: GroupArguments,
         *,
         are_numbers: bool = False,  # which may all differ
-    ) -> LabelTable:
+    ) -> ConfusionTable:
         """Count right and wrong predictions, for any number of classes.
 
         A right prediction counts as a true positive, a wrong one as a false negative, so that the

@@ -30,7 +30,7 @@ from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
-from skfair.groups.table import LabelTable, rates_of
+from skfair.groups.table import ConfusionTable, rates_of
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (
@@ -105,10 +105,10 @@ def evidence_of_labels(
     if isinstance(groups[0], GroupProbabilities):
         encode_groups(groups[0])  # raises: such rows are not independent
     if spec.rates == ("accuracy",):
-        table = LabelTable.of_correct(y_true, y_pred, groups)
+        table = ConfusionTable.of_correct(y_true, y_pred, groups)
     else:
         no_true = not spec.uses_y_true
-        table = LabelTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
+        table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
@@ -152,7 +152,7 @@ def evidence_of_labels(
     return Evidence(columns, measured, p_values, method)
 
 
-def _caps(table: LabelTable, rate: str) -> Evidence:
+def _caps(table: ConfusionTable, rate: str) -> Evidence:
     """Return the evidence on the largest rate of a group."""
     cells = table.groups.present
     k, n = (numbers[cells] for numbers in _hits_and_sizes(table, rate))
@@ -161,14 +161,14 @@ def _caps(table: LabelTable, rate: str) -> Evidence:
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
-def _hits_and_sizes(table: LabelTable, rate: str) -> tuple[FloatArray, FloatArray]:
+def _hits_and_sizes(table: ConfusionTable, rate: str) -> tuple[FloatArray, FloatArray]:
     """Return the numbers of hits and of rows that a rate of each cell is worth."""
     means = table.means(rate)
     return np.nan_to_num(means.means) * means.n_effective, means.n_effective
 
 
 def _sides(
-    table: LabelTable, rate: str, reference: Reference
+    table: ConfusionTable, rate: str, reference: Reference
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the names of both sides of every comparison, and numbers of shape (5, n_comparisons).
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
-from skfair.groups.table import LabelTable
+from skfair.groups.table import ConfusionTable
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 
@@ -152,7 +152,7 @@ def demographic_parity_difference(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare(
         "difference", CRITERIA["demographic_parity"], reference, agg, zero_division
     )
@@ -186,7 +186,7 @@ def demographic_parity_ratio(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare("ratio", CRITERIA["demographic_parity"], reference, agg, zero_division)
 
 
@@ -217,7 +217,7 @@ def equal_opportunity_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
@@ -248,7 +248,7 @@ def equal_opportunity_ratio(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
@@ -280,7 +280,7 @@ def false_positive_parity_difference(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["false_positive_parity"], reference, agg, zero_division
     )
@@ -314,7 +314,7 @@ def false_positive_parity_ratio(
     1.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["false_positive_parity"], reference, agg, zero_division)
 
 
@@ -346,7 +346,7 @@ def false_negative_parity_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["false_negative_parity"], reference, agg, zero_division
     )
@@ -380,7 +380,7 @@ def false_negative_parity_ratio(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["false_negative_parity"], reference, agg, zero_division)
 
 
@@ -411,7 +411,7 @@ def equalized_odds_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
@@ -442,7 +442,7 @@ def equalized_odds_ratio(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
@@ -474,7 +474,7 @@ def predictive_parity_difference(
     0.167
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
@@ -506,7 +506,7 @@ def predictive_parity_ratio(
     0.75
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
@@ -538,7 +538,7 @@ def treatment_equality_difference(
     1.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["treatment_equality"], reference, agg, zero_division
     )
@@ -572,7 +572,7 @@ def treatment_equality_ratio(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["treatment_equality"], reference, agg, zero_division)
 
 
@@ -603,7 +603,7 @@ def accuracy_parity_difference(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_correct(y_true, y_pred, groups)
+    table = ConfusionTable.of_correct(y_true, y_pred, groups)
     return table.compare("difference", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
@@ -634,7 +634,7 @@ def accuracy_parity_ratio(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_correct(y_true, y_pred, groups)
+    table = ConfusionTable.of_correct(y_true, y_pred, groups)
     return table.compare("ratio", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
@@ -665,7 +665,7 @@ def independence_gap(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare("total", CRITERIA["independence"], reference, agg, zero_division)
 
 
@@ -696,7 +696,7 @@ def separation_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("total", CRITERIA["separation"], reference, agg, zero_division)
 
 
@@ -728,7 +728,7 @@ def sufficiency_gap(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.compare("total", CRITERIA["sufficiency"], reference, agg, zero_division)
 
 
@@ -758,7 +758,7 @@ def largest_selection_rate(
     0.75
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.largest("selection_rate", zero_division)
 
 
@@ -788,7 +788,7 @@ def largest_false_positive_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.largest("false_positive_rate", zero_division)
 
 
@@ -818,5 +818,5 @@ def largest_false_negative_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = LabelTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
     return table.largest("false_negative_rate", zero_division)

@@ -18,7 +18,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
 from skfair.groups.probabilities import spread_rows
-from skfair.groups.table import LabelTable, rates_of, resampled
+from skfair.groups.table import ConfusionTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
@@ -149,10 +149,10 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
-        table = LabelTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
+        table = ConfusionTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
     else:
         how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
-        table = LabelTable.of_labels(**rows.columns, groups=rows, **how)
+        table = ConfusionTable.of_labels(**rows.columns, groups=rows, **how)
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
@@ -183,7 +183,7 @@ def group_report(
 
 
 def _ends_of(
-    rate: str, table: LabelTable, draws: FloatArray | None, confidence: float
+    rate: str, table: ConfusionTable, draws: FloatArray | None, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
     if draws is None:
@@ -311,11 +311,11 @@ def _measure_labels(
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
     has_true = rows.columns["y_true"] is not None
-    table = LabelTable.of_labels(
+    table = ConfusionTable.of_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
     draws = resampled(table.effective(), n_bootstrap, rng)
-    tables = [table, *(LabelTable(table.groups, weights) for weights in draws)]
+    tables = [table, *(ConfusionTable(table.groups, weights) for weights in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
@@ -461,10 +461,10 @@ class ListedCells:
         np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
 
-    def table(self, table: LabelTable) -> LabelTable:
+    def table(self, table: ConfusionTable) -> ConfusionTable:
         """Return the sums of the cells, and of each stratum."""
         add_squares = table.add_squares and (lambda: self.with_overall(table.squares))
-        return LabelTable(table.groups, self.with_overall(table.weights), add_squares)
+        return ConfusionTable(table.groups, self.with_overall(table.weights), add_squares)
 
     def rows(self) -> list[IntArray]:
         """List the rows of each cell, and of each stratum."""

@@ -11,7 +11,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.groups.table import GroupTable, LabelTable
+from skfair.groups.table import ConfusionTable, GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
@@ -251,7 +251,7 @@ class DisparityMonitor:
         rows = self._seen.table.emptied()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
-            table = LabelTable.of_labels(
+            table = ConfusionTable.of_labels(
                 y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
             )
             cells = table.groups.cells
