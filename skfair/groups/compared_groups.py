@@ -2,9 +2,9 @@
 
 *Control features* are attributes that may explain a difference, such as a department. Parity is
 then asked within each of their levels, the *strata*. All metrics read both here, once: a *cell* is
-a group of one stratum, cells that are compared with each other are numbered in a row (a *block*),
-and a metric is a function of cells. Without control features a cell is a group and a block is a
-sensitive attribute.
+a group of one stratum, cells that are compared with each other (*peers*) are numbered in a row, and
+a metric is a function of cells. Without control features a cell is a group, and its peers are those
+of its sensitive attribute.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class ComparedGroups:
     is_present: BoolArray  # (n_cells,): false for a cell of a stratum whose rows have no weight
 
     @cached_property
-    def blocks(self) -> IntArray:
-        """First cell of each block, then the number of cells."""
+    def starts(self) -> IntArray:
+        """First cell of each attribute and stratum, then the number of cells."""
         attribute = self.cells.attribute_of_group
         is_new = (np.diff(attribute) != 0) | (np.diff(self.stratum_of) != 0)
         return np.concatenate(([0], np.flatnonzero(is_new) + 1, [attribute.size]))
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Every pair of cells of the same block."""
+        """Every pair of peers."""
         first, second = [], []
-        for start, stop in pairwise(self.blocks.tolist()):
+        for start, stop in pairwise(self.starts.tolist()):
             members = start + np.flatnonzero(self.is_present[start:stop])
             i, j = np.triu_indices(members.size, k=1)
             first.append(members[i])
@@ -91,7 +91,7 @@ class ComparedGroups:
     def sides(
         self, values: FloatArray, overall: FloatArray, reference: Reference
     ) -> tuple[FloatArray, FloatArray]:
-        """Return both sides of every comparison: pairs of cells, or cell and block."""
+        """Return both sides of every comparison: pairs of cells, or a cell and all its peers."""
         if not is_group(reference) and reference == "overall":
             return values[self.compared], overall[self.compared]
         first, second = self.pairs_with(reference)
@@ -105,12 +105,12 @@ class ComparedGroups:
         return first - second if is_group(reference) else np.abs(first - second)
 
     def pairs_with(self, reference: Reference) -> tuple[IntArray, IntArray]:
-        """Return the pairs of cells that are compared: all of a block, or each with one of them."""
+        """Return the pairs of peers that are compared: all, or each with the reference group."""
         if not is_group(reference):
             return self.pairs
         is_reference = reference_groups(reference, self.groups)[self.group_of] & self.is_present
         cells, places = [], []
-        for start, stop in pairwise(self.blocks.tolist()):
+        for start, stop in pairwise(self.starts.tolist()):
             present = start + np.flatnonzero(self.is_present[start:stop])
             place = present[is_reference[present]]
             others = present[~is_reference[present]] if place.size else present[:0]
@@ -129,10 +129,10 @@ class ComparedGroups:
             return self.compared
         return np.unique(np.concatenate(self.pairs_with(reference)))
 
-    def block_sums(self, table: FloatArray) -> FloatArray:
-        """Add up a table with one entry per cell over each block; one result per cell."""
-        sums = np.add.reduceat(table, self.blocks[:-1], axis=0)
-        return np.repeat(sums, np.diff(self.blocks), axis=0)
+    def peer_sums(self, table: FloatArray) -> FloatArray:
+        """Add up a table with one entry per cell over all peers of each cell."""
+        sums = np.add.reduceat(table, self.starts[:-1], axis=0)
+        return np.repeat(sums, np.diff(self.starts), axis=0)
 
     def attributes(self) -> Iterator[tuple[IntArray, int, int, IntArray, IntArray]]:
         """For each attribute: its codes from 0, its first and last cell, and its pairs."""

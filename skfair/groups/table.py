@@ -227,7 +227,7 @@ class ConfusionTable:
         values = []
         for rate in rates:
             of_cells = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
-            overall = rates_of(self.groups.block_sums(self.weights), rate)
+            overall = rates_of(self.groups.peer_sums(self.weights), rate)
             if kind != "ratio":
                 values.append(self.groups.differences(of_cells, overall, reference=reference))
                 continue

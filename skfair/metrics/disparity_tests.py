@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class MeasuredRule(Protocol):
+class MeasuredConstraint(Protocol):
     """A fairness constraint that knows the metric which measures it (see skfair.constraints)."""
 
     max_disparity: float | None
@@ -52,7 +52,7 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
     limit = None
     if isinstance(metric, str):
         name = metric
-    elif isinstance(metric, MeasuredRule):
+    elif isinstance(metric, MeasuredConstraint):
         name, limit = str(metric.metric), getattr(metric, "own_limit", metric.max_disparity)
     else:
         name = getattr(metric, "__name__", "")  # a functools.partial has none
@@ -126,7 +126,7 @@ class DisparityTest(NamedTuple):
 
 @documenter(PARAGRAPHS)
 def disparity_test(
-    metric: str | MeasuredRule | Callable[..., float],
+    metric: str | MeasuredConstraint | Callable[..., float],
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
     *,
@@ -244,7 +244,7 @@ def disparity_test(
 
 @documenter(described(disparity_test))
 def disparity_upper_bound(
-    metric: str | MeasuredRule | Callable[..., float],
+    metric: str | MeasuredConstraint | Callable[..., float],
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
     *,

@@ -39,7 +39,7 @@ from skfair.metrics.two_rates import (
     largest_rate,
     legendre,
     melded,
-    rest_of_block,
+    rest_of_peers,
     score_statistic,
     smallest_limit,
 )
@@ -184,7 +184,7 @@ def _sides(
         sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
         return names[first], names[second], np.stack(sides)
     rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
-    rest_rate, rest_size, share = rest_of_block(rates, sizes, weights, groups.block_sums)
+    rest_rate, rest_size, share = rest_of_peers(rates, sizes, weights, groups.peer_sums)
     cells = groups.compared[rest_size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])
     return names[cells], np.full(cells.size, "rest", dtype=object), numbers[:, cells]

@@ -481,7 +481,7 @@ def _loss_means(
 
 
 def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
-    """Average the scores of the rows that count over each cell, and over its block: (2, n_cells).
+    """Average the scores of the rows that count over each cell, and over its peers: (2, n_cells).
 
     NaN where no row counts.
     """
@@ -490,6 +490,6 @@ def _means(rows: ScoredRows, is_counted: BoolArray | None = None) -> FloatArray:
         weights = weights * is_counted
     cells = rows.groups.cells
     sums = np.stack([cells.sums(weights * rows.scores), cells.sums(weights)], axis=1)
-    parts = np.stack([sums, rows.groups.block_sums(sums)])
+    parts = np.stack([sums, rows.groups.peer_sums(sums)])
     with np.errstate(invalid="ignore"):
         return np.asarray(parts[..., 0] / parts[..., 1])

@@ -138,9 +138,9 @@ class GroupMetric:
             return float(reduce(values[cells]))
         overall = values
         if not is_group(reference) and reference == "overall":
-            blocks = pairwise(groups.blocks.tolist())
-            every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in blocks]
-            overall = np.repeat(_values(metric, rows, every), np.diff(groups.blocks))
+            parts = pairwise(groups.starts.tolist())
+            every = [np.unique(np.concatenate(of_cells[start:stop])) for start, stop in parts]
+            overall = np.repeat(_values(metric, rows, every), np.diff(groups.starts))
         if self.compare == "difference":
             return aggregate(groups.differences(values, overall, reference=reference), agg)
         first, second = groups.sides(values, overall, reference)

@@ -32,7 +32,7 @@ from skfair.groups.attributes import Role, check_alignment, check_missing, read_
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.groups.table import RATES, outcomes_of, rates_of
-from skfair.metrics.disparity_tests import MeasuredRule, requested_metric
+from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
@@ -57,7 +57,7 @@ MOST_CELLS = 50
 
 
 def disparity_bounds(
-    metric: str | MeasuredRule | Callable[..., float],
+    metric: str | MeasuredConstraint | Callable[..., float],
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
     *,

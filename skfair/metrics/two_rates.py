@@ -264,14 +264,14 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
     return np.where(inside, p, 1.0)
 
 
-def rest_of_block(
+def rest_of_peers(
     # Rate, effective number of rows and weight of each group
     rate: FloatArray,
     size: FloatArray,
     weight: FloatArray,
-    total: Callable[[FloatArray], FloatArray],  # adds up over the block of each group
+    total: Callable[[FloatArray], FloatArray],  # adds up over the peers of each group
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the rate of the others of each group's block, their rows and their share of the block.
+    """Return the rate of the peers of each group, their rows and their share of all.
 
     Groups count by their weights, so the rate of a group minus that of all is the difference to the
     others times their share. They are worth as many rows as their rate is precise: as for rows, the

@@ -305,7 +305,7 @@ def compare_gaps(
 
 def _drawn(measure: CellMeans, groups: ComparedGroups, options: Options) -> _Drawn:
     """Simulate the means of one measure, as they are and as if they were equal."""
-    overall = measure._replace(sums=groups.block_sums(measure.sums.T).T)
+    overall = measure._replace(sums=groups.peer_sums(measure.sums.T).T)
     centre = smoothed(measure)
     if measure.is_share:
         variances = centre * (1 - centre)

@@ -25,7 +25,7 @@ from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.enforcement.truth import ClassConstraint
 from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
-from skfair.metrics.two_rates import melded, rest_of_block, score_statistic
+from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000
@@ -306,7 +306,7 @@ def _sides(
     hits, rows = (share * size)[block.rates], size[block.rates]
     if block.against_overall:
         weights = np.broadcast_to(block.weights[:, None], rows.shape)
-        rest, n_rest, factor = rest_of_block(share[block.rates], rows, weights, _in_block)
+        rest, n_rest, factor = rest_of_peers(share[block.rates], rows, weights, _in_block)
         return hits, rows, rest * n_rest, n_rest, factor
     i, j = np.triu_indices(block.rates.size, k=1)
     return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
