@@ -72,8 +72,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     max_disparity : float or dict, default=0.05
         The limit; a dict has one for each attribute (or None), with ``Sensitive(crossed=False)``.
     min_rate : float or "as before", default=None
-        Smallest true positive rate of a group if a constraint looks at positives, else selection
-        rate.
+        Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
+        does), else selection rate.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly, or from low to high.
     enforce : {"strict", "strict_loss", "surrogate"}, default="strict"
@@ -105,7 +105,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The classes, in order.
+        The classes.
     coef_, intercept_, coefs_, intercepts_ : ndarray, or list of ndarray
         A linear model, threshold included; layers of a network.
     model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
@@ -129,7 +129,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
 
     See Also
     --------
-    skfair.regression.ConstrainedERMRegressor : The same for real targets.
+    skfair.regression.ConstrainedERMRegressor : For real targets.
     skfair.model_selection.fairness_path : Accuracy against disparity.
 
     Notes
@@ -175,8 +175,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
         enforce: Literal["strict", "strict_loss", "surrogate"] = "strict",
-        confidence: float | Certificate | None = None,
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
         pos_label: ClassLabel = None,
         model: ModelChoice = "linear",
         loss: LossChoice = "log_loss",
@@ -193,8 +193,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         self.min_rate = min_rate
         self.selection_rate = selection_rate
         self.enforce = enforce
-        self.confidence = confidence
         self.sensitive = sensitive
+        self.confidence = confidence
         self.pos_label = pos_label
         self.model = model
         self.loss = loss

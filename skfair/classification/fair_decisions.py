@@ -55,8 +55,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
 
     for groups g and true classes k, with the L of the most accurate decisions within the limits: of
     two classes and known groups, thresholds; of several, each class is compared with the rest.
-    Limits hold exactly for ``train_predictions_``, by models that have not seen these rows. New
-    rows may miss them in either direction by about one standard error.
+    Limits hold exactly for ``train_predictions_``, by models that have not seen these rows;
+    ``predict(X_train)`` uses models that have. New rows may miss them in either direction by about
+    one standard error.
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "accuracy", "balanced_accuracy", "f1", "mcc", costs by true class and decision,
         ``function(tn, fp, fn, tp)`` of shares, or an :class:`~skfair.Objective`.
     min_rate : float, "as before" or dict, default=None
-        Smallest true positive rate of a group if a constraint looks at positives, else selection
-        rate; or by class.
+        Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
+        does), else selection rate; or by class.
     selection_rate : float, (float, float) or dict, default=None
         Share of all rows that is selected: exactly, or from low to high; or by class.
     group_aware : bool or "thresholds", default=False
@@ -97,7 +98,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, in order.
+        The classes.
     prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
         L by group, stratum, true class and decision.
     tie_weight_ : float
@@ -121,7 +122,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
 
     See Also
     --------
-    ConstrainedERMClassifier : A linear model or network that is trained under the constraints.
+    ConstrainedERMClassifier : Trained under constraints.
     PartialParityCalibrator : Constraints within an interval of ranks.
 
     Examples
@@ -169,11 +170,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         objective: Measure | Objective = "accuracy",
         min_rate: Any = None,
         selection_rate: Any = None,
-        confidence: float | Certificate | None = None,
         group_aware: bool | Literal["thresholds"] = False,
         group_estimator: Estimator | None = None,
         unseen: Literal["error", "overall"] = "error",
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
         pos_label: ClassLabel = None,
         cv: Any = "auto",
         random_state: Seed = None,
@@ -185,11 +186,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.objective = objective
         self.min_rate = min_rate
         self.selection_rate = selection_rate
-        self.confidence = confidence
         self.group_aware = group_aware
         self.group_estimator = group_estimator
         self.unseen = unseen
         self.sensitive = sensitive
+        self.confidence = confidence
         self.pos_label = pos_label
         self.cv = cv
         self.random_state = random_state

@@ -167,8 +167,8 @@ class PartialParityCalibrator(
         max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
-        confidence: float | Certificate | None = None,
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
         cv: Any = 5,
         response_method: str = "auto",
         n_jobs: int | None = None,
@@ -178,8 +178,8 @@ class PartialParityCalibrator(
         self.constraint = constraint
         self.max_disparity = max_disparity
         self.scale = scale
-        self.confidence = confidence
         self.sensitive = sensitive
+        self.confidence = confidence
         self.cv = cv
         self.response_method = response_method
         self.n_jobs = n_jobs

@@ -179,9 +179,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
         enforce: Literal["strict", "surrogate", "paper"] = "strict",
-        confidence: float | Certificate | None = None,
         group_aware: bool = False,
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
         model: Literal["linear"] | ScoreFunction = "linear",
         loss: Any = "log_loss",
         alpha: float | None = None,
@@ -195,9 +195,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.max_disparity = max_disparity
         self.scale = scale
         self.enforce = enforce
-        self.confidence = confidence
         self.group_aware = group_aware
         self.sensitive = sensitive
+        self.confidence = confidence
         self.model = model
         self.loss = loss
         self.alpha = alpha

@@ -149,8 +149,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         max_disparity: float = 0.05,
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
-        confidence: float | Certificate | None = None,
         sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
         model: ModelChoice = "linear",
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
@@ -163,8 +163,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.constraint = constraint
         self.max_disparity = max_disparity
         self.enforce = enforce
-        self.confidence = confidence
         self.sensitive = sensitive
+        self.confidence = confidence
         self.model = model
         self.loss = loss
         self.alpha = alpha

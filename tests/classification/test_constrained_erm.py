@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -803,10 +804,10 @@ def test_known_scores_are_read_unless_rounding_may_change_a_sign(case):
         model.fit(X, y, sensitive_features=groups)
     problem, found = seen["all"]
     if case == "scaled":
-        found = found._replace(scale=2.0)
+        found = replace(found, scale=2.0)
     if case == "moved":  # onto the threshold
         near = found.problem.scores(found.result.theta)[0]
-        assert scores_of_same_sign(problem, found._replace(shift=-near * (1 + 1e-15))) is None
+        assert scores_of_same_sign(problem, replace(found, shift=-near * (1 + 1e-15))) is None
         return
     known = scores_of_same_sign(problem, found)
     assert np.array_equal(known > 0, model.predict(X) == model.classes_[1])
