@@ -157,17 +157,19 @@ def search_subgroups(
         name: Factorized(sample.codes[:, place], sample.levels[name])
         for place, name in enumerate(sample.attributes)
     }
-    tables = list(list_tables(columns, sample.counts, options.depth, options.min_size))
+    tables = [  # of a million cells their numbers take most of the memory
+        own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
+        for own in list_tables(columns, sample.counts, options.depth, options.min_size)
+    ]
     unjudged, simulated = [], []
     for measure in measures:
         of_cells = sample.measures[measure]
-        merged = [of_cells.merged(own.codes, own.n_groups) for own in tables]
-        inside = _inside(tables, merged)
+        inside = _inside(tables, [of_cells.merged(own.codes, own.n_groups) for own in tables])
         table, is_kept, scale = compare_with_rest(
             tables, measure, of_cells.whole(), inside, options.min_size
         )
         kept, extreme = np.flatnonzero(is_kept), table["standard_errors"].to_numpy()
-        if sample.counts.size <= MOST_SAMPLED:
+        if sample.counts.size <= MOST_SAMPLED or not kept.size:
             cells = members_of(tables, np.arange(sample.counts.size))[kept]
             largest = _largest_by_chance(cells, scale[kept], of_cells, options)
         else:
@@ -469,8 +471,6 @@ def _largest_by_dealing(
 
 def _largest_of_normal(members: sparse.csr_array, options: Options) -> FloatArray:
     """Give sampled rows normal values; return the most extreme subgroup of each time."""
-    if not members.shape[0]:
-        return np.zeros(options.n_simulations)
     apart = _apart(members, options.rng.standard_normal((members.shape[1], options.n_simulations)))
     n_inside = np.asarray(members.sum(axis=1)).ravel()
     few = np.minimum(n_inside, members.shape[1] - n_inside) < _FEWEST_SAMPLED
