@@ -23,7 +23,6 @@ ENFORCEMENT = RULES | {
     "solvers",
     "solvers.erm",
 }
-CLUSTERING = GROUND | {"problems", "problems.clustering"}
 # What each room of the package may import besides itself. Arrows point down only. A room that is
 # named "family.room" stands beside the others of its family and sees those that it names.
 MAY_IMPORT = {

@@ -137,8 +137,8 @@ def scan_thresholds(rows, rules, sums, accuracy):
 
 
 @njit(cache=True)
-def scan_with_fines(rows, rules, sums, accuracy, fine):
-    """Find the threshold of the largest accuracy minus ``fine`` for each unit of missed limits.
+def scan_with_penalty(rows, rules, sums, accuracy, penalty):
+    """Find the threshold of the largest accuracy minus ``penalty`` for each unit of missed limits.
 
     Arguments are those of ``scan_thresholds``. What is missed is added up over the rules. Returns
     the entries above the threshold, what is missed, and the largest disparity minus its bound.
@@ -173,7 +173,7 @@ def scan_with_fines(rows, rules, sums, accuracy, fine):
                 )
                 excess[k], is_old[k] = disparity - bounds[k], False
             missed += max(excess[k], 0.0)
-        value = accuracy - fine * missed
+        value = accuracy - penalty * missed
         if value > best_value + ROUNDING:
             best, best_value, best_missed, best_excess = p, value, missed, excess.max()
     return best, best_missed, best_excess

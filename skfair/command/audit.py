@@ -51,6 +51,8 @@ _WRITERS: dict[str, Callable[[Audit], str]] = {
     ".json": Audit.to_json,
 }
 
+# Options of the audit that are numbers.
+_NUMBERS = ("confidence", "depth", "min_size", "min_group_size", "suppress_below")
 # Of several conditions the first of these outcomes counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
@@ -67,14 +69,7 @@ def run_audit(options: argparse.Namespace) -> int:
     if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
         raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
     check_number(options.seed, "--seed", 0, 2**32 - 1)
-    for name in (
-        "confidence",
-        "depth",
-        "min_size",
-        "min_group_size",
-        "suppress_below",
-        "block_rows",
-    ):
+    for name in (*_NUMBERS, "block_rows"):
         value, option = getattr(options, name), "--" + name.replace("_", "-")
         if name == "confidence" and value is not None:
             check_probability(value, option)
@@ -144,8 +139,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         usual = [gap.name for gap in gaps_of(task, asked, set(sample.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
     missing = [] if table.missing is None else [table.missing]
-    named = ("confidence", "depth", "min_size", "min_group_size", "suppress_below", "preset")
-    stated = {name: getattr(arguments, name) for name in named}
+    stated = {name: getattr(arguments, name) for name in (*_NUMBERS, "preset")}
     options = read_options(
         random_state=arguments.seed,
         metrics=asked,

@@ -176,7 +176,7 @@ class Truth:
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 
     def expecting(self, chances: FloatArray) -> Truth:
-        """Return a truth that goes by expected worth, too, given the probabilities of the classes.
+        """Return the truth with expected worth counted as well, given probabilities of the classes.
 
         Rates, and so the limits, are counted as before.
         """
@@ -199,19 +199,19 @@ class Truth:
         return BELIEVED / (BELIEVED + self.n_rows)
 
     def valuing(self, worth: FloatArray) -> Truth:
-        """Return a truth in which decisions are worth something else."""
+        """Return the truth where decisions are worth something else."""
         other = copy(self)
         other.worth, other.values = worth, worth[self.classes]
         return other
 
     def penalising(self, penalty: float) -> Truth:
-        """Return a truth that weighs violated limits against merit."""
+        """Return the truth with a penalty on violated limits, to be weighed against merit."""
         other = copy(self)
         other.penalty = penalty
         return other
 
     def tightened(self, share: float) -> Truth:
-        """Return a truth by a share of the limits."""
+        """Return the truth about a share of the limits."""
         other = copy(self)
         other.constraints = [replace(c, bound=c.bound.scaled(share)) for c in self.constraints]
         other.bounds = [limited.bound for limited in other.constraints]
@@ -363,17 +363,16 @@ class RateTable:
     ) -> tuple[int, Verdict]:
         """Return how many entries are above the best cut, and the verdict on it.
 
-        Cell means and accuracy are those with nobody predicted positive.
-
-        With a penalty for each unit of violated limits it is that of the largest difference.
+        Cell means and accuracy are those with nobody predicted positive. With a penalty for each
+        unit of violated limits, the best cut has the largest merit minus penalty.
         """
-        from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_fines
+        from skfair._kernels.thresholds import BestThreshold, scan_thresholds, scan_with_penalty
 
         sums = [matrix @ means for matrix, means in zip(self._sums, start_means, strict=True)]
         arguments = rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy
         cost = None
         if penalty is not None:
-            n_above, missed, excess = scan_with_fines(*arguments, penalty)
+            n_above, missed, excess = scan_with_penalty(*arguments, penalty)
             cost = penalty * float(missed)
         else:
             # A kernel that made it itself would run Python code, and die of an interrupt there.

@@ -72,10 +72,8 @@ def density_picture(table: pd.DataFrame) -> dict[str, Any]:
         name: (own[["score_low", "score_high"]].to_numpy().ravel(), np.repeat(own["height"], 2))
         for name, own in parts(table, "group")
     }
-    across, up = (
-        Axis(low.min(), high.max(), 0.0, WIDTH),
-        Axis(0.0, table["height"].max(), HEIGHT, 0.0),
-    )
+    across = Axis(low.min(), high.max(), 0.0, WIDTH)
+    up = Axis(0.0, table["height"].max(), HEIGHT, 0.0)
     picture = _lines(lines, across, up)
     return picture | {"diagonal": False, "marks": False}
 

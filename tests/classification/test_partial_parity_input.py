@@ -34,7 +34,6 @@ def people(seed=0, n=400):
 
 X, Y, GROUP = people()
 TABLE = pd.DataFrame(X, columns=list("pqr")).assign(sex=GROUP)
-WITH_COLUMN = {"sensitive": "sex", "max_disparity": 0.2}
 
 
 def fit(X=X, y=Y, group=GROUP, sample_weight=None, **params):

@@ -279,10 +279,8 @@ def partial_disparity(model: Any, scores: np.ndarray, rows: Rows, intersectional
     weights = ones_or_weights(rows)
     if all(len(set(groups)) == 1 for groups in columns):
         return 0.0
-    if (
-        read_constraint(model.constraint).constraint == "statistical_parity"
-        and model.scale == "conditional"
-    ):
+    name = read_constraint(model.constraint).constraint
+    if name == "statistical_parity" and model.scale == "conditional":
         # Only their order counts, and scores may be too close for a threshold between them.
         ranks, pairs = np.unique(scores, return_inverse=True)[1], np.atleast_2d(model.interval)
         there = weights > 0

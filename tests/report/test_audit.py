@@ -281,10 +281,8 @@ def test_numbers_without_true_ones_have_no_residuals():
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (-3.0, 5.0), (20.0, 21.0)])
 def test_calibration_has_bins_of_each_group_and_intervals_of_means_are_students(score_range):
     rng = np.random.default_rng(0)
-    score, group = (
-        rng.uniform(*score_range, 500),
-        rng.choice(["a", "b", "c"], 500, p=[0.5, 0.4, 0.1]),
-    )
+    score = rng.uniform(*score_range, 500)
+    group = rng.choice(["a", "b", "c"], 500, p=[0.5, 0.4, 0.1])
     found = FEW(score > 0.5, y_score=score, threshold=0.3, sensitive_features=group)
     rates = found.rates[found.rates["measure"] == "mean_score"].set_index("group")
     for name, rows in found.calibration.groupby("group"):
@@ -361,6 +359,14 @@ def test_before_and_after():
     )
 
 
+def test_levelling_down_is_named():
+    before, g = np.r_[np.arange(200) < 40, np.arange(200) < 100], np.repeat(["f", "m"], 200)
+    for lower, higher in ((40, 50), (80, 100)):
+        now = np.r_[np.arange(200) < lower, np.arange(200) < higher].astype(int)
+        said = repr(FEW(None, now, sensitive_features={"sex": g}, before=before.astype(int)))
+        assert ("levelling down" in said) == (higher < 100)
+
+
 def test_numbers():
     A, _, _, score = people()
     rng = np.random.RandomState(5)
@@ -401,6 +407,9 @@ def test_from_estimator():
     given = {"sensitive_features": A, "about": {"model": "LogisticRegression"}}
     same = FEW(y, model.predict(X), model.predict_proba(X)[:, 1], **given)
     assert own.to_dict() == same.to_dict()
+    legal = Audit.from_estimator(model, X, y, sensitive_features=A["sex"], preset="ugesp")
+    rates = pd.Series(model.predict(X)).groupby(A["sex"].to_numpy()).mean()
+    assert legal.impact.set_index("group")["rate"].to_dict() == pytest.approx(rates.to_dict())
     numbers = LinearRegression().fit(X, y)
     found = Audit.from_estimator(numbers, X, y, sensitive_features=A, before=numbers)
     assert found.task == "numbers"

@@ -55,11 +55,9 @@ def test_no_solver_recovers_a_small_group(seed):
     cells = left.assign(k=chosen[left.index]).groupby(attributes)["k"].agg(["size", "sum"])
     cells = cells.reset_index()
     sums = sums_of(plain, attributes, cells)
-    inside = np.array([row for row, _, _ in sums])
-    n_rows = np.array([n for _, n, _ in sums])
+    inside, n_rows, values = (np.array(part) for part in zip(*sums, strict=True))
     np.testing.assert_allclose(inside @ cells["size"], n_rows)
-    selected = n_rows * [value for _, _, value in sums]
-    np.testing.assert_allclose(inside @ cells["sum"], selected)
+    np.testing.assert_allclose(inside @ cells["sum"], n_rows * values)
     assert n_rows.min() >= 10
     for size in range(2, len(attributes) + 1):
         small = cells.groupby(attributes[:size])["size"].transform("sum") < 10

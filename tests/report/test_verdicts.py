@@ -93,9 +93,8 @@ def test_a_tiny_group():
     assert said["verdict"] == "more than chance explains"
     found = audit(None, chosen, **given)
     (line, last) = lines_of(found)
-    page, cell, card = map(
-        html.unescape, (found.to_html(), found._repr_html_(), found.to_markdown())
-    )
+    shown = found.to_html(), found._repr_html_(), found.to_markdown()
+    page, cell, card = map(html.unescape, shown)
     for text in (line, last):
         assert text in page
         assert text in cell

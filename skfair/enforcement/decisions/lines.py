@@ -25,7 +25,7 @@ class Candidate:
     Parameters
     ----------
     truth : Truth
-        Judges decisions.
+        Counts what decisions do.
     values : ndarray of shape (n_samples, n_classes)
         Expected worth of each decision.
     shares : Shares
@@ -63,7 +63,7 @@ class Candidate:
         return self.decisions.verdict
 
     def verdict_of(self, truth: Truth) -> Verdict:
-        """Return the verdict of another truth on the decisions."""
+        """Return the verdict on the decisions under other limits or penalties."""
         return truth.verdict(self.decisions.means, self.verdict.merit)
 
     def spread(self) -> float:

@@ -29,10 +29,8 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:
     from skfair._kernels.thresholds import SortedRows
 
-# Most bins (fewer where there are many cells), rows that are looked at to choose them, and rows
-# that get bins of their own.
+# Most bins (fewer where there are many cells), and rows that get bins of their own.
 N_BINS, MAX_CELLS = 4096, 1_000_000
-N_SAMPLED = 16_384
 MAX_DIVIDED = 100_000
 
 
@@ -64,7 +62,7 @@ class ThresholdSearch:
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
         """Return the most accurate shift within the limits, else the one that misses least."""
         visit = self._problem.pass_over
-        step = max(1, self._problem.n_samples // N_SAMPLED)
+        step = max(1, self._problem.n_samples // (4 * N_BINS))  # some four scores for each bin
         sampled = visit(_scores, scores, step, combine=np.concatenate)
         edges = np.unique(np.quantile(sampled, np.linspace(0, 1, self._n_bins + 1)[1:-1]))
         bins = visit(_fill, scores, edges, combine=_merged)

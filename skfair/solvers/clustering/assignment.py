@@ -43,6 +43,9 @@ LARGE, SAMPLE = 20_000, 10_000
 STEPS = 20
 # The temperature where a sample stands for many more rows: some of these are near a tie even then.
 _COLD = 3e-4
+# Multipliers beyond this, in the same units, rise without end: no labels are within the limits, and
+# at a lower temperature rounding would decide.
+_ENDLESS = 1_000.0
 # How many multipliers a step changes at most, those with the steepest slopes.
 MANY = 200
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
@@ -204,6 +207,8 @@ def maximise_dual(
         return multipliers
     lam = multipliers / unit
     for temperature in temperatures:
+        if lam.max() > _ENDLESS:
+            break
         dual = partial(_negative_dual, problem, table, unit, missed, temperature)
         lam = _lowered(dual, lam, problem.rules.matrix, temperature / 30, max_iter)
     return lam * unit

@@ -1,4 +1,4 @@
-"""Decisions that nearly keep the limits: what fines and small steps make of them."""
+"""Decisions that nearly keep the limits: what penalties and small steps make of them."""
 
 import numpy as np
 import pytest
@@ -39,11 +39,11 @@ def random_prices(search, seed):
     return search.candidate(0.1 * np.random.default_rng(seed).normal(size=shape))
 
 
-@pytest.mark.parametrize("fine", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("penalty", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
-def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
+def test_a_line_ends_where_worth_minus_penalties_is_largest(rule, penalty):
     search = search_of(rule, 0.05, 0, n=150, n_groups=2, n_classes=3)
-    truth, start = search.truth.penalising(fine), random_prices(search, 1)
+    truth, start = search.truth.penalising(penalty), random_prices(search, 1)
     one = Candidate(truth, start.values, start.shares, start.prices)
     which = np.arange(3)
 
@@ -53,7 +53,7 @@ def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
         predicted = (start.values - start.shares @ prices).argmax(axis=1)
         missed = np.array(truth.disparities(predicted)) - 0.05
         worth = np.mean(predicted == truth.classes)
-        return worth - fine * np.maximum(missed, 0).sum()
+        return worth - penalty * np.maximum(missed, 0).sum()
 
     with_group = start.shares[:, which].sum(axis=1) > 0
     others = start.margins.copy()

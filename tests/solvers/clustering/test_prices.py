@@ -539,15 +539,18 @@ def test_too_many_groups_for_pairs():
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypatch):
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
-    table, bounds = problem.distances(centers), []
+    table, bounds, costs = problem.distances(centers), [], []
     assert problem.no_multipliers().size > assignment.MANY
     for many in (20, assignment.MANY, 10**9):
         monkeypatch.setattr(assignment, "MANY", many)
         prices_ = maximise_dual(problem, table, problem.no_multipliers(), max_iter=200)
         assert prices_.min() >= 0
         assert (prices_ > 0).mean() < 0.6
-        assert assign(problem, centers).is_feasible
+        placed = assign(problem, centers)
+        assert placed.is_feasible
+        costs.append(placed.cost)
         bounds.append(Placement.at_prices(problem, table, prices_).lower_bound)
+    assert max(costs) <= min(costs) * 1.005
     assert_allclose(bounds, max(bounds), rtol=2e-3)
 
 
