@@ -23,7 +23,6 @@ from skfair.monitoring.batches import (
     warn_of_groups,
 )
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
-from skfair.monitoring.gauges import gauges
 from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
@@ -359,8 +358,8 @@ class DisparityMonitor:
             ``skfair_max_disparity`` have the label ``attribute``; with ``min_ratio`` they are
             called ``skfair_ratio`` and ``skfair_min_ratio``.
         """
-        lines = gauges(self, self._seen.limits, len(self._pending))
-        return "\n".join(lines) + "\n"
+        lines = stored.gauges(self, len(self._pending))
+        return "".join(lines)
 
     def to_json(self) -> str:
         """Return the state as JSON.
