@@ -2,7 +2,8 @@
 
 A metric depends on rows only through the weights of the distinct ones. So each block of a Dask
 collection is reduced to its distinct labels and groups, the *kinds*, with summed weights; these
-tables, put one under the other, are rows that the same metric reads as it reads any others.
+tables add up, and their cells are rows that the same metric reads as it reads any others. So are
+the counts of long arrays of small integers in memory, which one pass of threads finds.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
 Otherwise they are put into about so many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
@@ -19,6 +20,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from numbers import Real
 from operator import itemgetter
 from types import MappingProxyType
@@ -32,7 +35,7 @@ from skfair.blocks.partitions import align, is_lazy
 from skfair.blocks.running import add
 from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
-from skfair.groups.counted_rows import MANY, counted
+from skfair.groups.encoding import encode_groups
 from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
 from skfair.groups.score_bins import (
@@ -47,12 +50,17 @@ from skfair.groups.score_bins import (
 )
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
+from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_scores, one_dimensional
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # More distinct labels and groups in a block than this are no labels.
 MOST_KINDS = 1 << 16
+# Arrays of labels with fewer rows are read in milliseconds, and need no kernel that counts them.
+MANY = 1 << 20
+# Most combinations of integers between the smallest and the largest of each column.
+_MOST_COMBINATIONS = 1 << 12
 
 # Arguments of metrics with one value per row: labels and scores, groups and weights.
 _COLUMNS = ("y_true", "y_pred", "y_score", "labels")
@@ -186,11 +194,68 @@ def read_rows(
         weights = None if groups[2] is None else few.weights
         of_few = few.groups, few.control_features, weights, groups[3]
         return MetricRows(few.columns, of_few, few.counts, few.squares)
-    is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in labels.values())
-    if numbers or not is_long or (combinations := counted(labels, groups)) is None:
-        return MetricRows(columns, groups)
-    few_columns, encoding, counts = combinations
-    return MetricRows(few_columns, (encoding, None, None, True), counts)
+    few = None if numbers else _counted(labels, groups)
+    return MetricRows(columns, groups) if few is None else few
+
+
+def _counted(labels: Mapping[str, Any], groups: GroupArguments) -> MetricRows | None:
+    """Return the distinct rows of long arrays of integers; None of others, strata and weights."""
+    columns = [*labels.values(), groups[0]]
+    is_plain = groups[1] is None and groups[2] is None and all(map(_is_long, columns))
+    if not is_plain or any(c.ndim > 1 or c.dtype.kind not in "iub" for c in columns):
+        return None
+    if len({column.size for column in columns}) > 1:
+        return None
+    numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
+    for step in (1024, 1):  # every 1024th row says which numbers are likely
+        lowest = [int(column[::step].min()) for column in numbers]
+        ends = [int(column[::step].max()) for column in numbers]
+        widths = [end - low + 1 for end, low in zip(ends, lowest, strict=True)]
+        if prod(widths) > _MOST_COMBINATIONS:
+            return None
+        if (table := _count(numbers, lowest, widths)) is not None:
+            break
+    assert table is not None
+    places = np.nonzero(table)
+    counts = table[places]
+    few = [
+        np.array([i + low for i in place.tolist()], dtype=column.dtype)
+        for place, low, column in zip(places, lowest, columns, strict=True)
+    ]
+    encoding = encode_groups(few.pop())
+    sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
+    of_few = replace(encoding, counts=sizes), None, None, True
+    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts)
+
+
+def _is_long(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.size >= MANY
+
+
+def _count(columns: list[NDArray[Any]], lowest: list[int], widths: list[int]) -> IntArray | None:
+    """Count the combinations of all rows; None if a number is outside of the range."""
+    from skfair._kernels.counting import count_triples
+
+    strides = [prod(widths[k + 1 :]) for k in range(len(widths))]
+    # Differences of the longest unsigned integers fit into int64, and they themselves may not.
+    firsts = [0 if c.dtype == np.uint64 else low for c, low in zip(columns, lowest, strict=True)]
+    n_more = 3 - len(columns)  # the kernel takes three: the last one again, without effect
+    ranges = np.array([numbers + numbers[-1:] * n_more for numbers in (firsts, widths)])
+    steps = np.array(strides + [0] * n_more)
+
+    def of_block(start: int, stop: int) -> IntArray | None:
+        numbers = []
+        for column, low in zip(columns, lowest, strict=True):
+            own = column[start:stop]
+            own = own - np.uint64(low) if column.dtype == np.uint64 else own
+            numbers.append(np.require(own, np.int64, ["C", "W"]))
+        table = np.zeros(prod(widths), np.int64)
+        is_inside = count_triples(*numbers, *numbers[-1:] * n_more, *ranges, steps, table)
+        return table if is_inside else None
+
+    tables = over_blocks(of_block, columns[0].size)
+    known = [table for table in tables if table is not None]
+    return np.sum(known, axis=0).reshape(widths) if len(known) == len(tables) else None
 
 
 def accepts_dask(
@@ -209,8 +274,7 @@ def accepts_dask(
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             values = (*args, *kwargs.values())
             is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
-            is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in values)
-            if not (is_spread or is_long or is_lazy(*values)):
+            if not (is_spread or any(map(_is_long, values)) or is_lazy(*values)):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
@@ -253,11 +317,12 @@ def _read(
         return with_kinds(numbers, {}, block.get("sample_weight"), 0)
     numbers = {name: check_scores(block[name], name, n_rows) for name in number_names}
     columns: dict[str, Columns] = {
-        argument: read_columns(block[argument], role)
-        for argument, role in ROLES.items()
-        if argument in block
+        name: read_columns(block[name], ROLES[name])
+        if name in ROLES
+        else [(None, one_dimensional(block[name], name))]
+        for name in ("sensitive_features", *label_names, "control_features")
+        if name in block
     }
-    columns |= {name: [(None, one_dimensional(block[name], name))] for name in label_names}
     kept = with_kinds(numbers, columns, block.get("sample_weight"), n_rows)
     assert kept.kinds is not None
     n_kinds = kept.kinds.first.size

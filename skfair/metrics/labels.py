@@ -1,6 +1,6 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the
+Each metric compares rates of one small table (:mod:`skfair.groups.confusion`), or takes the
 largest of them. ``CRITERIA`` says which rates; adding a criterion is adding an entry there and its
 functions below.
 
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
-from skfair.groups.table import ConfusionTable
+from skfair.groups.confusion import ConfusionTable
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 

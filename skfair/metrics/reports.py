@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
+from skfair.groups.confusion import ConfusionTable, rates_of, resampled
 from skfair.groups.probabilities import spread_rows
-from skfair.groups.table import ConfusionTable, rates_of, resampled
 from skfair.groups.weighted_rows import LazyRows, MetricRows
 from skfair.metrics.intervals import (
     SCORE_METRICS,

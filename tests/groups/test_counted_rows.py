@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair import metrics
-from skfair.groups import counted_rows
+from skfair.groups import weighted_rows
 
 LABEL_METRICS = [
     metrics.demographic_parity_difference,
@@ -21,11 +21,10 @@ DTYPES = [bool, np.int8, np.uint8, np.int64, np.uint64]
 def counted(monkeypatch, metric, *labels, **options):
     """Return what a metric says of few rows, and whether they were counted."""
     n_counted = []
-    count = counted_rows._count
+    count = weighted_rows._count
     with monkeypatch.context() as patch:
-        patch.setattr(counted_rows, "MANY", 50)
-        patch.setattr("skfair.groups.weighted_rows.MANY", 50)
-        patch.setattr(counted_rows, "_count", lambda *of: n_counted.append(1) or count(*of))
+        patch.setattr(weighted_rows, "MANY", 50)
+        patch.setattr(weighted_rows, "_count", lambda *of: n_counted.append(1) or count(*of))
         return metric(*labels, **options), bool(n_counted)
 
 
