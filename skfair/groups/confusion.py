@@ -131,8 +131,7 @@ class ConfusionTable:
         )
         cells, people = compared.cells, compared.cells.people
         if weights is None:
-            of_rows = people if rows.counts is None else rows.counts
-            return cls(compared, cells.cross_counts(outcomes, 4, of_rows).reshape(-1, 2, 2))
+            return cls(compared, cells.cross_counts(outcomes, 4, people).reshape(-1, 2, 2))
 
         def add_squares() -> FloatArray:
             squares = weights**2 if rows.squares is None else rows.squares

@@ -166,8 +166,8 @@ class MetricRows(NamedTuple):
     """Labels, scores and groups that a metric reads: of all rows, or of few that stand for them."""
 
     columns: Mapping[str, Any]  # labels and scores by the name of the argument
-    groups: GroupArguments  # no weights if those of the rows behind are 1
-    # Of few rows: number of the rows behind each, and sum of their squared weights
+    groups: GroupArguments
+    # Of few rows, which have weights: number of the rows behind each, sum of their squared weights
     counts: IntArray | None = None
     squares: FloatArray | None = None
 
@@ -176,8 +176,8 @@ def read_rows(
     labels: Mapping[str, Any],
     numbers: Mapping[str, Any],
     groups: GroupArguments,
-    # Which rows stand for those of Dask collections
-    summary: Callable[[LazyRows], WeightedRows] = LazyRows.kinds,
+    # Which rows stand for those of Dask collections; by default distinct ones, also of long arrays
+    summary: Callable[[LazyRows], WeightedRows] | None = None,
     # Columns that the metric does not read; their rows must be in the same order
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> MetricRows:
@@ -190,21 +190,22 @@ def read_rows(
         spread, groups = spread_rows(list(columns.values()), groups)
         return MetricRows(dict(zip(columns, spread, strict=True)), groups)
     if is_lazy(*labels.values(), *numbers.values(), *groups):
-        few = summary(LazyRows(labels, numbers, groups))
-        weights = None if groups[2] is None else few.weights
-        of_few = few.groups, few.control_features, weights, groups[3]
+        lazy = LazyRows(labels, numbers, groups)
+        few = lazy.kinds() if summary is None else summary(lazy)
+        of_few = few.groups, few.control_features, few.weights, groups[3]
         return MetricRows(few.columns, of_few, few.counts, few.squares)
-    few = None if numbers else _counted(labels, groups)
-    return MetricRows(columns, groups) if few is None else few
+    counted = [*labels.values(), groups[0]]
+    are_long = all(isinstance(c, np.ndarray) and c.size >= MANY for c in counted)
+    if summary is not None or not are_long or groups[1] is not None or groups[2] is not None:
+        return MetricRows(columns, groups)
+    return _counted(labels, groups[0]) or MetricRows(columns, groups)
 
 
-def _counted(labels: Mapping[str, Any], groups: GroupArguments) -> MetricRows | None:
-    """Return the distinct rows of long arrays of integers; None of others, strata and weights."""
-    columns = [*labels.values(), groups[0]]
-    is_plain = groups[1] is None and groups[2] is None and all(map(_is_long, columns))
-    if not is_plain or any(c.ndim > 1 or c.dtype.kind not in "iub" for c in columns):
-        return None
-    if len({column.size for column in columns}) > 1:
+def _counted(labels: Mapping[str, Any], groups: NDArray[Any]) -> MetricRows | None:
+    """Return the distinct rows of long arrays; None unless these are integers of a small range."""
+    columns = [*labels.values(), groups]
+    is_plain = all(column.ndim == 1 and column.dtype.kind in "iub" for column in columns)
+    if not is_plain or len({column.size for column in columns}) > 1:
         return None
     numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
     for step in (1024, 1):  # every 1024th row says which numbers are likely
@@ -224,12 +225,8 @@ def _counted(labels: Mapping[str, Any], groups: GroupArguments) -> MetricRows | 
     ]
     encoding = encode_groups(few.pop())
     sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
-    of_few = replace(encoding, counts=sizes), None, None, True
-    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts)
-
-
-def _is_long(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.size >= MANY
+    of_few = replace(encoding, counts=sizes), None, counts.astype(np.float64), True
+    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts, counts)
 
 
 def _count(columns: list[NDArray[Any]], lowest: list[int], widths: list[int]) -> IntArray | None:
@@ -274,7 +271,8 @@ def accepts_dask(
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             values = (*args, *kwargs.values())
             is_spread = isinstance(kwargs.get("sensitive_features"), GroupProbabilities)
-            if not (is_spread or any(map(_is_long, values)) or is_lazy(*values)):
+            is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in values)
+            if not (is_spread or is_long or is_lazy(*values)):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
@@ -282,7 +280,7 @@ def accepts_dask(
 
             def summary(rows: LazyRows) -> WeightedRows:
                 if binned is None:
-                    return rows.kinds() if mean_of is None else rows.means(mean_of)
+                    return rows.means(cast(str, mean_of))
                 threshold = arguments.get("threshold")
                 is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
                 return rows.binned(binned, [cast(float, threshold)] if is_number else [])
@@ -292,12 +290,10 @@ def accepts_dask(
             of_labels = {name: arguments[name] for name in labels}
             numbers = {name: arguments[name] for name in (mean_of, binned) if name is not None}
             beside = {name: arguments[name] for name in _COLUMNS if name in arguments}
-            rows = read_rows(of_labels, numbers, groups, summary, beside)
+            rows = read_rows(of_labels, numbers, groups, summary if numbers else None, beside)
             if rows.groups is groups:
                 return function(*args, **kwargs)
             own = {**rows.columns, **dict(zip(_GROUPS, rows.groups[:3], strict=True))}
-            if rows.counts is not None and own["sample_weight"] is None:
-                own["sample_weight"] = rows.counts.astype(np.float64)
             names = (*_COLUMNS, *_GROUPS)
             arguments |= {name: own.get(name) for name in names if name in arguments}
             return function(*call.args, **call.kwargs)
