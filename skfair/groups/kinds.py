@@ -61,14 +61,14 @@ class WeightedRows(NamedTuple):
         codes = np.ascontiguousarray(self.groups.codes[:, rows])
         return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
 
-    def resolution(self, codes: IntArray | None = None) -> float:
-        """Return the largest share of a group (or of a code) in one bin of several scores."""
+    def resolution(self) -> float:
+        """Return the largest share of a group in one bin of several scores."""
         if self.bins is None:
             return 0.0
         number, n_bins = self.bins.number, self.bins.low.size
         is_wide = self.bins.low < self.bins.high
         largest = 0.0
-        for of_rows in self.groups.codes if codes is None else codes[None]:
+        for of_rows in self.groups.codes:
             joint, kept = of_rows * n_bins + number, np.flatnonzero(is_wide[number])
             cells = factorize(joint[kept])
             inside = np.bincount(cells.codes, self.weights[kept])
