@@ -115,7 +115,7 @@ def with_kinds(
 ) -> RowBlock:
     """Check the labels, attributes and weights of a block, and number its kinds."""
     if not n_rows:
-        none, no_weights = np.empty(0, np.uint8), None if weights is None else np.empty(0)
+        none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
         table = GroupTable({}, none, np.zeros((0, 3)))
         return RowBlock(X, none, no_weights, 0, Kinds(table, [], none, (np.inf, 0.0), like))
     weights = check_weights(weights, n_rows, are_all=False)
