@@ -132,7 +132,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
-    sample = total(tables, order)
+    sample, _ = total(tables, order)
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:

@@ -72,13 +72,13 @@ class TrainingData:
         """Return rows in memory, once for each group that they may belong to."""
         if isinstance(groups, GroupEncoding):
             return cls(X, y, sample_weight, groups, strata)
-        owners, shares, encoding = groups.spread()
-        if (shares == 1).all():
+        owners, weights, encoding = groups.spread(sample_weight)
+        if owners.size == len(groups):
             return cls(X, y, sample_weight, encoding, strata)
         return cls(
             _safe_indexing(X, owners),
             None if y is None else _safe_indexing(y, owners),
-            shares if sample_weight is None else shares * sample_weight[owners],
+            weights,
             encoding,
             None if strata is None else strata._replace(codes=strata.codes[owners]),
             people=People(X, y, sample_weight, owners),

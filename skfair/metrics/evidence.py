@@ -27,10 +27,10 @@ from scipy import special, stats
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Reference, is_group, ratios
+from skfair.groups.confusion import ConfusionTable, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
-from skfair.groups.table import ConfusionTable, rates_of
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
 from skfair.metrics.two_rates import (

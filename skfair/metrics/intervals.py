@@ -23,7 +23,8 @@ from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import Agg, aggregate
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.kinds import WeightedRows, distinct_rows
+from skfair.groups.kinds import WeightedRows
+from skfair.groups.levels import number_tuples
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
@@ -39,7 +40,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.utils.factorize import factorize
+from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 from skfair.utils.validation import check_labels, check_number
 
@@ -268,12 +269,13 @@ def _dealt_within(
     """
     counts, squares = rows.counts[stratum], rows.squares[stratum]
     columns = [factorize(_safe_indexing(column, stratum)) for column in rows.columns.values()]
-    value, first, _, weights = distinct_rows(columns, rows.weights[stratum], stratum.size)
+    value, first = _distinct(columns)
+    weights = np.bincount(value, rows.weights[stratum])
     left = total = np.bincount(value, counts).astype(np.int64)
     mean = weights / total
     variance = np.maximum(np.bincount(value, squares) / total - mean**2, 0.0)
     of_groups = [factorize(codes[stratum]) for codes in rows.groups.codes]
-    owner, first_owned, _, _ = distinct_rows(of_groups, None, value.size)
+    owner, first_owned = _distinct(of_groups)
     kept, weight, n_kept = [], [], []
     for size in np.bincount(owner, counts).astype(np.int64).tolist():
         drawn = rng.multivariate_hypergeometric(left, size, method="marginals")
@@ -287,6 +289,13 @@ def _dealt_within(
         n_kept.append(chosen.size)
     values = stratum[first[np.concatenate(kept)]]
     return values, stratum[np.repeat(first_owned, n_kept)], np.concatenate(weight)
+
+
+def _distinct(columns: list[Factorized]) -> tuple[IntArray, IntArray]:
+    """Number the distinct rows of some columns; return also the first one of each number."""
+    shape = np.array([len(column.levels) for column in columns])
+    numbers, _ = number_tuples([column.codes for column in columns], shape)
+    return numbers, first_rows(numbers)
 
 
 @accepts_dask(binned="y_score")

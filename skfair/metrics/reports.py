@@ -15,11 +15,10 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
-from skfair.groups.probabilities import spread_rows
-from skfair.groups.table import ConfusionTable, rates_of, resampled
-from skfair.groups.weighted_rows import LazyRows, MetricRows
+from skfair.groups.confusion import ConfusionTable, rates_of, resampled
+from skfair.groups.kinds import WeightedRows
+from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
@@ -359,19 +358,17 @@ def _report_rows(
     is_binned: bool,
 ) -> tuple[MetricRows, Any]:
     """Return labels and scores as they are, or the few that stand for those of Dask collections."""
-    names = ("y_true", "y_pred")
-    if not is_lazy(y_true, y_pred, y_score, *groups):
-        (*labels, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
-        return MetricRows(dict(zip(names, labels, strict=True)), groups), y_score
+    labels = {"y_true": y_true, "y_pred": y_pred}
     numbers = {} if y_score is None else {"y_score": y_score}
-    lazy = LazyRows({"y_true": y_true, "y_pred": y_pred}, numbers, groups)
-    if y_score is None:
-        few = lazy.kinds()
-    else:
-        few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
-    columns = {name: few.columns.get(name) for name in names}
-    of_few = few.groups, few.control_features, few.weights, True
-    return MetricRows(columns, of_few, few.counts, few.squares), few.columns.get("y_score")
+
+    def summary(rows: LazyRows) -> WeightedRows:
+        if y_score is None:
+            return rows.kinds()
+        return rows.binned("y_score") if is_binned else rows.means("y_score")
+
+    rows = read_rows(labels, numbers, groups, summary)
+    columns = {name: rows.columns.get(name) for name in labels}
+    return rows._replace(columns=columns), rows.columns.get("y_score")
 
 
 class Report(pd.DataFrame):

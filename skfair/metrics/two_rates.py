@@ -234,11 +234,9 @@ def exact_statistic(n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
     return score_statistic(k1, n1, k0, n0, limit, ratio)
 
 
-def rejection_rate(
-    rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool, n_edge: int = _N_EDGE
-) -> FloatArray:
+def rejection_rate(rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
     """Return the chance of a set of tables, at rates that differ by the limit exactly."""
-    first = np.linspace(0.0 if ratio else limit, 1.0, n_edge + 1)
+    first = np.linspace(0.0 if ratio else limit, 1.0, _N_EDGE + 1)
     second = first * (1 - limit) if ratio else np.clip(first - limit, 0.0, 1.0)
     of_first = stats.binom.pmf(np.arange(n1 + 1), n1, first[:, None])
     of_second = stats.binom.pmf(np.arange(n0 + 1), n0, second[:, None])

@@ -10,8 +10,9 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.blocks.partitions import is_lazy
+from skfair.groups.confusion import ConfusionTable
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.groups.table import ConfusionTable, GroupTable
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (

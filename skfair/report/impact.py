@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from skfair._typing import IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.means import wilson
 from skfair.groups.table import GroupTable
@@ -101,7 +101,7 @@ def _with_rates(
 
 def _within_strata(
     sample: GroupTable, view: View, places: IntArray, against: int
-) -> dict[str, list[float]]:
+) -> dict[str, FloatArray]:
     """Return common odds ratios and p-values of groups against one, within levels of controls."""
     strata = encode_groups(sample.columns(sample.within), n_samples=sample.counts.size)
     shape = (strata.n_groups, len(view.names))
@@ -116,10 +116,8 @@ def _within_strata(
         )
         for place in places
     ]
-    return {
-        "strata_odds_ratio": [table.odds_ratio for table in tables],
-        "strata_p_value": [table.p_value for table in tables],
-    }
+    columns = np.array(tables).reshape(-1, 2).T
+    return dict(zip(("strata_odds_ratio", "strata_p_value"), columns, strict=True))
 
 
 def _add_means(table: pd.DataFrame, sample: GroupTable, view: View) -> None:

@@ -95,7 +95,7 @@ def read_blocks(
     ends = range_of_scores(np.array(survey.ends))
     how = {"threshold": threshold, "score_range": ends, "missing": missing}
     tables = [own for own in rows.collect(_table, task, how) if own is not None]
-    return total(tables, last=missing), task, options
+    return total(tables, last=missing)[0], task, options
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:

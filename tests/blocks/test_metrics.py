@@ -1,6 +1,7 @@
 """Metrics, reports and scorers of Dask collections are those of the same rows in memory."""
 
 import inspect
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -216,7 +217,8 @@ def bound_of(name, frame, interval=(0.1, 0.45)):
         "partial_equalized_odds_gap",
     ):
         positive = np.asarray(rows.columns["y_true"])
-        share = rows.resolution(2 * rows.groups.codes[0] + positive)
+        of_classes = replace(rows.groups, codes=2 * rows.groups.codes + positive)
+        share = rows._replace(groups=of_classes).resolution()
     if "partial" in name or name == "suggest_interval":
         share /= 0.2 if name == "suggest_interval" else interval[1] - interval[0]
     return 2 * share
