@@ -49,7 +49,7 @@ NOT_BY_DEFAULT = (
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
     *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
     *(objective.check_swap, objective.read_costs, known_folds, check_prefit, certified),
-    *(FairDecisionClassifier._certify, FairDecisionClassifier._keep_strata),
+    FairDecisionClassifier._certify,
 )
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method
+from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     CostFunction,
     cost_table,
@@ -34,6 +34,7 @@ from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
+from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to
@@ -180,7 +181,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self : FairAssignment
             The fitted estimator.
         """
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
@@ -252,15 +254,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
     ) -> CostProblem:
         """Turn the limits into constraints for rows."""
-        rules = representation_rules(
-            groups,
-            n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=groups.sums(weights),
-            weight_range=weight_range(weights),
-        )
+        limits = self.min_balance, self.relative_balance, self.share_bounds
+        sums = groups.sums(weights)
+        rules = representation_rules(groups, n_clusters, sums, limits, weight_range(weights))
         return CostProblem(groups, rules, n_clusters, weights)
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
@@ -293,8 +289,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        costs = cost_table(self.clusterer_, self._read_features(X, **self._checks()), self.costs)
+        codes = read_groups(self, X, sensitive_features)
+        costs = cost_table(self.clusterer_, read_features(self, X, **self._checks()), self.costs)
         for attribute in () if codes is None else codes:
             costs = costs + self.prices_.T[attribute]
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)
@@ -323,7 +319,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, **self._checks())
+        rows = read_features(self, X, **self._checks())
         if sensitive_features is None and self._sensitive.columns is not None:
             sensitive_features = take_columns(X, self._sensitive.columns)
         if sensitive_features is None:

@@ -77,19 +77,15 @@ def warn_of_crossing(
 def representation_rules(
     groups: GroupEncoding,
     n_clusters: int,
-    *,
-    min_balance: float | None,
-    relative_balance: bool,
-    share_bounds: Any,
-    sums: FloatArray,
-    weight_range: tuple[float, float] = (1.0, 1.0),
+    sums: FloatArray,  # total weight of each group
+    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
+    weight_range: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
 ) -> Rules:
     """Check the limits against the data and return them as constraints.
 
-    ``sums`` is the total weight of each group, ``weight_range`` the smallest positive and the
-    largest weight of a row. Limits that no clustering can meet are errors that name what can be
-    met.
+    Limits that no clustering can meet are errors that name what can be met.
     """
+    min_balance, relative_balance, share_bounds = limits
     smallest_weight, largest_weight = weight_range
     if share_bounds is not None:
         if min_balance is not None:

@@ -29,6 +29,7 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.clustering.counts import Rules, balance_rules
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
     ClusteringSolver,
     FrontPoint,
@@ -194,7 +195,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             Weights of the rows, in cost and balance.
         """
         solver = clustering_solver(self.solver)
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
@@ -205,7 +207,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))
-        check_enough(data, self.n_clusters)
+        check_enough(data.n_samples, self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
         check_limits(
             solver,

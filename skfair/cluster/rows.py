@@ -7,13 +7,13 @@ from typing import Any
 from scipy import sparse
 
 from skfair._typing import MatrixLike
-from skfair.base import ROW_CHECKS
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.in_blocks import PartitionedProblem
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.sparse_points import SparsePoints
+from skfair.read import ROW_CHECKS
 
 
 def row_checks(X: MatrixLike) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> Rep
     return problem_type(data.X)(data.X, data.groups, rules, n_clusters, data.sample_weight)
 
 
-def check_enough(data: TrainingData, n_clusters: int) -> None:
+def check_enough(n_samples: int, n_clusters: int) -> None:
     """Raise if there are fewer rows than clusters."""
-    if data.n_samples < n_clusters:
-        raise ValueError(f"n_samples={data.n_samples} should be >= n_clusters={n_clusters}.")
+    if n_samples < n_clusters:
+        raise ValueError(f"{n_samples=} should be >= {n_clusters=}.")

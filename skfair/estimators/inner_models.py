@@ -7,16 +7,36 @@ from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import _check_y
 
-from skfair._typing import ColumnLike
+from skfair._typing import ColumnLike, MatrixLike
 from skfair.estimators.chances import Split
 from skfair.estimators.group_chances import GroupFits
+from skfair.estimators.inner_scores import as_rows
+from skfair.groups.attributes import check_aligned
 from skfair.groups.training_data import TrainingData
+from skfair.read import read_rows, refuse_lazy
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
+
+
+def read_for_inner(
+    estimator: Any,
+    X: MatrixLike,
+    y: ColumnLike,
+    groups: ColumnLike | None = None,  # of the folds
+    *,
+    y_numeric: bool = False,
+    **metadata: Any,  # of the rows, as they were passed to ``fit``
+) -> tuple[Any, TrainingData]:
+    """Return X as a model inside another reads it, and the rows of the fit with their groups."""
+    refuse_lazy(estimator, X, y, groups, *metadata.values())
+    check_aligned(X=X, y=y, groups=groups)
+    X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=y_numeric))
+    return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
 
 
 class InnerModels:

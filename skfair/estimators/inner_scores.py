@@ -24,6 +24,7 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.groups.encoding import GroupEncoding
+from skfair.read import read_groups
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
 
@@ -170,8 +171,8 @@ def groups_of_new_rows(
     if not estimator.is_group_aware_:
         return None
     may_be_unseen = estimator.unseen == "overall"
-    codes: IntArray | None = estimator._read_groups(
-        X, sensitive_features, allow_unseen=may_be_unseen
+    codes: IntArray | None = read_groups(
+        estimator, X, sensitive_features, allow_unseen=may_be_unseen
     )
     if codes is None and are_used:
         raise ValueError(

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, FloatArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint
 from skfair.enforcement.certified.walk import row_rates
 from skfair.enforcement.decisions.prices import PriceSearch
@@ -39,7 +39,15 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.decisions.prediction import DecisionPrediction
 from skfair.estimators.decisions.search import Before, DecisionSearch
-from skfair.estimators.decisions.steps import LabelledRows, class_limits
+from skfair.estimators.decisions.steps import (
+    LabelledRows,
+    clash,
+    class_limits,
+    class_rules,
+    in_order,
+    report,
+    report_objective,
+)
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
@@ -64,7 +72,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     n_jobs: int | None
     random_state: Seed
 
-    def _labelled(self, data: TrainingData, rules: Sequence[Constraint]) -> LabelledRows:
+    def _labelled(
+        self, data: TrainingData, rules: Sequence[Constraint], X: Any, control_features: Any
+    ) -> LabelledRows:
         """Read classes, groups and strata; nothing is left of an earlier fit."""
         self._forget()
         self._corrections, self.tie_weight_ = None, 0.0
@@ -86,14 +96,13 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         offsets = self._group_levels.offsets
         self._marginals = data.groups.sums(data.sample_weight)
         self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
-        has_strata = any(rule.within_strata for rule in rules)
-        return LabelledRows(
-            data.groups,
-            order[codes].astype(np.int64),
-            self.classes_[order],
-            data.sample_weight,
-            data.strata if has_strata else None,
-        )
+        strata = data.strata if any(rule.within_strata for rule in rules) else None
+        if strata is not None:  # new rows have levels of their own
+            if self._sensitive.within is not None:
+                control_features = take_columns(X, self._sensitive.within, "within")
+            self._strata_levels = encode_groups(control_features, role=CONTROL).levels
+        codes = order[codes].astype(np.int64)
+        return LabelledRows(data.groups, codes, self.classes_[order], data.sample_weight, strata)
 
     def _take_positive_of_several(self) -> None:
         """Read which class is positive: of several classes floors and budgets alone have one."""
@@ -124,6 +133,44 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
 
+    def _solve(
+        self,
+        data: TrainingData,
+        rows: LabelledRows,
+        rules: Sequence[Constraint],
+        limit: Any,  # of constraints without a limit of their own
+        fair: Sequence[ClassConstraint],  # the constraints, bound to the rows
+        goal: Goal,
+        chances: FloatArray,
+        splits: Callable[[], list[Split]],
+    ) -> Self:
+        """Search decisions of the rows, and store them and what they keep."""
+        truth_of, before = self._truth_of(rules, rows, goal, chances)
+        truth, joint = truth_of(fair), None
+        needs_none = self.is_group_aware_ or rows.groups.is_vacuous
+        if not (needs_none or truth(before.predicted).is_feasible):
+            joint = self._fit_groups(data, rows, splits()).joint_of_rows(chances)
+        order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
+        if joint is not None:
+            rows, chances, joint, order, places = in_order(rows, chances, joint)
+            truth_of, before = self._truth_of(rules, rows, goal, chances)
+            fair = class_rules(rules, rows, limit)
+            truth = truth_of(fair)
+        n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
+        search = self._searching(rows, data.X, chances, joint, goal, before)
+        if goal.at_least is None:
+            candidate = search.best(truth)
+        else:
+            truth, candidate = search.smallest(
+                lambda limit: truth_of(class_rules(rules, rows, limit)), n_fair
+            )
+        chosen = candidate.chosen
+        self._store_prices(chosen.prices.reshape(places.size, -1)[places], candidate.worth)
+        reported = report(truth, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
+        self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
+        self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
+        return self
+
     def _truth_of(
         self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, chances: FloatArray
     ) -> tuple[Callable[[Sequence[ClassConstraint]], Truth], Before]:
@@ -140,30 +187,23 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
         return truth_of, before
 
-    def _keep_strata(self, X: Any, control_features: Any) -> None:
-        """Keep the levels of the control features for prediction."""
-        if self._sensitive.within is not None:
-            control_features = take_columns(X, self._sensitive.within, "within")
-        self._strata_levels = encode_groups(control_features, role=CONTROL).levels
-
-    def _folds(self, X: Any, y: Any, rows: LabelledRows, groups: ColumnLike | None) -> Any:
+    def _folds(
+        self, X: Any, data: TrainingData, rows: LabelledRows, groups: ColumnLike | None
+    ) -> Any:
         """Return the folds that are asked for, or how many there are to be.
 
         A fitted model needs none, but the paths of a certificate do.
         """
         if isinstance(self.cv, str) and groups is None:
             return FOLDS if self.confidence is None else folds_of_certificate(rows.codes)
-        return known_folds(self.cv, X, y, rows.groups, groups)
-
-    def _classifier(self) -> Any:
-        """Return the classifier; a fitted one must have probabilities."""
-        return check_prefit(self._inner()) if self._is_prefit else self._inner()
+        return known_folds(self.cv, X, (data.people or data).y, rows.groups, groups)
 
     def _cross_fit(
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
     ) -> tuple[FloatArray, Callable[[], list[Split]]]:
         """Fit the models; return the probabilities of the training rows, and the folds of these."""
-        inner, people = self._classifier(), data.people
+        inner, people = self._inner(), data.people
+        inner = check_prefit(inner) if self._is_prefit else inner
         X, y = (people or data).X, (people or data).y
         kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
         kinds = kinds if people is None else rows.codes[people.first]
@@ -224,23 +264,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self.group_estimators_ = group_models.models
         self._group_models = group_models.without_rows()
         return group_models
-
-    def _joint_chances(
-        self,
-        data: TrainingData,
-        rows: LabelledRows,
-        chances: FloatArray,
-        truth: Truth,
-        before: IntArray,
-        splits: Callable[[], list[Split]],
-    ) -> FloatArray | None:
-        """Fit models of groups if a limit binds and groups are not to be used.
-
-        Returned are the probabilities of group and class of the training rows, None without models.
-        """
-        if self.is_group_aware_ or rows.groups.is_vacuous or truth(before).is_feasible:
-            return None
-        return self._fit_groups(data, rows, splits()).joint_of_rows(chances)
 
     def _searching(
         self,

@@ -33,6 +33,7 @@ from skfair.estimators.inner_scores import as_rows, groups_of_new_rows
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
+from skfair.read import read_features
 from skfair.utils.deciders import warn_of_decider
 from skfair.utils.docs import documented
 from skfair.utils.row_hash import row_draws
@@ -119,7 +120,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         check_is_fitted(self)
         groups = self._prediction_groups(X, sensitive_features)
         strata = self._prediction_strata(X, control_features)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         if self._corrections is not None:
             chances = self._corrections(chances, None if groups is None else groups[0])
@@ -224,7 +225,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         check_is_fitted(self)
         if self.prices_.any() or self._corrections is not None:
             warn_of_decider(self)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
+from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
@@ -43,6 +43,7 @@ from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
+from skfair.read import ROW_CHECKS
 from skfair.solvers.base import Solver, check_needs
 from skfair.utils.older import CallbackSupportMixin
 
