@@ -11,9 +11,8 @@ from skfair.cluster import FairKMeans
 from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators import classes, limits, objective
-from skfair.estimators.chances import check_prefit
 from skfair.estimators.erm import problem
-from skfair.estimators.inner_scores import known_folds
+from skfair.estimators.inner_scores import check_prefit, known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
 from skfair.problems.erm.in_memory import ConstrainedERM

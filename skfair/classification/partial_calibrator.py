@@ -34,15 +34,16 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.chances import check_fitted, make_splits
 from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
+    check_fitted,
     cross_fitted,
     fitted,
     keep_folds,
     known_folds,
+    make_splits,
     refuse_folds_of_rows,
     scores_of,
 )

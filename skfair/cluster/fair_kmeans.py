@@ -26,14 +26,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import representation_rules, warn_of_crossing
+from skfair.cluster.limits import (
+    check_enough,
+    clustering_problem,
+    representation_rules,
+    row_checks,
+    warn_of_crossing,
+)
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
     clustering_attributes,
     warn_of_result,
 )
-from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding

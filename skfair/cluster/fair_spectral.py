@@ -22,12 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.cut_prediction import CutPrediction, remember
-from skfair.cluster.embedding import Embedding, check_room, embed
-from skfair.cluster.graphs import adjacency
-from skfair.cluster.limits import representation_rules
-from skfair.cluster.rounding import Rounding, label_attributes
-from skfair.cluster.rows import check_enough
+from skfair.cluster.embedding import Embedding, adjacency, check_room, embed
+from skfair.cluster.limits import check_enough, representation_rules
+from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Rules

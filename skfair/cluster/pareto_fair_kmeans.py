@@ -21,8 +21,13 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
-from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.rows import check_enough, clustering_problem, row_checks
+from skfair.cluster.limits import (
+    check_enough,
+    check_group_sizes,
+    clustering_problem,
+    data_balances,
+    row_checks,
+)
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike

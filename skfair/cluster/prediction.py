@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.cluster.limits import members_known, representation_rules
-from skfair.cluster.rows import problem_type
+from skfair.cluster.limits import members_known, problem_type, representation_rules
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_norms

@@ -10,7 +10,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import members_known, representation_rules
+from skfair.cluster.limits import members_known, problem_type, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
@@ -18,7 +18,6 @@ from skfair.cluster.results import (
     price_attributes,
     total_cost,
 )
-from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem

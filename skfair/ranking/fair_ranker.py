@@ -37,8 +37,7 @@ from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.strict import RankingSolution, solve_by_query
-from skfair.ranking.task import RankingTask, make_task
+from skfair.ranking.task import RankingSolution, RankingTask, make_task, solve_by_query
 from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS

@@ -27,17 +27,18 @@ from skfair._typing import (
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS, Split
 from skfair.estimators.group_chances import GroupModels
-from skfair.estimators.inner_models import read_for_inner
-from skfair.estimators.inner_numbers import (
+from skfair.estimators.inner_models import (
     InnerRegressors,
     check_prefit_regressor,
     mean_numbers,
     number_splits,
     numbers_of,
+    read_for_inner,
 )
 from skfair.estimators.inner_scores import (
+    FOLDS,
+    Split,
     as_rows,
     cross_fitted,
     groups_of_new_rows,
