@@ -62,15 +62,16 @@ MAY_IMPORT = {
     "inspection": READING | {"metrics"},
     "report": READING | {"metrics", "inspection"},
     "enforcement": ENFORCEMENT,
-    "base": READING,
-    "estimators": ENFORCEMENT | {"base", "enforcement"},
+    "read": READING,
+    "base": READING | {"read"},
+    "estimators": ENFORCEMENT | {"base", "read", "enforcement"},
     "cluster": READING
-    | {"base", "metrics", "problems.clustering", "problems.cut"}
+    | {"base", "read", "metrics", "problems.clustering", "problems.cut"}
     | {"solvers", "solvers.clustering", "solvers.eigen"},
-    "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
-    "regression": ENFORCEMENT | {"base", "enforcement", "estimators"},
-    "preprocessing": READING | {"base", "estimators"},
-    "ranking": ENFORCEMENT | {"base", "enforcement"},
+    "classification": ENFORCEMENT | {"base", "read", "enforcement", "estimators"},
+    "regression": ENFORCEMENT | {"base", "read", "enforcement", "estimators"},
+    "preprocessing": READING | {"base", "read", "estimators"},
+    "ranking": ENFORCEMENT | {"base", "read", "enforcement"},
     "export": GROUND | {"classification", "cluster", "estimators", "ranking", "regression"},
     # The shell: it sees what users see.
     "command": READING

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from skfair import Sensitive
 from skfair.base import fit_method, report_iterations
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
+from skfair.read import read_rows
 from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
 from tests.prototypes import CentroidClassifier, GroupAwareClassifier, QuietCallback, SeedClusterer
 
@@ -330,7 +331,7 @@ class CallingClassifier(CentroidClassifier):
 
     @fit_method
     def fit(self, X, y, *, sensitive_features=None):
-        self._read(X, y, sensitive_features=sensitive_features)
+        read_rows(self, X, y, sensitive_features=sensitive_features)
         fitted = {"classes_": np.array([0, 1]), "centers_": np.eye(2, 3)}
         with report_iterations(
             self, X, y, max_iter=self.max_iter, attributes=lambda state: fitted

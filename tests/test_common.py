@@ -6,13 +6,14 @@ import pickle
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import is_classifier, is_clusterer
+from sklearn.base import clone, is_classifier, is_clusterer
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -275,3 +276,10 @@ def test_fitted_attributes_are_documented(data):
         fitted = {name for name in vars(estimator) if name.endswith("_") and name[0] != "_"}
         documented = set(documented_parameters(estimator_class.__doc__, "Attributes"))
         assert fitted <= documented | {"feature_names_in_"}, estimator_class
+        assert f"rows {len(X)}" in (summary := estimator.summary_)
+        assert summary.isprintable()
+        assert estimator._repr_html_().count(escape(summary)) == 1
+        assert repr(estimator) == repr(unfitted := clone(estimator))
+        assert not hasattr(unfitted, "summary_")
+        reached = [name for name in ("train_disparity_", "balance_") if name in fitted]
+        assert all(f"{getattr(estimator, name):.4g}" in summary for name in reached)

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
@@ -40,6 +40,7 @@ from skfair.estimators.erm.problem import (
 )
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
+from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_lazy
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
@@ -234,7 +235,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, **metadata, **self._row_checks(X))
+        data = read_rows(self, X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
         rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         self._take_positive(rules)
@@ -281,14 +282,14 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         self._forget()
         is_first = not hasattr(self, "_stream")
         if not is_first:
-            data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
+            data = read_part(self, X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
-            self._refuse_lazy(X, y, sensitive_features, sample_weight)
+            refuse_lazy(self, X, y, sensitive_features, sample_weight)
             metadata: dict[str, Any] = {
                 "sensitive_features": sensitive_features,
                 "sample_weight": sample_weight,
             }
-            data = self._read(X, y, **metadata, **ROW_CHECKS)
+            data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
         rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
@@ -322,7 +323,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             The scores.
         """
         check_is_fitted(self)
-        return self._raw_scores(self._read_features(X, **ROW_CHECKS))
+        return self._raw_scores(read_features(self, X, **ROW_CHECKS))
 
     @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: MatrixLike) -> NDArray[Any]:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import indexable
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     InvalidParameterError,
     StrOptions,
 )
-from sklearn.utils.validation import _check_y, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import (
     ColumnLike,
@@ -35,25 +34,26 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.chances import check_fitted, make_splits
-from skfair.estimators.inner_models import InnerModels
+from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
+    check_fitted,
     cross_fitted,
     fitted,
     keep_folds,
     known_folds,
+    make_splits,
     refuse_folds_of_rows,
     scores_of,
 )
 from skfair.estimators.partial.prediction import PartialPrediction
-from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.weighted_rows import LazyRows
+from skfair.read import read_features, read_lazy_columns, store_groups
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -224,13 +224,11 @@ class PartialParityCalibrator(
                 raise ValueError(NOT_LAZY)
             refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
             return self._fit_lazily(X, y, sample_weight, sensitive_features, fit_params)
-        check_aligned(X=X, y=y, groups=groups)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, skip_check_array=True, **metadata)
+        X, data = read_for_inner(self, X, y, groups, **metadata)
         self._read_targets(data.y, data.groups)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
@@ -293,9 +291,7 @@ class PartialParityCalibrator(
         labels = {"y": _as_one_block(y) if is_in_memory else y}
         kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
-        self.groups_ = np.array(kinds.groups.names, dtype=object)
-        self._group_levels = kinds.groups.levels
-        kinds.groups.warn_small()
+        store_groups(self, kinds.groups, int(kinds.counts.sum()))
         row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
         self.estimators_ = [self._one_model(X, y, row_params)]
         scores = rows.to_array(
@@ -311,7 +307,7 @@ class PartialParityCalibrator(
 
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
-        self._read_lazy_columns(X, sensitive_features)
+        read_lazy_columns(self, X, sensitive_features)
         if self._sensitive.columns is not None:
             sensitive_features = _columns_of(
                 X, column_positions(meta_of(X), self._sensitive.columns)
@@ -359,7 +355,7 @@ class PartialParityCalibrator(
         return True
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
-        return self._scores(self._read_features(as_rows(X), skip_check_array=True))
+        return self._scores(read_features(self, as_rows(X), skip_check_array=True))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # those of the inner model

@@ -22,17 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.cut_prediction import CutPrediction, remember
-from skfair.cluster.embedding import Embedding, check_room, embed
-from skfair.cluster.graphs import adjacency
-from skfair.cluster.limits import representation_rules
-from skfair.cluster.rounding import Rounding, label_attributes
+from skfair.cluster.embedding import Embedding, adjacency, check_room, embed
+from skfair.cluster.limits import check_enough, representation_rules
+from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.read import read_features, read_groups, read_rows
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver
 from skfair.solvers.parameters import check_parameters
@@ -258,7 +257,8 @@ class FairSpectralClustering(
                 f"affinity={self.affinity!r} has no columns that could hold "
                 f"sensitive={self._sensitive.columns!r}. Pass sensitive_features to fit."
             )
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             sensitive_features=sensitive_features,
             supervised=False,
@@ -269,7 +269,7 @@ class FairSpectralClustering(
             # A dense matrix of weights is looked at when it is summed up.
             ensure_all_finite=not (affinity.is_pairwise and isinstance(X, np.ndarray)),
         )
-        rules = self._rules(data.groups)
+        rules = self._bind(data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
         if sparse.issparse(weights.matrix) and connected_components(weights.matrix)[0] > 1:
@@ -291,21 +291,13 @@ class FairSpectralClustering(
             self._prediction = remember(weights.new_rows, weights, cut, data.groups, rules)
         return self
 
-    def _rules(self, groups: GroupEncoding) -> Rules:
-        """Turn the limits into constraints; only fair labels have any."""
-        if groups.n_samples < (k := self.n_clusters):
-            raise ValueError(f"n_samples={groups.n_samples} should be >= n_clusters={k}.")
-        min_balance, share_bounds = self.min_balance, self.share_bounds
+    def _bind(self, groups: GroupEncoding) -> Rules:
+        """Return the limits as constraints; only fair labels have any."""
+        check_enough(groups.n_samples, self.n_clusters)
+        limits = self.min_balance, self.relative_balance, self.share_bounds
         if self.assign_labels != "fair":
-            min_balance, share_bounds = None, None
-        return representation_rules(
-            groups,
-            self.n_clusters,
-            min_balance=min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=share_bounds,
-            sums=groups.sums(),
-        )
+            limits = None, self.relative_balance, None
+        return representation_rules(groups, self.n_clusters, groups.sums(), limits)
 
     def _store_embedding(self, problem: GroupCut, embedding: Embedding, dtype: str) -> None:
         """Store the embedding and what the solver says of it."""
@@ -356,9 +348,9 @@ class FairSpectralClustering(
             Cluster of each row.
         """
         check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        rows = self._read_features(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        codes = read_groups(self, X, sensitive_features)
+        rows = read_features(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         return self._prediction.labels(rows, codes)
 

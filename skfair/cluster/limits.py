@@ -7,10 +7,17 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair.blocks.partitions import is_lazy
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.problems.clustering.in_blocks import PartitionedProblem
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.sparse_points import SparsePoints
+from skfair.read import ROW_CHECKS
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
@@ -77,19 +84,15 @@ def warn_of_crossing(
 def representation_rules(
     groups: GroupEncoding,
     n_clusters: int,
-    *,
-    min_balance: float | None,
-    relative_balance: bool,
-    share_bounds: Any,
-    sums: FloatArray,
-    weight_range: tuple[float, float] = (1.0, 1.0),
+    sums: FloatArray,  # total weight of each group
+    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
+    weight_range: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
 ) -> Rules:
     """Check the limits against the data and return them as constraints.
 
-    ``sums`` is the total weight of each group, ``weight_range`` the smallest positive and the
-    largest weight of a row. Limits that no clustering can meet are errors that name what can be
-    met.
+    Limits that no clustering can meet are errors that name what can be met.
     """
+    min_balance, relative_balance, share_bounds = limits
     smallest_weight, largest_weight = weight_range
     if share_bounds is not None:
         if min_balance is not None:
@@ -182,3 +185,26 @@ def _read_share_bounds(
             "Bounds must include the share of the sample."
         )
     return lower, upper
+
+
+def row_checks(X: MatrixLike) -> dict[str, Any]:
+    """Return what the rows of a fit must be: sparse ones are read in memory only."""
+    return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
+
+
+def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
+    """Return the type of problem for rows in memory, dense or sparse."""
+    return SparsePoints if sparse.issparse(X) else RepresentationProblem
+
+
+def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> RepresentationProblem:
+    """Return the problem for rows that were read, wherever they are."""
+    if data.blocks is not None:
+        return PartitionedProblem(data.blocks, rules, n_clusters)
+    return problem_type(data.X)(data.X, data.groups, rules, n_clusters, data.sample_weight)
+
+
+def check_enough(n_samples: int, n_clusters: int) -> None:
+    """Raise if there are fewer rows than clusters."""
+    if n_samples < n_clusters:
+        raise ValueError(f"{n_samples=} should be >= {n_clusters=}.")

@@ -21,14 +21,20 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
-from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.rows import check_enough, clustering_problem, row_checks
+from skfair.cluster.limits import (
+    check_enough,
+    check_group_sizes,
+    clustering_problem,
+    data_balances,
+    row_checks,
+)
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.clustering.counts import Rules, balance_rules
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
     ClusteringSolver,
     FrontPoint,
@@ -194,7 +200,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             Weights of the rows, in cost and balance.
         """
         solver = clustering_solver(self.solver)
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
@@ -205,7 +212,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))
-        check_enough(data, self.n_clusters)
+        check_enough(data.n_samples, self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
         check_limits(
             solver,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, svd
+from sklearn.utils import gen_batches
 
-from skfair._typing import IntArray
+from skfair._typing import FloatArray, IntArray, Rows
 from skfair.cluster.limits import attribute_balances, count_balances, data_balances
 from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
@@ -18,9 +19,11 @@ from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.problems.cut.weights import NewRows, Weights
 from skfair.solvers.clustering.assignment import STEPS, assign
-from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
+from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
 from skfair.solvers.eigen.base import EigenResult
+from skfair.utils.pieces import NUMBERS
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
@@ -159,3 +162,37 @@ def _assigned(
     means = problem.means(labels)[0]
     placement = assign(problem, means, max_iter=STEPS, search_counts=False)
     return np.asarray(placement.labels)
+
+
+class CutPrediction(NamedTuple):
+    """What the assignment of new rows needs of a fit."""
+
+    new_rows: NewRows
+    members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters
+    terms: tuple[FloatArray, FloatArray]  # of the linearised cut
+    prices: FloatArray  # (n_clusters, n_groups)
+
+    def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
+        """Return the cluster of each row; without group codes (n_attributes, n) at no price."""
+        labels = np.empty(X.shape[0], np.int32)
+        for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
+            links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
+            costs = linearised_cut(links, links.sum(axis=1), *self.terms)
+            for attribute in () if codes is None else codes:
+                costs += self.prices.T[attribute[part]]
+            labels[part] = costs.argmin(axis=1)
+        return labels
+
+
+def remember(
+    new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, rules: Rules
+) -> CutPrediction:
+    """Keep what the assignment of new rows needs."""
+    n_clusters = cut.volume.size
+    members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
+    prices = np.zeros((n_clusters, groups.n_groups))
+    if rules.matrix.size:
+        problem = CostProblem(groups, rules, n_clusters)
+        placement = assign(problem, cut.linearised(), search_counts=False)
+        prices = -(placement.multipliers @ problem.group_rules)
+    return CutPrediction(new_rows, weights.gather(members), cut.terms, prices)

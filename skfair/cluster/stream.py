@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import members_known, representation_rules
+from skfair.cluster.limits import members_known, problem_type, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
@@ -18,10 +18,10 @@ from skfair.cluster.results import (
     price_attributes,
     total_cost,
 )
-from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import place
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights, weight_range
@@ -74,18 +74,16 @@ class StreamMixin(PricePredictionMixin):
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
             )
             return first
-        groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(X, **ROW_CHECKS)
+        groups = read_part_groups(self, X, sensitive_features)
+        rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(
             replace(groups, counts=members_known(self.group_counts_, groups, seen)),
             self.n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=seen,
-            weight_range=weight_range(weights),
+            seen,
+            (self.min_balance, self.relative_balance, self.share_bounds),
+            weight_range(weights),
         )
         problem = problem_type(rows)(
             rows,

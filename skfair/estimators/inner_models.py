@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import _check_y, check_is_fitted
 
-from skfair._typing import ColumnLike
-from skfair.estimators.chances import Split
+from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.estimators.group_chances import GroupFits
+from skfair.estimators.inner_scores import Split, as_rows, make_splits
+from skfair.groups.attributes import check_aligned
 from skfair.groups.training_data import TrainingData
+from skfair.read import read_rows, refuse_lazy
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
+
+
+def read_for_inner(
+    estimator: Any,
+    X: MatrixLike,
+    y: ColumnLike,
+    groups: ColumnLike | None = None,  # of the folds
+    *,
+    y_numeric: bool = False,
+    **metadata: Any,  # of the rows, as they were passed to ``fit``
+) -> tuple[Any, TrainingData]:
+    """Return X as a model inside another reads it, and the rows of the fit with their groups."""
+    refuse_lazy(estimator, X, y, groups, *metadata.values())
+    check_aligned(X=X, y=y, groups=groups)
+    X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=y_numeric))
+    return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
 
 
 class InnerModels:
@@ -96,3 +119,71 @@ class InnerModels:
         ):  # else fit raises
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+
+class HasNumbers(Protocol):
+    """A fitted regressor."""
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Return predictions."""
+
+
+class InnerRegressors(InnerModels):
+    """Gives the regressor that is wrapped, the classifier of groups, and what their fits take."""
+
+    def _inner(self) -> Any:
+        return LinearRegression() if self.estimator is None else self.estimator
+
+    def _check_inner(self) -> None:
+        """Raise if the estimator predicts classes."""
+        if is_classifier(self._inner()):
+            raise TypeError(
+                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
+                "or use FairDecisionClassifier."
+            )
+
+
+def numbers_of(model: HasNumbers, X: MatrixLike) -> FloatArray:
+    """Return the predictions of a regressor as one finite number for each row."""
+    numbers = np.asarray(model.predict(X), dtype=np.float64)
+    numbers = numbers.ravel() if numbers.shape[1:] == (1,) else numbers
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+        raise ValueError(
+            f"{type(model).__name__}.predict must return one finite number for each row, got "
+            f"{'values that are infinite or missing' if numbers.ndim == 1 else numbers.shape}."
+        )
+    return numbers
+
+
+def mean_numbers(models: Sequence[HasNumbers], X: MatrixLike) -> FloatArray:
+    """Return the mean prediction of several models."""
+    total = numbers_of(models[0], X)
+    for model in models[1:]:
+        total = total + numbers_of(model, X)
+    return total / len(models)
+
+
+def check_prefit_regressor(estimator: Any) -> Any:
+    """Return a fitted regressor as it is; raise if it is not fitted."""
+    inside = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    try:
+        check_is_fitted(inside)
+    except NotFittedError:
+        raise NotFittedError(
+            f"cv='prefit' takes a fitted estimator, but this {type(inside).__name__} is not "
+            "fitted. Fit it first, and for searches pass sklearn.frozen.FrozenEstimator(estimator)."
+        ) from None
+    return estimator
+
+
+def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> list[Split]:
+    """Return the folds; a number of folds spreads each group, and its targets, evenly over them."""
+    if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
+        return make_splits(cv, X, y, cells)
+    if not 2 <= cv <= y.size:
+        raise ValueError(
+            f"cv={cv} folds need at least 2 folds and one row in each, got n_samples={y.size}."
+        )
+    place = np.empty(y.size, np.int64)
+    place[np.lexsort((y, cells))] = np.arange(y.size) % int(cv)
+    return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(int(cv))]

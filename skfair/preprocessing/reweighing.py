@@ -9,19 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.classes import check_one_type, check_several
+from skfair.estimators.inner_models import read_for_inner
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
+from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to
@@ -119,11 +121,8 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         **fit_params : dict
             What ``estimator.fit`` takes besides. With metadata routing, what it has requested.
         """
-        self._refuse_lazy(X, y, sensitive_features, sample_weight)
-        check_aligned(X=X, y=y)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
+        _, data = read_for_inner(self, X, y, sample_weight=sample_weight, **others)
         check_one_type(data.y)
         check_classification_targets(data.y)
         self.train_weights_ = self._weights(data)
@@ -156,7 +155,7 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
 
     def _rows(self, X: MatrixLike) -> Any:
         check_is_fitted(self)
-        return self._read_features(as_rows(X), skip_check_array=True)
+        return read_features(self, as_rows(X), skip_check_array=True)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the classes of rows, without their groups.

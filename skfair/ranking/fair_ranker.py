@@ -26,7 +26,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
@@ -37,8 +37,8 @@ from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.strict import RankingSolution, solve_by_query
-from skfair.ranking.task import RankingTask, make_task
+from skfair.ranking.task import RankingSolution, RankingTask, make_task, solve_by_query
+from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.docs import documented
@@ -239,7 +239,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         has_queries = query_id is not None or self.query_column is not None
         X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
-        data = self._read(X, y, sensitive_features=sensitive_features, **checks)
+        data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
         task = self._make_task(data, query_id, rng)
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
@@ -260,7 +260,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = self._split_query(X, None)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
         return product(rows, self.coef_)

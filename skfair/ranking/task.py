@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, Rows
+from skfair.enforcement.rounds import PATIENCE, moved_bounds
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.losses import Loss
@@ -16,6 +18,8 @@ from skfair.models import LinearScore, MLPScore, PairScore
 from skfair.models.units import Units, compact_rows
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.ranking.pairs import ComparedRates, bind_pairs, draw_pairs
+from skfair.solvers.base import SolverResult
+from skfair.utils.rounding import SUM_ROUNDING
 
 
 class RankingTask(NamedTuple):
@@ -102,3 +106,78 @@ def make_task(
         problem = problem.bounded(-limits, limits)
     n_queries = len({kind.query for kind in pairs.kinds})
     return RankingTask(problem, scores, compared, limits, rows, n_queries)
+
+
+# Part of the limit by which bounds are tightened beyond what is missed.
+_MARGIN = 0.03
+
+
+class RankingSolution(NamedTuple):
+    """The best solution of all rounds."""
+
+    result: SolverResult  # what the solver returned
+    problem: ConstrainedERM  # the problem that it solved, with the bounds of that round
+    share_within: float  # share of the queries that satisfy the limit
+    n_solves: int
+
+
+def solve_by_query(
+    task: RankingTask,
+    solve: Callable[[ConstrainedERM, FloatArray, FloatArray], SolverResult],
+    start: FloatArray,
+    *,
+    query_share: float,
+    temperatures: tuple[float, ...],
+    max_rounds: int,
+) -> RankingSolution:
+    """Return the solution with the most queries within the limit, of at most ``max_rounds``.
+
+    ``solve(problem, theta, multipliers)`` solves the smooth problem. Rounds end when a share of the
+    queries is within the limit. The first temperatures lead to a good start for the last.
+    """
+    problem, limit = task.problem, task.limits
+    theta, multipliers = start, np.zeros(problem.n_constraints)
+    best: RankingSolution | None = None
+    since = 0
+    path = [*temperatures, *[temperatures[-1]] * max_rounds][:max_rounds]
+    for n_solves, temperature in enumerate(path, 1):
+        problem = problem.bounded(temperature=temperature)
+        result = solve(problem, theta, multipliers)
+        theta, multipliers = result.theta, result.multipliers
+        truth = task.true_values(theta)
+        share = _share_within(truth, task.query_of_row, limit)
+        if best is None or share > best.share_within:
+            best, since = RankingSolution(result, problem, share, n_solves), 0
+        else:
+            since += 1
+        best = best._replace(n_solves=n_solves)
+        is_last = n_solves >= len(temperatures)
+        if share >= query_share or result.status == "stopped" or (is_last and since >= PATIENCE):
+            break
+        smooth = problem.evaluate(theta).constraints
+        if n_solves == 1 or not is_last:
+            problem = problem.bounded(*moved_bounds(-limit, limit, truth - smooth, 0.0))
+        else:
+            problem = _tightened(problem, smooth, truth, limit)
+    assert best is not None
+    return best
+
+
+def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
+    """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
+    is_over = np.abs(truth) > limit + SUM_ROUNDING
+    n_queries = np.unique(query_of_row).size
+    return 1 - np.unique(query_of_row[is_over]).size / max(n_queries, 1)
+
+
+def _tightened(
+    problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: FloatArray
+) -> ConstrainedERM:
+    """Return the problem with tighter bounds where the truth misses the limit."""
+    margin = _MARGIN * limit
+    upper = np.minimum(problem.upper, smooth) - (truth - limit) - margin
+    lower = np.maximum(problem.lower, smooth) - (truth + limit) + margin
+    upper = np.where(truth > limit, upper, problem.upper)
+    lower = np.where(truth < -limit, lower, problem.lower)
+    middle = 0.5 * (problem.lower + problem.upper)  # never so tight that no value is allowed
+    return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))

@@ -16,7 +16,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
@@ -38,6 +38,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.models.choice import ModelChoice, read_model
 from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_numbers
@@ -199,7 +200,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
         rules = active_rules(self.constraint, self._task, data, self.max_disparity)
@@ -250,7 +251,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             The predictions.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         return self._raw_scores(rows).astype(rows.dtype, copy=False)
 
     def _regression(self, y: FloatArray, weights: FloatArray | None) -> Task:

@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils import indexable
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import (
     ColumnLike,
@@ -28,16 +27,18 @@ from skfair._typing import (
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS, Split
 from skfair.estimators.group_chances import GroupModels
-from skfair.estimators.inner_numbers import (
+from skfair.estimators.inner_models import (
     InnerRegressors,
     check_prefit_regressor,
     mean_numbers,
     number_splits,
     numbers_of,
+    read_for_inner,
 )
 from skfair.estimators.inner_scores import (
+    FOLDS,
+    Split,
     as_rows,
     cross_fitted,
     groups_of_new_rows,
@@ -48,6 +49,7 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
+from skfair.read import read_features
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.text import listed
@@ -221,11 +223,9 @@ class FairDecisionRegressor(
         self._check_inner()
         refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
-        self._refuse_lazy(X, y, sensitive_features, sample_weight)
-        check_aligned(X=X, y=y)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self, y_numeric=True))
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
+        metadata = others | {"sample_weight": sample_weight}
+        X, data = read_for_inner(self, X, y, groups, y_numeric=True, **metadata)
         targets = check_numbers(data.y, "y")
         data.groups.check_nonempty(sample_weight=data.sample_weight)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
@@ -346,7 +346,7 @@ class FairDecisionRegressor(
         """
         check_is_fitted(self)
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         values = mean_numbers(self.estimators_, rows)
         if not self.steps_:
             return values

@@ -23,6 +23,7 @@ from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
 from skfair.estimators.erm.problem import active_rules
 from skfair.problems.erm.in_blocks import LinearScores
+from skfair.read import read_rows
 from skfair.regression import ConstrainedERMRegressor
 from tests.small_problems import loans
 
@@ -258,7 +259,7 @@ def test_a_bound_that_cannot_be_kept_is_said():
 
 
 def problem_of(model, X, y, group):
-    data = model._read(X, y, sensitive_features=group)
+    data = read_rows(model, X, y, sensitive_features=group)
     model.classes_ = np.unique(data.y)
     rules = active_rules(model.constraint, "classification", data, 0.1)
     return model._build(data, classification_task(data, model.classes_, "log_loss", None), rules)

@@ -16,6 +16,7 @@ from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import read_rows
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 
@@ -287,11 +288,9 @@ def test_units_of_very_large_and_small_numbers(factor):
     X = (people(200)[["a", "b", "c"]].to_numpy() + 1e3) * factor
     codes = np.arange(200) % 2
     rules = balance_rules(encode_groups(codes), np.array([0.5]))
-    training = (
-        FairKMeans()
-        ._read(da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes)
-        .blocks
-    )
+    training = read_rows(
+        FairKMeans(), da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes
+    ).blocks
     there = PartitionedProblem(training, rules, 2)
     assert there.row_weight == 1
     assert_allclose(there.units.mean / factor, (X / factor).mean(axis=0), rtol=1e-12)
@@ -358,7 +357,7 @@ def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
     X, groups = frame[["a", "b", "c"]].to_numpy(), encode_groups(frame.sex)
     rules = balance_rules(groups, np.array([0.5]))
     lazy = da.from_array(X, chunks=(chunks(300), 3))
-    training = FairKMeans()._read(lazy, sensitive_features=frame.sex).blocks
+    training = read_rows(FairKMeans(), lazy, sensitive_features=frame.sex).blocks
     here = RepresentationProblem(X, groups, rules, 4)
     there = PartitionedProblem(training, rules, 4)
     centers = here.scaled(np.arange(4))

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skfair.cluster import FairAssignment, FairKMeans
-from skfair.cluster.costs import mean_cost
+from skfair.cluster.fair_assignment import mean_cost
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score
 from skfair.problems.clustering.cost_table import CostProblem

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import skfair
 from skfair.constraints.base import CONSTRAINTS
-from skfair.estimators.partial.options import solver_of_name
+from skfair.estimators.partial.fitting import solver_of_name
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.inspection.rates import _read_rates
 from skfair.losses import LOSSES

@@ -40,6 +40,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
 from skfair.metrics.evidence import SCORE_METRICS, evidence_of_scores
 from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.read import read_part_groups
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights
 
@@ -240,7 +241,7 @@ class IntervalJudge:
         weights = check_weights(self.weights, scores.size)
         is_right = (scores > 0) == (self.y == model.classes_[1])
         targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
-        groups = model._read_part_groups(self.X, self.groups)
+        groups = read_part_groups(model, self.X, self.groups)
         promise = model._promise_on(groups, targets, weights)
         cost = self._cost(promise)
         if self.shift and cost >= self.limit:

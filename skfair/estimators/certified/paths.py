@@ -56,9 +56,9 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.chances import Split, chances_of
 from skfair.estimators.decisions.steps import LabelledRows
 from skfair.estimators.group_chances import GroupModels
+from skfair.estimators.inner_scores import Split, chances_of
 from skfair.estimators.limits import is_nearly_constant
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user

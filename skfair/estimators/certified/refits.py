@@ -34,8 +34,8 @@ from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.estimators.erm.problem import choose_solver, penalty_of
+from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore

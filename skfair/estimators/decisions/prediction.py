@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,53 @@ from skfair.enforcement.decisions.shares import (
     margins,
     parted,
 )
-from skfair.estimators.chances import mean_chances
 from skfair.estimators.classes import PositiveClass
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, mean_chances
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
-from skfair.utils.deciders import warn_of_decider
+from skfair.read import read_features
 from skfair.utils.docs import documented
 from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
+
+# Where probabilities are asked for to decide by, and what is asked.
+_DECIDERS = {
+    "sklearn.model_selection._classification_threshold": "A classifier with a threshold",
+    "sklego.meta.thresholder": "A classifier with a threshold",
+    "sklearn.ensemble._voting": "Soft voting",
+    "sklearn.ensemble._bagging": "Bagging",
+}
+# Code that hands the question of somebody else on.
+_BETWEEN = (
+    "skfair.",
+    "functools",
+    "contextlib",
+    "sklearn.base",
+    "sklearn.frozen",
+    "sklearn.metrics.",
+    "sklearn.model_selection._search",
+    "sklearn.pipeline",
+    "sklearn.utils.",
+)
+
+
+def warn_of_decider(estimator: object) -> None:
+    """Warn if a meta-estimator asks for probabilities to decide by, and discards the decisions."""
+    frame = sys._getframe(1)
+    while (name := str(frame.f_globals.get("__name__"))).startswith(_BETWEEN) and frame.f_back:
+        frame = frame.f_back
+    if name in _DECIDERS:
+        own = type(estimator).__name__
+        warn_user(
+            f"{_DECIDERS[name]} decides by the probabilities of {own}, which are those without "
+            "limits: the limits of its decisions do not hold for the decisions made from them. "
+            f"Use the predictions of {own} itself (its selection_rate limits how many are "
+            "selected), or hard voting, and measure the disparity of the whole model."
+        )
 
 
 @documented
@@ -119,7 +155,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         check_is_fitted(self)
         groups = self._prediction_groups(X, sensitive_features)
         strata = self._prediction_strata(X, control_features)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         if self._corrections is not None:
             chances = self._corrections(chances, None if groups is None else groups[0])
@@ -224,7 +260,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         check_is_fitted(self)
         if self.prices_.any() or self._corrections is not None:
             warn_of_decider(self)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:

@@ -8,6 +8,8 @@ is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self, cast
 
@@ -18,7 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
+from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
@@ -34,17 +36,57 @@ from skfair.estimators.erm.problem import (
     choose_solver,
     rates_of_free_model,
 )
-from skfair.estimators.erm.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
-from skfair.models.units import MANY_ROWS, product
+from skfair.models.units import MANY_ROWS, Units, product
 from skfair.problems.erm.in_blocks import LinearScores
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.read import ROW_CHECKS
 from skfair.solvers.base import Solver, check_needs
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.utils.older import CallbackSupportMixin
+
+# Steps on a part of a stream, however few rows it has.
+PART_STEPS = 100
+
+StreamSolver = StochasticSolver[Any]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is kept between the parts of a stream."""
+
+    training: TrainingState
+    units: Units  # of the columns of the first part
+    rng: np.random.RandomState
+    weight: float = 0.0  # of all rows so far, in the mean loss
+
+    def advanced(self, problem: Problem, solver: StreamSolver, weight: float) -> Stream:
+        """Return the stream after some steps, at least one pass over the rows of a new part.
+
+        ``weight`` is that of these rows in the mean loss.
+        """
+        after = deepcopy(self)  # what is there stays as it is if something fails below
+        problem.model.use_units(after.units)
+        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)
+        solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
+        return replace(after, weight=after.weight + weight)
+
+
+def begin(
+    problem: Problem,
+    solver: StreamSolver,
+    start: FloatArray,
+    multipliers: FloatArray | None,
+    rng: np.random.RandomState,
+) -> Stream:
+    """Return a stream without rows; units are those of the columns of the problem."""
+    training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
+    return Stream(training, problem.model.units, rng)
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):

@@ -33,6 +33,7 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
+from skfair.read import read_groups, read_part_groups
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
@@ -118,7 +119,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
         if not self.is_group_aware_:
             return None
-        codes = self._read_groups(X, sensitive_features)
+        codes = read_groups(self, X, sensitive_features)
         if codes is not None:
             return np.asarray(codes[0])
         if self._group_levels.n_groups > 1:
@@ -318,7 +319,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         within = read_constraint(self.constraint)
         if not within.metric:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
-        groups = self._read_part_groups(X, sensitive_features)
+        groups = read_part_groups(self, X, sensitive_features)
         if y is None and within.classes:
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
         positive = np.ones(groups.n_samples)

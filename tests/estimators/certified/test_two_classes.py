@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from skfair.classification import FairDecisionClassifier
-from skfair.estimators.chances import cross_fit
+from skfair.estimators.inner_scores import cross_fit
 from skfair.metrics import demographic_parity_difference
 
 

@@ -29,14 +29,7 @@ def graph(n, seed, density=0.4):
 
 def problem_of(codes, n_clusters, min_balance):
     groups = encode_groups(codes)
-    rules = representation_rules(
-        groups,
-        n_clusters,
-        min_balance=min_balance,
-        relative_balance=True,
-        share_bounds=None,
-        sums=groups.sums(),
-    )
+    rules = representation_rules(groups, n_clusters, groups.sums(), (min_balance, True, None))
     return CostProblem(groups, rules, n_clusters)
 
 
