@@ -7,6 +7,7 @@ import numpy as np
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import RunSettings
 
 
 def free_problem(X, codes, n_clusters, n_groups, weights=None):
@@ -17,15 +18,9 @@ def free_problem(X, codes, n_clusters, n_groups, weights=None):
     return RepresentationProblem(X, groups, Rules.none(n_groups), n_clusters, weights)
 
 
-def soft_run(solve, problem, centers, callback=None, **options):
+def soft_run(solver, problem, centers, max_iter, tol, random_state=0):
     """Run a soft solver from centres in the units of the data, and return those units."""
-
-    def outwards(centers, offsets):
-        return problem.units.outwards(centers), problem.units.squared_outwards(offsets)
-
-    def outer_callback(state):
-        return callback is not None and callback(outwards(*state))
-
-    found = solve(problem, problem.units.inwards(centers), callback=outer_callback, **options)
-    centers, offsets = outwards(found.centers, found.offsets)
-    return found._replace(centers=centers, offsets=offsets)
+    settings = RunSettings(max_iter, np.random.RandomState(random_state), tol=tol)
+    found = solver._soft_clustering(problem, problem.units.inwards(centers), settings)
+    offsets = problem.units.squared_outwards(found.offsets)
+    return found._replace(centers=problem.units.outwards(found.centers), offsets=offsets)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
@@ -192,7 +193,7 @@ def _symmetric(
     dtype: type,
 ) -> Any:
     """Return a symmetric 0/1 matrix with empty diagonal, drawn a few hundred rows at a time."""
-    dense = np.zeros((n, n), dtype) if not sparse_output else None
+    dense: NDArray[Any] | None = None if sparse_output else np.zeros((n, n), dtype)
     ends: list[IntArray] = []
     start = 0
     while start < n:

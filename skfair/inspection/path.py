@@ -114,7 +114,9 @@ class FairnessPathDisplay(Display):
         cls._needs_matplotlib("from_path")
         if not hasattr(path, "train_disparities"):
             raise TypeError(f"path must be a FairnessPath, got {path!r}.")
-        parts = {part: getattr(path, part, None) for part in (*_OF_MODELS, *_OF_PATHS)}
+        parts: dict[str, Any] = {
+            part: getattr(path, part, None) for part in (*_OF_MODELS, *_OF_PATHS)
+        }
         return cls(**parts, name=name).plot(ax=ax, **kwargs)
 
     def plot(

@@ -34,28 +34,21 @@ n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import FloatArray, IntArray
 from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
+from skfair.papers.soft import SoftClustering, SoftSolver
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
-from skfair.solvers.base import Status
-from skfair.solvers.clustering.base import (
-    Clustering,
-    ClusteringSolver,
-    RunSettings,
-    of_labels,
-    register,
-)
+from skfair.solvers.clustering.base import Clustering, RunSettings, register
 from skfair.utils.pieces import NUMBERS
 
 # Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
@@ -71,26 +64,9 @@ _LONGEST = 0.3
 _TAIL = 0.1
 
 
-class SmoothClustering(NamedTuple):
-    """What the smooth method finds, in the units of the problem."""
-
-    # (n_samples,): the cluster where squared distance plus offset is least, for each row
-    labels: IntArray
-    # (n_clusters, n_features): the centres. They are not the means of the labels
-    centers: FloatArray
-    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
-    # distance; 0 for a group without rows
-    offsets: FloatArray
-    n_iter: int  # number of iterations
-    status: Status  # "converged" if the centres moved little in the last tenth of the iterations
-    # ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one
-    # row per iteration
-    history: dict[str, NDArray[Any]]
-
-
 @register
 @dataclass
-class Smooth(ClusteringSolver):
+class Smooth(SoftSolver):
     r"""Gradient steps on a soft k-means cost and on a soft balance in turn.
 
     .. math:: \min_{C, W} \frac{n_a}{n_a + n_b} f_1(C, W) - \frac{n_b}{n_a + n_b} f_2(C, W)
@@ -169,60 +145,10 @@ class Smooth(ClusteringSolver):
     name = "smooth"
     trades_by = "n_kmeans_steps and n_swap_steps"
 
-    def run(
-        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
-    ) -> Clustering:
-        smooth = self.smooth_clustering(
-            problem,
-            start,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            random_state=settings.random_state,
-            callback=lambda state: settings.callback(state[0]),
-        )
-        clustering = of_labels(
-            problem,
-            smooth.labels,
-            n_iter=smooth.n_iter,
-            status=smooth.status,
-            history=smooth.history,
-            prices=smooth.offsets,
-        )
-        return clustering._replace(objective=self._objective(problem, clustering))
-
-    def smooth_clustering(
-        self,
-        problem: RepresentationProblem,
-        centers: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: Seed,
-        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
-    ) -> SmoothClustering:
-        """Make the gradient steps.
-
-        Parameters
-        ----------
-        problem : RepresentationProblem
-            The points; constraints are not used.
-        centers : ndarray of shape (n_clusters, n_features)
-            Scaled starting centres.
-        max_iter : int
-            Number of iterations.
-        tol : float
-            Converged if the centres moved by at most its root, in standard deviations of the data,
-            per iteration of the last tenth.
-        random_state : int, RandomState instance or None
-            Seed of the batches.
-        callback : callable
-            ``callback((centers, offsets)) -> stop``, called after each iteration.
-
-        Returns
-        -------
-        clustering : SmoothClustering
-            Labels, centres and offsets.
-        """
+    def _soft_clustering(
+        self, problem: RepresentationProblem, centers: FloatArray, settings: RunSettings
+    ) -> SoftClustering:
+        max_iter = settings.max_iter
         groups = _Groups(problem)
         temperatures = self._temperatures(problem, centers, max_iter)
         relaxed = _Relaxed(problem, groups, self.batch_size, self.sharpness, temperatures)
@@ -231,9 +157,10 @@ class Smooth(ClusteringSolver):
 
         def after_iteration(x: FloatArray) -> bool:
             relaxed.n_iter += 1
+            now = relaxed.split(x)[0]
             if relaxed.n_iter <= max_iter - n_last:
-                before_last[0] = relaxed.split(x)[0]
-            return callback(relaxed.state(x))
+                before_last[0] = now
+            return settings.callback(now)
 
         steps = alternating_gradient(
             relaxed.cost_gradient,
@@ -246,15 +173,15 @@ class Smooth(ClusteringSolver):
             strong_convexity=2 / problem.n_clusters,
             lipschitz=4 / problem.n_clusters,
             max_iter=max_iter,
-            random_state=random_state,
+            random_state=settings.random_state,
             callback=after_iteration,
         )
         centers, offsets = relaxed.state(steps.theta)
         status = steps.status
         moved = float(np.linalg.norm(centers - before_last[0]))
-        if status == "max_iter" and moved <= np.sqrt(tol) * n_last:
+        if status == "max_iter" and moved <= np.sqrt(settings.tol) * n_last:
             status = "converged"
-        return SmoothClustering(
+        return SoftClustering(
             labels=_labels(problem, offsets, centers),
             centers=centers,
             offsets=offsets,

@@ -44,28 +44,27 @@ times the constant above, V -> total variance, t -> ratio of a count to the one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
+from skfair.papers.soft import SoftClustering, SoftSolver
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
-    ClusteringSolver,
     Front,
     FrontPoint,
     RulesOf,
     RunSettings,
     Starts,
-    of_labels,
     register,
 )
 from skfair.utils.history import History, go_on
@@ -77,28 +76,9 @@ _SHARE_OF_TOL = 0.1
 FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 
 
-class SoftClustering(NamedTuple):
-    """What the variational method finds, in the units of the problem."""
-
-    labels: IntArray  # (n_samples,): the cluster of the largest assignment of each row
-    # (n_clusters, n_features): the means of the rows weighted by their soft assignments
-    centers: FloatArray
-    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
-    # distance: the derivative of the penalty. New rows of known group belong to the cluster
-    # where the sum is least
-    offsets: FloatArray
-    assignment: FloatArray  # (n_samples, n_clusters): the soft assignments; each row sums to 1
-    n_iter: int  # number of iterations (updates of the centres)
-    status: Status  # why the method ended
-    # ``objective`` E, its parts ``cost`` (in units of the total variance) and
-    # ``fairness_error`` (the sum of the Kullback-Leibler divergences), ``n_updates`` and
-    # ``seconds``, one row per iteration
-    history: dict[str, NDArray[Any]]
-
-
 @register
 @dataclass
-class Variational(ClusteringSolver):
+class Variational(SoftSolver):
     r"""k-means with a penalty on the divergence between the groups' shares and a target.
 
     .. math:: \min_{S, C} \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
@@ -174,26 +154,6 @@ class Variational(ClusteringSolver):
     has_front = True
     trades_by = "fairness_weight"
 
-    def run(
-        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
-    ) -> Clustering:
-        soft = self.soft_clustering(
-            problem,
-            start,
-            max_iter=settings.max_iter,
-            tol=_SHARE_OF_TOL * settings.tol,
-            callback=lambda state: settings.callback(state[0]),
-        )
-        return of_labels(
-            problem,
-            soft.labels,
-            n_iter=soft.n_iter,
-            status=soft.status,
-            history=soft.history,
-            prices=soft.offsets,
-            objective=float(soft.history["objective"][-1]),
-        )
-
     def front(
         self,
         problem: RepresentationProblem,
@@ -220,35 +180,9 @@ class Variational(ClusteringSolver):
                     return Front(points, {})
         return Front(points, {})
 
-    def soft_clustering(
-        self,
-        problem: RepresentationProblem,
-        centers: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
+    def _soft_clustering(
+        self, problem: RepresentationProblem, centers: FloatArray, settings: RunSettings
     ) -> SoftClustering:
-        """Minimise the penalised cost.
-
-        Parameters
-        ----------
-        problem : RepresentationProblem
-            The points; constraints are not used.
-        centers : ndarray of shape (n_clusters, n_features)
-            Scaled starting centres.
-        max_iter : int
-            Largest number of iterations.
-        tol : float
-            Ends when an iteration lowers the objective by at most this share of it.
-        callback : callable
-            ``callback((centers, offsets)) -> stop``, called after each iteration.
-
-        Returns
-        -------
-        clustering : SoftClustering
-            Soft assignments, centres and offsets.
-        """
         soft = SoftAssignment(
             problem,
             weight=self.fairness_weight,
@@ -259,8 +193,8 @@ class Variational(ClusteringSolver):
         soft.start()
         history = History()
         status: Status = "max_iter"
-        n_iter, objective = 0, np.inf
-        while n_iter < max_iter and status == "max_iter":
+        n_iter, objective, tol = 0, np.inf, _SHARE_OF_TOL * settings.tol
+        while n_iter < settings.max_iter and status == "max_iter":
             n_iter += 1
             n_done = soft.update(self.n_updates, tol)
             centers = soft.means(centers)
@@ -272,7 +206,7 @@ class Variational(ClusteringSolver):
                 fairness_error=soft.fairness_error(),
                 n_updates=n_done,
             )
-            if callback((centers, soft.slopes().T)):
+            if settings.callback(centers):
                 status = "stopped"
             elif before - objective <= tol * abs(objective):
                 status = "converged"
@@ -285,3 +219,7 @@ class Variational(ClusteringSolver):
             status=status,
             history=history.as_dict(),
         )
+
+    def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
+        objectives = clustering.history["objective"]
+        return float(objectives[-1])

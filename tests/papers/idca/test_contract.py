@@ -21,7 +21,7 @@ OPTIONS = {
     "idca": {"n_inner": 600, "eps": 4e-3},
     "dc_ssg": {"eps": 4e-3},
     "dc_penalty": {"lam": 1.6, "step": 1e-2},
-    "idca_stochastic": {"n_inner": 400},
+    "idca_stochastic": {"n_inner": 250},
 }
 # Each of their steps is a whole convex problem.
 STEPS = {"idca": 3, "idca_stochastic": 6}

@@ -22,7 +22,6 @@ from tests.papers.idca.test_dc_solvers import (
     convex_problem,
     people,
     problem_of,
-    scipy_optimum,
     start_of,
     violations,
 )
@@ -127,14 +126,6 @@ def test_the_functions_on_a_batch_have_their_derivatives(model, kind):
     ]
     expected = 0.7 * (objectives[0] - objectives[1]) / (2 * h) + lam @ slopes
     assert at(theta).gradient(0.7, lam) @ step == pytest.approx(expected, abs=1e-4)
-
-
-def test_it_ends_near_the_optimum_of_a_convex_problem():
-    problem, (_, lowest) = convex_problem(), scipy_optimum()
-    solver = IDCAStochastic(n_inner=600)
-    found = solver.solve(problem, start_of(problem), max_iter=6, random_state=0).theta
-    assert violations(problem, found).max() <= 3e-3
-    assert abs(problem.evaluate(found).objective - lowest) <= 0.01
 
 
 @cache
