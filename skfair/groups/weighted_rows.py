@@ -225,8 +225,9 @@ def _counted(labels: Mapping[str, Any], groups: NDArray[Any]) -> MetricRows | No
     ]
     encoding = encode_groups(few.pop())
     sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
-    of_few = replace(encoding, counts=sizes), None, counts.astype(np.float64), True
-    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts, counts)
+    weights = counts.astype(np.float64)
+    of_few = replace(encoding, counts=sizes), None, weights, True
+    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts, weights)
 
 
 def _count(columns: list[NDArray[Any]], lowest: list[int], widths: list[int]) -> IntArray | None:

@@ -289,6 +289,9 @@ def test_strings_arrays_of_unknown_chunks_and_columns_that_are_here(name):
     lazy = lazy_frame(frame)
     found = metric(lazy.y, lazy.pred, sensitive_features={"sex": lazy.sex}, pos_label="yes")
     assert_allclose(found, expected, atol=1e-14)
+    days = frame.assign(sex=pd.to_datetime(frame.sex.map({"f": "2020-01-01", "m": "2019-05-05"})))
+    found = metric(lazy.y, lazy.pred, sensitive_features=lazy_frame(days).sex, pos_label="yes")
+    assert_allclose(found, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
