@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
@@ -149,13 +150,7 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
     )
 
 
-class HasLoss(Protocol):
-    """An estimator with the parameter ``loss``."""
-
-    loss: object
-
-
-def has_probabilities(estimator: HasLoss) -> bool:
+def has_probabilities(estimator: Any) -> bool:
     """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
     if not gives_probabilities(estimator.loss):
         raise AttributeError(
@@ -225,15 +220,12 @@ def _check_has_both(
         )
 
 
-class Predicts(Protocol):
-    """A fitted classifier."""
-
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Predict the class of rows."""
-
-
 def accuracy_in_blocks(
-    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **groups: Any
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ColumnLike,
+    sample_weight: ColumnLike | None,
+    **groups: Any,
 ) -> float:
     """Return the accuracy on rows in blocks: of each block two numbers travel.
 
@@ -247,7 +239,7 @@ def accuracy_in_blocks(
 
 
 def _right_and_all(
-    block: dict[str, Any], model: Predicts, names: Sequence[str]
+    block: dict[str, Any], model: BaseEstimator, names: Sequence[str]
 ) -> tuple[float, float]:
     """Return the weight of right predictions in a block, and the weight of all."""
     n_rows = len(block["y"])

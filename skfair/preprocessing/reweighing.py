@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.classes import check_one_type, check_several
-from skfair.estimators.inner_models import read_for_inner
+from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
@@ -26,7 +23,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
-from skfair.utils.routing import fit_arguments, router_to
+from skfair.utils.routing import fit_arguments
 
 
 def _inside_has(method: str) -> Callable[[Reweighing], bool]:
@@ -40,7 +37,9 @@ def _inside_has(method: str) -> Callable[[Reweighing], bool]:
 
 
 @documented
-class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator):
+class Reweighing(
+    InnerModels, ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+):
     r"""Any classifier, fitted with weights that make group and class independent.
 
     A row of the group g and the class c gets the weight of Kamiran and Calders [1]_:
@@ -150,9 +149,6 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         factors = np.divide(product, table, out=np.ones(table.shape), where=table > 0)
         return np.asarray(weights * factors[groups, classes])
 
-    def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
-
     def _rows(self, X: MatrixLike) -> Any:
         check_is_fitted(self)
         return read_features(self, as_rows(X), skip_check_array=True)
@@ -223,22 +219,3 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         fit_params = {} if sample_weight is None else {"sample_weight": sample_weight}
         rows = self._rows(X)
         return float(self.estimator_.score(rows, y, **fit_params))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is requested here and by the classifier inside.
-
-        Returns
-        -------
-        router : MetadataRouter
-            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
-        """
-        return router_to(self, self._inner(), "estimator")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        if inner.classifier_tags is not None:
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags
