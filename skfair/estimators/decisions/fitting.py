@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint
@@ -33,8 +32,7 @@ from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.certified.paths import Folds, certify, check_folds, check_no_floors
 from skfair.estimators.classes import (
-    check_one_type,
-    check_several,
+    encode_classes,
     read_positive,
 )
 from skfair.estimators.decisions.prediction import DecisionPrediction
@@ -222,10 +220,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self.tie_weight_, self.mixed_share_, self.group_estimators_ = 0.0, 0.0, []
         self._draw_key = int(check_random_state(self.random_state).randint(2**31))
         self._strata_levels: GroupLevels | None = None
-        check_one_type(data.y)
-        check_classification_targets(data.y)
-        self.classes_, codes = np.unique(data.y, return_inverse=True)
-        check_several(self.classes_)
+        self.classes_, codes = encode_classes(data.y)
         if self.classes_.size == 2:
             self._take_positive(rules)
         else:

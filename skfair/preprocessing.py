@@ -1,4 +1,4 @@
-"""Weights that make group and class independent in the training rows, for any classifier."""
+"""Pre-processing: weights of the training rows before a model is fitted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.estimators.classes import check_one_type, check_several
+from skfair.estimators.classes import encode_classes
 from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import check_aligned
@@ -24,6 +23,8 @@ from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments
+
+__all__ = ["Reweighing"]
 
 
 def _inside_has(method: str) -> Callable[[Reweighing], bool]:
@@ -122,8 +123,6 @@ class Reweighing(
         """
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         _, data = read_for_inner(self, X, y, sample_weight=sample_weight, **others)
-        check_one_type(data.y)
-        check_classification_targets(data.y)
         self.train_weights_ = self._weights(data)
         inner = clone(self._inner())
         params = fit_arguments(self, inner, self.train_weights_, fit_params, others)
@@ -138,8 +137,7 @@ class Reweighing(
 
     def _weights(self, data: TrainingData) -> FloatArray:
         """Return the weight of each row times that which makes group and class independent."""
-        self.classes_, classes = np.unique(data.y, return_inverse=True)
-        check_several(self.classes_)
+        self.classes_, classes = encode_classes(data.y)
         weights = np.ones(classes.size) if data.sample_weight is None else data.sample_weight
         groups = data.groups.cells().codes
         table = np.zeros((groups.max() + 1, self.classes_.size))
