@@ -47,7 +47,7 @@ NOT_BY_DEFAULT = (
     *(limits.floors, limits.budget, limits.unique_names, problem.rates_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
     *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
-    *(objective.check_swap, objective.read_costs, known_folds, check_prefit, certified),
+    *(objective.read_costs, known_folds, check_prefit, certified),
     FairDecisionClassifier._certify,
 )
 

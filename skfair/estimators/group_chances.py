@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_chances
+from skfair.estimators.inner_scores import Split, chances_of, held_out, mean_chances
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.rounding import TINY
 
@@ -95,45 +94,28 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
 
 
-class GroupFits(NamedTuple):
-    """How models of groups are fitted."""
-
-    estimator: Any  # what was passed for it; None for a neutral model of each fold
-    row_params: dict[str, Any]  # what its fit takes besides; weights alone if it is neutral
-    models: Sequence[Any]  # the fitted models of the folds, or one that was fitted before
-    splits: Sequence[Split]  # the folds
-    n_jobs: int | None
-
-    def __call__(
-        self,
-        X: MatrixLike,  # the rows, without the sensitive columns that are dropped
-        groups: GroupEncoding,
-        classes: IntArray,  # (n_samples,): number of the class of each row
-    ) -> GroupModels:
-        """Cross-fit models of the groups of each attribute."""
-        n_classes = int(classes.max()) + 1
-        sizes = np.diff(groups.offsets)
-        known, labels, of_rows = [], [], []
-        for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
-            target, width = codes - start, size
-            if size * n_classes <= MOST_PAIRS:
-                target, width = target * n_classes + classes, size * n_classes
-            labels.append(np.arange(width))
-            read = partial(chances_of, classes=labels[-1])
-            fits = self._fits(X, target)
-            models, chances = held_out(fits, X, self.splits, read, self.n_jobs)
-            known.append(models)
-            of_rows.append(chances)
-        return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
-
-    def _fits(self, X: MatrixLike, target: IntArray) -> Iterator[Any]:
-        """Yield the fit of each fold."""
-        for k, (train, _) in enumerate(self.splits):
-            if self.estimator is not None:
-                yield delayed(fitted)(self.estimator, X, target, self.row_params, train)
-            else:
-                inner = self.models[min(k, len(self.models) - 1)]
-                yield delayed(fit_neutral)(inner, X, target, self.row_params, train)
+def cross_fit_groups(
+    fits: Callable[[IntArray], Iterator[Any]],  # of each fold, delayed, for targets of all rows
+    X: MatrixLike,  # the rows, without the sensitive columns that are dropped
+    groups: GroupEncoding,
+    classes: IntArray,  # (n_samples,): number of the class of each row
+    splits: Sequence[Split],
+    n_jobs: int | None,
+) -> GroupModels:
+    """Return models of the groups of each attribute, cross-fitted."""
+    n_classes = int(classes.max()) + 1
+    sizes = np.diff(groups.offsets)
+    known, labels, of_rows = [], [], []
+    for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
+        target, width = codes - start, size
+        if size * n_classes <= MOST_PAIRS:
+            target, width = target * n_classes + classes, size * n_classes
+        labels.append(np.arange(width))
+        read = partial(chances_of, classes=labels[-1])
+        models, chances = held_out(fits(target), X, splits, read, n_jobs)
+        known.append(models)
+        of_rows.append(chances)
+    return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
 
 
 # Against a clone of the user's booster +.0005 of accuracy in the mean of 8 cells (Adult, Bank,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
-from skfair.estimators.group_chances import GroupFits
-from skfair.estimators.inner_scores import Split, as_rows, make_splits
+from skfair.estimators.group_chances import GroupModels, cross_fit_groups, fit_neutral
+from skfair.estimators.inner_scores import Split, as_rows, fitted, make_splits
 from skfair.groups.attributes import check_aligned
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_rows, refuse_lazy
 from skfair.utils.routing import fit_arguments, router_to
@@ -49,6 +50,9 @@ class InnerModels:
     group_estimator: Any
     cv: Any
     n_jobs: int | None
+    estimators_: list[Any]
+    group_estimators_: list[list[Any]]
+    _group_models: GroupModels | None
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
@@ -58,24 +62,34 @@ class InnerModels:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
 
-    def _group_fits(
+    def _fit_groups(
         self,
         data: TrainingData,
-        models: Sequence[Any],  # of the folds, or one that was fitted before
+        groups: GroupEncoding,
+        classes: IntArray,  # (n_samples,): number of the class of each row
         splits: Sequence[Split],
-    ) -> GroupFits:
-        """Return how models of groups are fitted: the one that was passed, or neutral ones."""
-        weights, estimator = data.sample_weight, self.group_estimator
+    ) -> GroupModels:
+        """Return models of groups, the one that was passed or neutral ones, and store them."""
+        weights, chosen = data.sample_weight, self.group_estimator
         row_params = {} if weights is None else {"sample_weight": weights}
-        if estimator is not None:
-            row_params = fit_arguments(self, estimator, weights, {})
+        if chosen is not None:
+            row_params = fit_arguments(self, chosen, weights, {})
             if data.people is not None and not any("sample_weight" in name for name in row_params):
                 raise ValueError(
                     "Probabilities of groups are weights in the fit of a model of groups, but "
-                    f"{type(estimator).__name__} takes no sample_weight. Pass another "
+                    f"{type(chosen).__name__} takes no sample_weight. Pass another "
                     "group_estimator=, such as LogisticRegression(), or None."
                 )
-        return GroupFits(estimator, row_params, models, splits, self.n_jobs)
+
+        def fits(target: IntArray) -> Iterator[Any]:
+            for k, (train, _) in enumerate(splits):
+                inner = self.estimators_[min(k, len(self.estimators_) - 1)]
+                fit = delayed(fit_neutral if chosen is None else fitted)
+                yield fit(inner if chosen is None else chosen, data.X, target, row_params, train)
+
+        models = cross_fit_groups(fits, data.X, groups, classes, splits, self.n_jobs)
+        self.group_estimators_, self._group_models = models.models, models.without_rows()
+        return models
 
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
@@ -121,13 +135,6 @@ class InnerModels:
         return tags
 
 
-class HasNumbers(Protocol):
-    """A fitted regressor."""
-
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Return predictions."""
-
-
 class InnerRegressors(InnerModels):
     """Gives the regressor that is wrapped, the classifier of groups, and what their fits take."""
 
@@ -143,7 +150,7 @@ class InnerRegressors(InnerModels):
             )
 
 
-def numbers_of(model: HasNumbers, X: MatrixLike) -> FloatArray:
+def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
     """Return the predictions of a regressor as one finite number for each row."""
     numbers = np.asarray(model.predict(X), dtype=np.float64)
     numbers = numbers.ravel() if numbers.shape[1:] == (1,) else numbers
@@ -155,7 +162,7 @@ def numbers_of(model: HasNumbers, X: MatrixLike) -> FloatArray:
     return numbers
 
 
-def mean_numbers(models: Sequence[HasNumbers], X: MatrixLike) -> FloatArray:
+def mean_numbers(models: Sequence[Any], X: MatrixLike) -> FloatArray:
     """Return the mean prediction of several models."""
     total = numbers_of(models[0], X)
     for model in models[1:]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logit
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -85,13 +85,7 @@ def fitted(
     return clone(estimator).fit(X, y, **row_params)
 
 
-class HasFolds(Protocol):
-    """An estimator with the parameter ``cv``."""
-
-    cv: Any
-
-
-def keep_folds(estimator: HasFolds) -> None:
+def keep_folds(estimator: Any) -> None:
     """Make folds that can be read once a list: copies, files and a second fit read them again."""
     if isinstance(estimator.cv, Iterator):
         estimator.cv = list(estimator.cv)
@@ -200,22 +194,6 @@ Split = tuple[IntArray, IntArray]
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
 
 
-class HasChances(Protocol):
-    """A fitted classifier with probabilities."""
-
-    classes_: NDArray[Any]
-
-    def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
-        """Return probabilities."""
-
-
-class CrossFitted(NamedTuple):
-    """Models of the folds, and probabilities or predictions of rows by one that has not seen it."""
-
-    models: list[Any]
-    chances: FloatArray
-
-
 def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
     """Return the estimator, or one that turns its scores into probabilities.
 
@@ -259,7 +237,7 @@ def check_prefit(estimator: Any) -> Any:
     return with_probabilities(estimator)
 
 
-def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
+def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked.
 
     ``classes`` may be in any order.
@@ -289,7 +267,7 @@ def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> Float
     return chances
 
 
-def mean_chances(models: Sequence[HasChances], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
+def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the mean of the probabilities of several models."""
     total = chances_of(models[0], X, classes)
     for model in models[1:]:
@@ -338,8 +316,8 @@ def cross_fit(
     splits: Sequence[Split],
     classes: NDArray[Any],
     n_jobs: int | None,
-) -> CrossFitted:
+) -> tuple[list[Any], FloatArray]:
     """Fit a model on each fold, and return what it says of the others."""
     fewest = min(np.unique(y[train], return_counts=True)[1].min() for train, _ in splits)
     read, estimator = partial(chances_of, classes=classes), with_probabilities(estimator, fewest)
-    return CrossFitted(*cross_fitted(read, estimator, X, y, row_params, splits, n_jobs))
+    return cross_fitted(read, estimator, X, y, row_params, splits, n_jobs)

@@ -270,11 +270,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         scale = TargetScale(middle, spread, loss.degree)
         return Task(scale.inside(y), loss, weights, scale=scale)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
     """Whether a loss stays what it is if scores and targets are moved alike, as Poisson's does not.

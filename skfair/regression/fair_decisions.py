@@ -27,7 +27,6 @@ from skfair._typing import (
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_models import (
     InnerRegressors,
     check_prefit_regressor,
@@ -279,15 +278,12 @@ class FairDecisionRegressor(
     ) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""
         self.is_group_aware_ = bool(self.group_aware)
-        self.group_estimators_: list[list[Any]] = []
-        self._group_models: GroupModels | None = None
+        self.group_estimators_, self._group_models = [], None
         if self.is_group_aware_ or not is_needed:
             return None
-        fits, n = self._group_fits(data, self.estimators_, splits()), data.groups.n_samples
-        group_models = fits(data.X, data.groups, np.zeros(n, np.int64))
-        self.group_estimators_ = group_models.models
-        self._group_models = group_models.without_rows()
-        return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))
+        nobody = np.zeros(data.groups.n_samples, np.int64)
+        models = self._fit_groups(data, data.groups, nobody, splits())
+        return self._by_attribute(models.joint_of_rows(np.ones((nobody.size, 1))))
 
     def _store(self, moved: Moved, free: Moved, data: TrainingData, limit: Any) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""
@@ -360,7 +356,8 @@ class FairDecisionRegressor(
     def _moved_by_known(self, values: FloatArray, codes: IntArray) -> FloatArray:
         """Move rows by their groups; those of unseen ones by the mean of the maps."""
         offsets = self._group_levels.offsets
-        seen, unseen = (np.flatnonzero(is_so) for is_so in _split(codes))
+        is_seen = (codes >= 0).all(axis=0)  # in all attributes
+        seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
         groups = [
             codes_of_attribute[seen] - start
             for codes_of_attribute, start in zip(codes, offsets[:-1], strict=True)
@@ -402,12 +399,6 @@ class FairDecisionRegressor(
         predicted = self.predict(X, sensitive_features=sensitive_features)
         weights = check_weights(sample_weight, predicted.size)
         return float(r2_score(y, predicted, sample_weight=weights))
-
-
-def _split(codes: IntArray) -> tuple[Any, Any]:
-    """Return which rows have known groups in all attributes, and which have not."""
-    is_seen = (codes >= 0).all(axis=0)
-    return is_seen, ~is_seen
 
 
 def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint
@@ -33,8 +32,7 @@ from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.certified.paths import Folds, certify, check_folds, check_no_floors
 from skfair.estimators.classes import (
-    check_one_type,
-    check_several,
+    encode_classes,
     read_positive,
 )
 from skfair.estimators.decisions.prediction import DecisionPrediction
@@ -47,7 +45,6 @@ from skfair.estimators.decisions.steps import (
     report,
     report_objective,
 )
-from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import (
@@ -69,7 +66,7 @@ from skfair.estimators.objective import (
     worth_at,
 )
 from skfair.groups.attributes import CONTROL
-from skfair.groups.encoding import GroupEncoding, encode_groups
+from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
 from skfair.groups.training_data import TrainingData
@@ -219,16 +216,11 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     ) -> LabelledRows:
         """Read classes, groups and strata; nothing is left of an earlier fit."""
         self._forget()
-        self._corrections, self.tie_weight_ = None, 0.0
-        self.group_estimators_: list[list[Any]] = []
-        self._group_models: GroupModels | None = None
-        self._mixture, self.mixed_share_ = None, 0.0
+        self._corrections = self._mixture = self._group_models = None
+        self.tie_weight_, self.mixed_share_, self.group_estimators_ = 0.0, 0.0, []
         self._draw_key = int(check_random_state(self.random_state).randint(2**31))
         self._strata_levels: GroupLevels | None = None
-        check_one_type(data.y)
-        check_classification_targets(data.y)
-        self.classes_, codes = np.unique(data.y, return_inverse=True)
-        check_several(self.classes_)
+        self.classes_, codes = encode_classes(data.y)
         if self.classes_.size == 2:
             self._take_positive(rules)
         else:
@@ -261,7 +253,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
 
     def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
-        """Return the constraints, and what else is asked for, that need a positive class."""
         reasons, objective = super()._depending_on_positive(rules), read_objective(self.objective)
         is_symmetric = is_linear(objective) or objective.measure == "mcc"
         return reasons if is_symmetric else [*reasons, "objective"]
@@ -269,9 +260,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     def _goal(self, rules: Sequence[Constraint], rows: LabelledRows) -> Goal:
         """Read the objective; raise if nothing says how far limits are to go."""
         objective = read_objective(self.objective)
-        if self.max_disparity is None or objective.at_least is not None:
-            is_open = any(rule.own_limit is None for rule in rules)
-            check_swap(objective, self.max_disparity, is_open)
+        is_open = any(rule.own_limit is None for rule in rules)
+        check_swap(objective, self.max_disparity, is_open)
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
 
@@ -291,7 +281,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         truth, joint = truth_of(fair), None
         needs_none = self.is_group_aware_ or rows.groups.is_vacuous
         if not (needs_none or truth(before.predicted).is_feasible):
-            joint = self._fit_groups(data, rows, splits()).joint_of_rows(chances)
+            joint = self._fit_groups(data, rows.groups, rows.codes, splits()).joint_of_rows(chances)
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
@@ -387,7 +377,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         # as (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))
         chances, _ = self._cross_fit(data, rows, params, splits)
-        groups = None if self.is_group_aware_ else self._fit_groups(data, rows, splits)
+        groups = None
+        if not self.is_group_aware_:
+            groups = self._fit_groups(data, rows.groups, rows.codes, splits)
         folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
         attributes, predicted = certify(folds, certificate.confidence, rng)
         self.__dict__.update(attributes)
@@ -396,16 +388,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self.price_of_fairness_ *= goal.unit
         self.train_predictions_ = self._ordered_classes[predicted]
         return self
-
-    def _fit_groups(
-        self, data: TrainingData, rows: LabelledRows, splits: list[Split]
-    ) -> GroupModels:
-        """Fit models of groups on the folds; without the training rows these are stored."""
-        fits = self._group_fits(data, self.estimators_, splits)
-        group_models = fits(data.X, rows.groups, rows.codes)
-        self.group_estimators_ = group_models.models
-        self._group_models = group_models.without_rows()
-        return group_models
 
     def _searching(
         self,
@@ -418,8 +400,12 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     ) -> DecisionSearch:
         """Return the search of decisions: of known or of estimated groups."""
         groups = rows.groups
-        if self.is_group_aware_:
-            chances = self._corrected(rows, groups, chances)
+        if self.is_group_aware_ and groups.n_attributes == 1:  # probabilities given the group
+            of_rows = rows.codes, groups.codes[0], groups.n_groups, rows.weights
+            rng = check_random_state(self.random_state)
+            corrections = fit_corrections(chances, *of_rows, rng)
+            if corrections.groups.size:  # they clearly differ
+                self._corrections, chances = corrections, corrections(chances, groups.codes[0])
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         order = np.argsort(groups.places(chances[:, -1], rows.sample_weight))
         everyone = np.arange(offsets[0], offsets[1])
@@ -443,19 +429,3 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             groups.codes[0] if is_partition else None,
             cache(lambda: self._draws(X)) if may_draw else None,
         )
-
-    def _corrected(
-        self, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
-    ) -> FloatArray:
-        """Return probabilities given the group, where they clearly differ."""
-        self._corrections = None
-        if groups.n_attributes > 1:
-            return chances
-        codes, rng = groups.codes[0], check_random_state(self.random_state)
-        corrections = fit_corrections(
-            chances, rows.codes, codes, groups.n_groups, rows.weights, rng
-        )
-        if not corrections.groups.size:
-            return chances
-        self._corrections = corrections
-        return corrections(chances, codes)

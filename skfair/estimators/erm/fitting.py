@@ -77,18 +77,6 @@ class Stream:
         return replace(after, weight=after.weight + weight)
 
 
-def begin(
-    problem: Problem,
-    solver: StreamSolver,
-    start: FloatArray,
-    multipliers: FloatArray | None,
-    rng: np.random.RandomState,
-) -> Stream:
-    """Return a stream without rows; units are those of the columns of the problem."""
-    training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
-    return Stream(training, problem.model.units, rng)
-
-
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     """Fits a score model under fairness constraints; subclasses say what the targets are."""
 
@@ -126,6 +114,11 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     kkt_residual_: float
     train_disparities_: dict[str, float]
     status_: str
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     # --- steps of a fit ------------------------------------------------------------------------
 
@@ -244,11 +237,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
         w, scale = problem.model_part(theta), task.scale.spread * scale
         shift = task.scale.middle + scale * shift
-        chosen = read_model(self.model)
-        if chosen.function is not None:
-            return report.plugged_model(chosen.function, w, scale, shift)
-        of_model = report.network if chosen.layers else report.linear_model
-        return of_model(problem.model, w, scale, shift)
+        return report.model_attributes(read_model(self.model), problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
         """Store a model; nothing is left of one of the other kind that was fitted before."""
@@ -296,18 +285,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             ),
         )
 
-    def _last_point(self, problem: Problem) -> FloatArray:
-        """Return the solution of the last fit; raise if the columns of X are others."""
-        n_before, last = self._last_model
-        if n_before != problem.model.n_parameters:
-            raise ValueError(
-                f"The last fit had {n_before} parameters and the columns of X make "
-                f"{problem.model.n_parameters}, so it cannot be continued. Pass the same columns, "
-                "or use a new estimator."
-            )
-        # Kept for the columns as they are: the rows may be others, with other means and scales.
-        return problem.centered(problem.model.standardised(*last))
-
     # --- streams -------------------------------------------------------------------------------
 
     def _advance(
@@ -328,10 +305,19 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             rng = check_random_state(self.random_state)
             start, multipliers = problem.start(rng), None
             if hasattr(self, "_last_model"):
-                start = self._last_point(problem)
+                n_before, last = self._last_model
+                if n_before != problem.model.n_parameters:
+                    raise ValueError(
+                        f"The last fit had {n_before} parameters and the columns of X make "
+                        f"{problem.model.n_parameters}, so it cannot be continued. Pass the same "
+                        "columns, or use a new estimator."
+                    )
+                # Kept for the columns as they are: other rows have other means and scales.
+                start = problem.centered(problem.model.standardised(*last))
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     multipliers = self.multipliers_
-            self._stream = begin(problem, solver, start, multipliers, rng)
+            training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
+            self._stream = Stream(training, problem.model.units, rng)
         self._stream = self._stream.advanced(problem, solver, task.total_weight)
         training = self._stream.training
         self._store_model(self._model(problem, task, training.solution))

@@ -13,7 +13,7 @@ from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.erm.problem import Problem, TargetScale
 from skfair.estimators.limits import warn_if_one_answer
 from skfair.models.base import ScoreModel
-from skfair.models.plug_in import ScoreFunction
+from skfair.models.choice import ChosenModel
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import Decisions
 from skfair.utils.threads import over_blocks
@@ -31,39 +31,28 @@ SOLUTION_ATTRIBUTES = (
 )
 
 
-def linear_model(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
-    """Return the attributes of linear scores, times ``scale`` plus ``shift``."""
-    raw = model.raw(theta)
-    return {
-        "_last_model": (model.n_parameters, raw),
-        "coef_": (scale * raw[0])[None, :],
-        "intercept_": np.array([scale * raw[1] + shift]),
-    }
-
-
-def network(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
-    """Return the attributes of the scores of a network, times ``scale`` plus ``shift``."""
+def model_attributes(
+    chosen: ChosenModel, model: ScoreModel, theta: FloatArray, scale: float, shift: float
+) -> Attributes:
+    """Return the attributes of the scores of a model, times ``scale`` plus ``shift``."""
+    if chosen.function is not None:  # the user's own
+        return {
+            "_last_model": (theta.size, (theta.copy(), None)),
+            "model_": chosen.function,
+            "parameters_": theta.copy(),
+            "score_scale_": float(scale),
+            "score_shift_": float(shift),
+        }
     coefs, intercepts = raw = model.raw(theta)
+    attributes: Attributes = {"_last_model": (model.n_parameters, raw)}
+    if not chosen.layers:
+        intercept = np.array([scale * intercepts + shift])
+        return attributes | {"coef_": (scale * coefs)[None, :], "intercept_": intercept}
     coefs = [*coefs[:-1], scale * coefs[-1]]
     intercepts = [*intercepts[:-1], scale * intercepts[-1] + shift]
-    return {
-        "_last_model": (model.n_parameters, raw),
-        "coefs_": [layer.astype(model.X.dtype) for layer in coefs],
-        "intercepts_": [layer.astype(model.X.dtype) for layer in intercepts],
-    }
-
-
-def plugged_model(
-    function: ScoreFunction, theta: FloatArray, scale: float, shift: float
-) -> Attributes:
-    """Return the attributes of the scores of a user's model, times ``scale`` plus ``shift``."""
-    return {
-        "_last_model": (theta.size, (theta.copy(), None)),
-        "model_": function,
-        "parameters_": theta.copy(),
-        "score_scale_": float(scale),
-        "score_shift_": float(shift),
-    }
+    attributes["coefs_"] = [layer.astype(model.X.dtype) for layer in coefs]
+    attributes["intercepts_"] = [layer.astype(model.X.dtype) for layer in intercepts]
+    return attributes
 
 
 def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: float) -> Attributes:

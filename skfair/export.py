@@ -1,4 +1,4 @@
-"""Fitted models in the operators of ONNX.
+"""Fitted models for other programs: ONNX graphs (extra ``onnx``), and files of skops and MLflow.
 
 skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
 pipelines of both become one graph. A converter gets the inputs and returns the outputs as
@@ -35,6 +35,8 @@ from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.utils.rounding import TINY
+
+__all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
 # Numbers of types in ONNX

@@ -1,4 +1,4 @@
-"""Weights that make group and class independent in the training rows, for any classifier."""
+"""Pre-processing: weights of the training rows before a model is fitted."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.metadata_routing import MetadataRouter
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.estimators.classes import check_one_type, check_several
-from skfair.estimators.inner_models import read_for_inner
+from skfair.estimators.classes import encode_classes
+from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
@@ -26,7 +22,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
-from skfair.utils.routing import fit_arguments, router_to
+from skfair.utils.routing import fit_arguments
+
+__all__ = ["Reweighing"]
 
 
 def _inside_has(method: str) -> Callable[[Reweighing], bool]:
@@ -40,7 +38,9 @@ def _inside_has(method: str) -> Callable[[Reweighing], bool]:
 
 
 @documented
-class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator):
+class Reweighing(
+    InnerModels, ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+):
     r"""Any classifier, fitted with weights that make group and class independent.
 
     A row of the group g and the class c gets the weight of Kamiran and Calders [1]_:
@@ -123,8 +123,6 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         """
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         _, data = read_for_inner(self, X, y, sample_weight=sample_weight, **others)
-        check_one_type(data.y)
-        check_classification_targets(data.y)
         self.train_weights_ = self._weights(data)
         inner = clone(self._inner())
         params = fit_arguments(self, inner, self.train_weights_, fit_params, others)
@@ -139,8 +137,7 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
 
     def _weights(self, data: TrainingData) -> FloatArray:
         """Return the weight of each row times that which makes group and class independent."""
-        self.classes_, classes = np.unique(data.y, return_inverse=True)
-        check_several(self.classes_)
+        self.classes_, classes = encode_classes(data.y)
         weights = np.ones(classes.size) if data.sample_weight is None else data.sample_weight
         groups = data.groups.cells().codes
         table = np.zeros((groups.max() + 1, self.classes_.size))
@@ -149,9 +146,6 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         # A cell without weight has rows without weight only.
         factors = np.divide(product, table, out=np.ones(table.shape), where=table > 0)
         return np.asarray(weights * factors[groups, classes])
-
-    def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
 
     def _rows(self, X: MatrixLike) -> Any:
         check_is_fitted(self)
@@ -223,22 +217,3 @@ class Reweighing(ClassifierMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, Ba
         fit_params = {} if sample_weight is None else {"sample_weight": sample_weight}
         rows = self._rows(X)
         return float(self.estimator_.score(rows, y, **fit_params))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is requested here and by the classifier inside.
-
-        Returns
-        -------
-        router : MetadataRouter
-            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
-        """
-        return router_to(self, self._inner(), "estimator")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        if inner.classifier_tags is not None:
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags
