@@ -44,6 +44,7 @@ from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import known_folds
+from skfair.estimators.limits import selection_range
 from skfair.estimators.objective import Goal, check_swap, goal_of, is_linear, read_objective
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
@@ -187,7 +188,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         cv: Any,
     ) -> Self:
         """Store decisions that can be shown to satisfy the limits for unseen data, if there are."""
-        check_no_floors(self.min_rate, self.selection_rate)
+        check_no_floors(self.min_rate, self.selection_rate, rows.classes.size == 2)
         if goal.worth is None or goal.at_least is not None:
             raise ValueError(
                 "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
@@ -207,7 +208,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         chances, _ = self._cross_fit(data, rows, params, splits)
         groups = None if self.is_group_aware_ else self._fit_groups(data, rows, splits)
         folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
-        attributes, predicted = certify(folds, certificate.confidence, rng)
+        wanted = None
+        if self.selection_rate is not None:
+            wanted = selection_range(self.selection_rate, float(rows.weights.max()))
+        attributes, predicted = certify(folds, certificate.confidence, rng, wanted)
         self.__dict__.update(attributes)
         self._store_prices(attributes["prices_"], goal.worth)
         self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)
