@@ -55,7 +55,6 @@ def certified(
     There are none if no constraint limits anything.
     """
     in_memory(data)
-    check_no_floors(estimator.min_rate, estimator.selection_rate)
     if not rules or not _limits_something(estimator, data, rules):
         return {}
     strata = _kept_strata(estimator, X)
@@ -68,6 +67,7 @@ def certified(
         and (strata is not None or not any(rule.within_strata for rule in rules))
     )
     by = estimator._certificate.by
+    check_no_floors(estimator.min_rate, estimator.selection_rate, has_prices and by != "split")
     if by == "cross" and not has_prices:
         raise ValueError(
             "by='cross' sets prices on the probabilities of logistic regressions, so it needs "
@@ -150,6 +150,7 @@ def _priced(
         free,
         estimator.constraint,
         estimator.max_disparity,
+        selection_rate=estimator.selection_rate,
         group_aware=False,
         sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,

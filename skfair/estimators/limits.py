@@ -139,12 +139,23 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
 
     A number is kept to within half a row.
     """
+    weights = rows.sample_weight
+    largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
+    low, high = selection_range(selection_rate, float(largest))
+    bound = []
+    if high < 1:
+        bound.append(_of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
+    if low > 0:
+        bound.append(_of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
+    return bound
+
+
+def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
+    """Return the smallest and the largest share; a number leaves half of the ``largest`` row."""
     pair = selection_rate
     if isinstance(selection_rate, Real):
         check_number(selection_rate, "selection_rate", 0, 1)
-        weights = rows.sample_weight
-        largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
-        room = 0.5 * float(largest) * (1 + 1e-6) + 1e-9
+        room = 0.5 * largest * (1 + 1e-6) + 1e-9
         wanted = float(selection_rate)
         pair = (max(wanted - room, 0.0), min(wanted + room, 1.0))
     try:
@@ -158,12 +169,7 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
             f"selection_rate must be a number or a pair 0 <= low <= high <= 1, got "
             f"{selection_rate!r}."
         )
-    bound = []
-    if high < 1:
-        bound.append(_of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
-    if low > 0:
-        bound.append(_of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
-    return bound
+    return low, high
 
 
 def recall_floor(rows: TrainingRows, recall: float) -> BoundConstraint:

@@ -22,6 +22,7 @@ from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
+    pooled_rates,
     quantiles,
     resampled_gaps,
     spread,
@@ -64,6 +65,7 @@ def group_report(
     metrics: OwnMetrics | None = None,
     reference: ClassLabel | Mapping[str, Any] = None,
     rates: bool = True,
+    estimate: Literal["raw", "pooled"] = "raw",
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -113,6 +115,10 @@ def group_report(
     rates : bool, default=True
         Whether there are rates, which need a positive class. False is for several classes and for
         predicted numbers: the report has ``n`` and the ``metrics``.
+    estimate : {"raw", "pooled"}, default="raw"
+        "pooled" estimates the rates of crossed groups by all of them: a group of few people gets
+        about what its sex and its age say, unless its own rows tell otherwise. These estimates are
+        printed as ``~0.31``, and their intervals are those of the estimates.
 
     Returns
     -------
@@ -143,6 +149,13 @@ def group_report(
         raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
     if interval not in ("wilson", "bootstrap", None):
         raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    if estimate not in ("raw", "pooled"):
+        raise ValueError(f"estimate must be 'raw' or 'pooled', got {estimate!r}.")
+    if estimate == "pooled" and (interval == "bootstrap" or not rates):
+        raise ValueError(
+            "estimate='pooled' has intervals of its own, and is for rates. Pass interval='wilson' "
+            "or None, and rates=True."
+        )
     if not rates and not metrics:
         raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
@@ -155,7 +168,7 @@ def group_report(
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
-    table = listed.table(table)
+    of_cells, table = table, listed.table(table)
     is_resampled = interval == "bootstrap"
     draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
@@ -163,6 +176,13 @@ def group_report(
         columns[rate] = rates_of(table.weights, rate)
         if interval is not None:
             limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
+        if estimate == "pooled":
+            values, *ends = pooled_rates(
+                of_cells.means(rate), _levels_of_cells(of_cells.groups), confidence
+            )
+            columns[rate][listed.places] = values
+            for end, own in zip(("low", "high") if interval else (), ends, strict=False):
+                limits[f"{rate}_{end}"][listed.places] = own
     if scores is not None:
         scores = check_scores(scores, "y_score", cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
@@ -178,7 +198,19 @@ def group_report(
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
     report.attrs = {"confidence": confidence if interval else None, "reference_rows": places}
+    report.attrs["is_pooled"] = estimate == "pooled"
     return report
+
+
+def _levels_of_cells(groups: ComparedGroups) -> IntArray:
+    """Return the level of each attribute in each cell, and its stratum; raise if not crossed."""
+    combinations = groups.groups.combinations
+    if combinations is None:
+        raise ValueError(
+            "estimate='pooled' is for crossed groups: pass two attributes or more, such as "
+            "sensitive_features=people[['sex', 'age']], with intersectional=True."
+        )
+    return np.column_stack([combinations[groups.group_of], groups.stratum_of])
 
 
 def _ends_of(
@@ -413,6 +445,11 @@ class Report(pd.DataFrame):
                 text[place] = [" ".join(str(value).split()) for value in values]
             else:
                 text[place] = [_number_text(v, 0 if name == "n" else digits) for v in values]
+            rate = str(name).removesuffix("_difference")
+            if self.attrs.get("is_pooled") and rate in _REPORT_RATES:
+                is_whole = self.index.get_level_values(-1) == "overall"
+                marked = zip(text[place], is_whole | values.isna(), strict=True)
+                text[place] = [own if is_exact else f"~{own}" for own, is_exact in marked]
         return pd.DataFrame(text, index=self.index).set_axis([name for _, name in kept], axis=1)
 
     def __repr__(self) -> str:
@@ -450,6 +487,8 @@ class ListedCells:
         self._groups = groups
         self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
         self._order = np.argsort(self._stratum, kind="stable")
+        self._place = np.argsort(self._order)
+        self.places = self._place[: groups.stratum_of.size]  # the row of each cell
 
     def with_overall(self, of_cells: FloatArray) -> FloatArray:
         """List numbers of cells, and their sums over strata."""
@@ -472,9 +511,8 @@ class ListedCells:
 
     def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
         """Return the rows that are compared, and the row of the reference group of each."""
-        place = np.argsort(self._order)
         first, second = self._groups.pairs_with(reference)
-        return place[first], place[second]
+        return self._place[first], self._place[second]
 
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""

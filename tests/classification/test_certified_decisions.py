@@ -85,6 +85,53 @@ def test_failures_are_at_most_one_in_twenty(aware):
     assert n_failed <= 2  # more happen in 2 of 1000 such tests at a rate of 5 %
 
 
+@pytest.mark.parametrize(
+    ("aware", "rule", "limit"),
+    [
+        (True, "demographic_parity", 0.09),
+        (False, "demographic_parity", 0.12),
+        (True, "equalized_odds", 0.15),
+    ],
+)
+def test_a_shortlist_is_certified_at_its_length(aware, rule, limit):
+    """Limits at which the best 20% of everybody are not fair, and hold for the population."""
+    X, y, groups = people(100_000, seed=1)
+    given = {"sensitive_features": groups} if aware else {}
+    metric = getattr(metrics, f"{rule}_difference")
+    base = LogisticRegression()
+    chance = base.fit(X, y).predict_proba(X)[:, 1]
+    best = chance > np.quantile(chance, 0.8)
+    assert metric(y, best, sensitive_features=groups) > limit
+    n_exceeded = 0
+    for seed in range(4):
+        model, *_ = certified(3000, rule, limit, seed, group_aware=aware, selection_rate=0.2)
+        assert model.status_ == "certified"
+        assert model.train_predictions_.sum() == 600
+        assert model.path_["selection_rate"] == pytest.approx(0.2, abs=0.5 / 3000)
+        predicted = model.predict(X, **given)
+        assert predicted.mean() == pytest.approx(0.2, abs=0.03)
+        n_exceeded += metric(y, predicted, sensitive_features=groups) > limit
+        if aware:
+            assert y[predicted == 1].mean() > 0.9 * y[best].mean()
+    assert n_exceeded <= 1
+
+
+def test_a_shortlist_may_have_a_range_and_refuses_ties():
+    X, y, groups = people(3000)
+    model = FairDecisionClassifier(None, "demographic_parity", 0.1, confidence=0.95)
+    model.set_params(group_aware=True, selection_rate=(0.1, 0.25), random_state=0)
+    model.fit(X, y, sensitive_features=groups)
+    assert model.status_ == "certified"
+    assert 0.1 <= model.train_predictions_.mean() <= 0.25
+    as_linear = ConstrainedERMClassifier(max_disparity=0.12, selection_rate=0.3, confidence=0.95)
+    as_linear.set_params(random_state=0).fit(X, y, sensitive_features=groups)
+    assert as_linear.decisions_.train_predictions_.sum() == 900
+    model.set_params(selection_rate=0.2, group_aware=False, max_disparity=0.9)
+    with pytest.warns(ConvergenceWarning, match="many rows have the same score"):
+        model.fit((X[:, :1] > 0).astype(float), y, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+
+
 def test_the_p_value_is_that_of_the_decisions_on_held_out_rows():
     model, _, y, groups = certified()
     selected = model.train_predictions_ == 1
@@ -327,7 +374,8 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0.0}, "confidence"),
         ({"min_rate": 0.1}, "min_rate"),
-        ({"selection_rate": 0.3}, "selection_rate"),
+        ({"selection_rate": {1: 0.3}}, "a number or a pair"),
+        ({"selection_rate": (0.3, 0.2)}, "0 <= low <= high <= 1"),
         ({"objective": "f1"}, "not objective='f1'"),
         ({"cv": 2}, "3 folds or more"),
         ({"confidence": Certificate(shift=0.05)}, "max_disparity=0.05 cannot be shown"),

@@ -69,7 +69,7 @@ def price_paths(rows: PathRows) -> FloatArray:
     start, second = (_by_slack if solver.has_several else _by_gaps)(solver)
     first: list[FloatArray] = []
     is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR
-    if _can_shrink(rows.rates) and not is_far:
+    if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
         first, end = _shrunk(solver, solver.selection_rates(start))
         if solver.has_several:  # limits of several rates let the walk pass in small steps only
             half = len(first) // 2
@@ -81,10 +81,10 @@ def price_paths(rows: PathRows) -> FloatArray:
 def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     """Return where the relax phase begins, and its steps: gaps grow up to their limits."""
     nodes: list[FloatArray] = []
-    point = solver.nothing
+    point, share = solver.nothing, _common_share(solver)
     for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
         window = solver.targets(gap)
-        point = solver.solve(point, window, None, TEMPERATURES if not nodes else _LAST)
+        point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
         prices = solver.prices(point)
         prices[solver.is_free(window)] = 0.0  # gaps are below the limits without prices
         nodes.append(prices)
@@ -99,13 +99,13 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     all gaps are below their limits by so many standard errors. Prices that do not bring the worst
     of them further below its limit are left out.
     """
-    point = solver.nothing
+    point, share = solver.nothing, _common_share(solver)
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
     for slack in SLACKS:  # from small prices to large ones: nearest to the free decisions
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == SLACKS[0] else _LAST
-        points = solver.solve(point, window, None, warmth)
+        points = solver.solve(point, window, share, warmth)
         points[solver.is_free(window)] = 0.0
         reached = solver.slack(points)
         point = np.where((reached > most)[:, None], points, point)
@@ -115,6 +115,11 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
         most = np.maximum(most, reached)
     evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
     return point, [*np.stack(evenly, axis=1)]
+
+
+def _common_share(solver: GapSolver) -> FloatArray | None:
+    """Return what all steps are to select, (n_folds,): as many as without prices; None if free."""
+    return None if solver.rows.from_few is not None else solver.selection_rates(solver.nothing)
 
 
 def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:

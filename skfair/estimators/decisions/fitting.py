@@ -57,6 +57,7 @@ from skfair.estimators.inner_scores import (
     known_folds,
     make_splits,
 )
+from skfair.estimators.limits import selection_range
 from skfair.estimators.objective import (
     Goal,
     check_swap,
@@ -359,7 +360,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         cv: Any,
     ) -> Self:
         """Store decisions that can be shown to satisfy the limits for unseen data, if there are."""
-        check_no_floors(self.min_rate, self.selection_rate)
+        check_no_floors(self.min_rate, self.selection_rate, rows.classes.size == 2)
         if goal.worth is None or goal.at_least is not None:
             raise ValueError(
                 "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
@@ -381,7 +382,10 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if not self.is_group_aware_:
             groups = self._fit_groups(data, rows.groups, rows.codes, splits)
         folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
-        attributes, predicted = certify(folds, certificate.confidence, rng)
+        wanted = None
+        if self.selection_rate is not None:
+            wanted = selection_range(self.selection_rate, float(rows.weights.max()))
+        attributes, predicted = certify(folds, certificate.confidence, rng, wanted)
         self.__dict__.update(attributes)
         self._store_prices(attributes["prices_"], goal.worth)
         self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)

@@ -406,7 +406,7 @@ def test_nothing_of_a_certificate_is_left_by_another_fit():
     ("model", "said"),
     [
         (ConstrainedERMClassifier(min_rate=0.1, **OPTIONS), "min_rate"),
-        (ConstrainedERMClassifier(selection_rate=0.1, **OPTIONS), "selection_rate"),
+        (ConstrainedERMClassifier(selection_rate=0.1, **options(by="split")), "selection_rate"),
         (ConstrainedERMClassifier("loss_parity", **OPTIONS), "not on rates"),
         (ConstrainedERMClassifier("loss_parity", **options(by="split")), "not on rates"),
         (ConstrainedERMClassifier(confidence=1.0), "confidence"),
