@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 PEERS = {  # modules and their distributions
     "fairlearn": "fairlearn",
     "oxonfair": "oxonfair",
+    "aequitas": "aequitas",
     "sklego": "scikit-lego",
     "aif360": "aif360",
     "humancompatible": "humancompatible-train",

@@ -101,14 +101,17 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def in_new_process(function: Callable[..., Any], **arguments: Any) -> Any:
+def in_new_process(
+    function: Callable[..., Any], *, folder: Path | str = HERE.parent, **arguments: Any
+) -> Any:
     """Call a function of a benchmark in a process of its own, with arguments that JSON can carry.
 
-    Needed where memory is measured: a process never forgets its peak.
+    Needed where memory is measured: a process never forgets its peak. The code may be that of
+    another folder.
     """
     command = [sys.executable, "-m", "benchmarks.harness"]
     command += [function.__module__, function.__name__, json.dumps(arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=HERE.parent)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=folder)
     return json.loads(done.stdout)
 
 

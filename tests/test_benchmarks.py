@@ -162,6 +162,32 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
     assert "not written down: fairlearn" in _records.origin(record)
 
 
+def test_traps_tell_right_numbers_words_and_wrong_numbers(monkeypatch):
+    """The verdicts on outcomes, by libraries that return, warn and raise."""
+    traps = harness.module_of("traps")
+
+    def call(rows, rate):
+        if "weights" in rows:
+            raise traps.NotTaken
+        if len(rows["groups"]) != len(rows["pred"]):
+            raise ValueError("lengths differ" if rate == "selection" else "no")
+        return traps.counted({name: column.reset_index(drop=True) for name, column in rows.items()})
+
+    rows = traps.plain(np.random.default_rng(0))
+    right, tail = traps.counted(rows), {"groups": rows["groups"][:9]}
+
+    def kind(change, right=None, rate="selection"):
+        return traps.outcome(call, rows, traps.Trap("", change, right, "length", rate))["kind"]
+
+    assert kind({}, right) == "right"
+    assert kind({}) == kind({}, right + 0.1) == "wrong"
+    assert (kind(tail), kind(tail, None, "tpr")) == ("said", "unclear")
+    assert kind({"weights": 1}) == "none"
+    monkeypatch.setitem(traps.CALLS, "skfair", call)
+    with pytest.raises(AssertionError, match="called in a wrong way"):
+        traps.outcomes("skfair")  # true positive rates of plain input
+
+
 def test_a_new_process_brings_results_back():
     assert harness.in_new_process(math.gcd, **{}) == 0
     with pytest.raises(Exception, match="exit status"):
