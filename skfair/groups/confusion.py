@@ -53,22 +53,20 @@ class Rate(NamedTuple):
     denominator: IntArray
     lacking: str  # what a group has none of when the denominator is empty
 
-    @classmethod
-    def of(cls, numerator: str, denominator: str, lacking: str) -> Rate:
-        """Make a rate of the names of entries."""
-        return cls(entries(numerator), entries(denominator), lacking)
 
-
-RATES: dict[str, Rate] = {
-    "base_rate": Rate.of("fn tp", "tn fp fn tp", "row"),
-    "selection_rate": Rate.of("fp tp", "tn fp fn tp", "row"),
-    "true_positive_rate": Rate.of("tp", "fn tp", "row of the positive class"),
-    "false_positive_rate": Rate.of("fp", "tn fp", "row of the negative class"),
-    "false_negative_rate": Rate.of("fn", "fn tp", "row of the positive class"),
-    "positive_predictive_value": Rate.of("tp", "fp tp", "row predicted positive"),
-    "false_omission_rate": Rate.of("fn", "tn fn", "row predicted negative"),
-    "error_ratio": Rate.of("fn", "fp", "row that is a false positive"),
-    "accuracy": Rate.of("tn tp", "tn fp fn tp", "row"),
+RATES = {
+    name: Rate(entries(numerator), entries(denominator), lacking)
+    for name, numerator, denominator, lacking in (
+        ("base_rate", "fn tp", "tn fp fn tp", "row"),
+        ("selection_rate", "fp tp", "tn fp fn tp", "row"),
+        ("true_positive_rate", "tp", "fn tp", "row of the positive class"),
+        ("false_positive_rate", "fp", "tn fp", "row of the negative class"),
+        ("false_negative_rate", "fn", "fn tp", "row of the positive class"),
+        ("positive_predictive_value", "tp", "fp tp", "row predicted positive"),
+        ("false_omission_rate", "fn", "tn fn", "row predicted negative"),
+        ("error_ratio", "fn", "fp", "row that is a false positive"),
+        ("accuracy", "tn tp", "tn fp fn tp", "row"),
+    )
 }
 
 

@@ -113,7 +113,7 @@ class RowBlock(NamedTuple):
 def with_kinds(
     X: Any, columns: dict[str, Columns], weights: Any, n_rows: int, like: Any = None
 ) -> RowBlock:
-    """Check the labels, attributes and weights of a block, and number its kinds."""
+    """Return the checked rows of a block: the kind of each, and the table of kinds."""
     if not n_rows:
         none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
         table = GroupTable({}, none, np.zeros((0, 3)))

@@ -112,8 +112,21 @@ class GroupProbabilities:
     ) -> tuple[IntArray, FloatArray, GroupEncoding]:
         """Return the rows once for each group that they may belong to.
 
-        These are the number of the row behind each, in ascending order, its weight times the
-        probability of the group, and the groups. A group to which nobody can belong is none.
+        A group to which nobody can belong is none.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Weights of the rows, 1 by default.
+
+        Returns
+        -------
+        owners : ndarray
+            The row behind each, in ascending order.
+        weights : ndarray
+            Its weight times the probability of the group.
+        groups : GroupEncoding
+            The groups.
         """
         possible = np.flatnonzero(self.values.any(axis=0))
         owners, codes = np.nonzero(self.values[:, possible])

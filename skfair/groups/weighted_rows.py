@@ -40,7 +40,6 @@ from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
 from skfair.groups.score_bins import (
     Bins,
-    Cells,
     Sketch,
     bincount,
     cells_of,
@@ -142,7 +141,7 @@ class LazyRows:
         combine = functools.partial(joined_sketches, limit=n_bins)
         sketch = self._blocks.total(_sketch, name, n_bins, n_quantiles, combine=combine)
         edges = np.unique(np.append(sketch[0], np.asarray(ends, dtype=np.float64)))
-        cells = self._blocks.total(_cells, name, edges, combine=joined_cells)
+        cells = self._blocks.total(cells_of, name, edges, combine=joined_cells)
         rows, number = np.divmod(cells.keys, edges.size)
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
         has_rows = cells.low <= cells.high
@@ -355,7 +354,3 @@ def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
     weights = weights if block.weights is None else weights * block.weights
     return sketch_of(block.X[name], weights, n_bins, n_quantiles)
-
-
-def _cells(block: RowBlock, name: str, ends: FloatArray) -> Cells:
-    return cells_of(block.X[name], block.kind.astype(np.int64), block.weights, ends)
