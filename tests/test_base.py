@@ -245,19 +245,6 @@ def test_groups_in_a_column_pass_a_pipeline_without_routing(data, frame):
         assert cross_val_score(in_columns, table, y, cv=2, error_score="raise").shape == (2,)
 
 
-def test_a_failed_fit_leaves_the_estimator_as_it_was(data):
-    X, y, groups = data
-    model = CentroidClassifier().fit(X, y, sensitive_features=groups)
-    before = vars(model).copy()
-    with pytest.raises(ValueError, match="missing value"):
-        model.fit(X[:, :2], y, sensitive_features=[None] * 150)
-    assert vars(model) == before
-    fresh = CentroidClassifier()
-    with pytest.raises(ValueError, match="missing value"):
-        fresh.fit(X, y, sensitive_features=[None] * 150)
-    assert vars(fresh) == vars(CentroidClassifier())
-
-
 class Interrupting(QuietCallback):
     """A callback during which the user presses Ctrl-C."""
 

@@ -224,20 +224,6 @@ def test_intervals_of_equal_length():
     fit(interval={"a": (0.0, 0.3), "b": (0.1, 0.4)}, scale="ccdf", **BLIND, **AWARE)
 
 
-@pytest.mark.parametrize(
-    ("params", "name"), [({"solver": "slsqp"}, "'repair'"), ({"loss": "logistic"}, "'auc'")]
-)
-def test_messages_list_all_names(params, name):
-    with pytest.raises(ValueError, match=name):
-        fit(**params)
-
-
-def test_warnings_point_to_the_caller():
-    with pytest.warns(UserWarning, match="is used") as caught:
-        fit(max_disparity=1e-3, **AWARE)
-    assert caught[0].filename == __file__
-
-
 def test_an_unfinished_fit_is_warned_about():
     with pytest.warns(ConvergenceWarning):
         model = fit(max_iter=1, **AWARE)
@@ -406,21 +392,6 @@ def test_search_without_routing():
     assert scorer(search, TABLE, Y) == pytest.approx(-gap(search.decision_function(TABLE)))
     accuracy = cross_validate(search.best_estimator_, TABLE, Y, cv=2)["test_score"]
     assert accuracy.min() > 0.6
-
-
-@pytest.mark.parametrize("routing", [True, False])
-def test_pipelines(routing):
-    model = PartialParityClassifier(PAIR, **AWARE)
-    with config_context(enable_metadata_routing=routing):
-        pipe = make_pipeline(StandardScaler(), model)
-        prefix = "" if routing else "partialparityclassifier__"
-        pipe.fit(X, Y, **{f"{prefix}sensitive_features": GROUP})
-        predicted = pipe.predict(X, sensitive_features=GROUP)
-        if routing:
-            assert gap(pipe.decision_function(X, sensitive_features=GROUP)) <= 0.05
-    Z = StandardScaler().fit_transform(X)
-    expected = model.fit(Z, Y, sensitive_features=GROUP).predict(Z, sensitive_features=GROUP)
-    np.testing.assert_array_equal(predicted, expected)
 
 
 @pytest.mark.filterwarnings("error:max_disparity=.* is below the noise floor")

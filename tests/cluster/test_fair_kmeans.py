@@ -290,17 +290,6 @@ def test_what_the_clusters_hold_decides_where_a_batch_goes():
         model.assign(rows, sensitive_features=women, before=np.ones((3, 2)))
 
 
-def test_columns_of_x_hold_the_groups():
-    X, groups = segregated()
-    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
-    model = FairKMeans(4, sensitive=["sex"], random_state=0).fit(frame)
-    plain = fit(X, groups)
-    assert np.array_equal(model.labels_, plain.labels_)
-    assert np.array_equal(model.predict(frame), plain.predict(X, sensitive_features=groups))
-    assert np.array_equal(model.assign(frame), plain.assign(X, sensitive_features=groups))
-    assert model.transform(frame).shape == (400, 4)
-
-
 def test_weights_count_in_cost_and_limits():
     X, groups = segregated()
     weights = np.random.default_rng(0).integers(1, 4, 400).astype(float)

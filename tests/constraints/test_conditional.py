@@ -170,14 +170,6 @@ def test_a_strict_fit_keeps_the_rule_within_strata(monkeypatch):
     }
 
 
-def test_the_bound_is_that_of_the_wrapper_or_the_rule_or_the_estimator():
-    strata = strata_of(WHO)
-    inner = DemographicParity(max_disparity=0.3)
-    assert bind(inner, WHO, strata, max_disparity=0.1).max_disparity == 0.1
-    assert bind(inner, WHO, strata).max_disparity == 0.3
-    assert bind("demographic_parity", WHO, strata).max_disparity == 0.2
-
-
 def test_rules_of_ones_own():
     class PositiveScore(Constraint):
         subset = "positive"

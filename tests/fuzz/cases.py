@@ -329,22 +329,21 @@ def registry_case(draw, name: str, registry) -> Case:
     return Case(f"{name}[{wanted!r}]", {"solver", "constraint"}, [], lambda: registry[wanted])
 
 
-def find_builder(name: str, thing: Any) -> tuple[Callable, int] | None:
-    """Return the function that draws cases of a public object, and how many shares it gets."""
+def find_builder(name: str, thing: Any) -> Callable | None:
+    """Return the function that draws cases of a public object."""
     short = name.rpartition(".")[2]
     if short in discover_estimators():
-        return estimator_case, 12
-    if not inspect.isclass(thing):
-        if not callable(thing):
-            return registry_case, 1
-        return (plain_case, 1) if not unknown_arguments(short, thing) else None
-    if thing in vars(inspection).values():
-        return display_case, 3
-    if hasattr(thing, "split"):
-        return splitter_case, 2
-    if any(hasattr(thing, name) for name in ("solve", "cluster", "tasks")):
-        return component_case, 2
-    return (plain_case, 1) if not unknown_arguments(short, thing) else None
+        return estimator_case
+    if not callable(thing):
+        return registry_case
+    if inspect.isclass(thing):
+        if thing in vars(inspection).values():
+            return display_case
+        if hasattr(thing, "split"):
+            return splitter_case
+        if any(hasattr(thing, name) for name in ("solve", "cluster", "tasks")):
+            return component_case
+    return None if unknown_arguments(short, thing) else plain_case
 
 
 def unknown_arguments(name: str, function: Callable) -> list[str]:
@@ -395,14 +394,7 @@ def uncovered() -> list[str]:
     return found
 
 
-def shares() -> dict[str, int]:
-    """How often each public name gets its turn."""
-    builders = {name: find_builder(name, thing) for name, thing in public_objects().items()}
-    return {name: builder[1] for name, builder in builders.items() if builder is not None}
-
-
 def draw_case(draw, name: str) -> Case:
     """Draw one case of a public name."""
     thing = public_objects()[name]
-    builder, _ = find_builder(name, thing)
-    return builder(draw, name.rpartition(".")[2], thing)
+    return find_builder(name, thing)(draw, name.rpartition(".")[2], thing)

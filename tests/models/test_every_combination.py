@@ -10,7 +10,6 @@ from tests.naive.soft import finite_differences
 from tests.small_problems import build, people, rules_for
 
 MODELS = {
-    "linear": lambda X: LinearScore(X),
     "no intercept": lambda X: LinearScore(X, fit_intercept=False),
     "network": lambda X: MLPScore(X, (4, 3)),
 }
