@@ -23,9 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.levels import GroupLevels
-from skfair.groups.named_columns import note_dropped, note_kinds
+from skfair.groups.named_columns import dropped_columns, note_dropped, note_kinds
 from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
-from skfair.read import dropped_columns
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
 from skfair.utils.warn import entrance, warn_user

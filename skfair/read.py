@@ -26,7 +26,12 @@ from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import refuse_arrow_table
 from skfair.groups.kinds import read_training
-from skfair.groups.named_columns import column_positions, keep_columns, take_columns
+from skfair.groups.named_columns import (
+    column_positions,
+    dropped_columns,
+    keep_columns,
+    take_columns,
+)
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
@@ -262,13 +267,6 @@ def read_groups(
         sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
     )
     return codes
-
-
-def dropped_columns(estimator: Any) -> list[Any]:
-    """Return the names of the columns that the last fit has kept out of the model."""
-    names = getattr(estimator, "feature_names_in_", ())
-    kept = set(getattr(estimator, "model_features_", names))
-    return [name for name in names if name not in kept]
 
 
 def _warn_without_groups(estimator: Any) -> None:

@@ -63,7 +63,7 @@ MAY_IMPORT = {
     "report": READING | {"metrics", "inspection"},
     "enforcement": ENFORCEMENT,
     "read": READING,
-    "base": READING | {"read"},
+    "base": READING,
     "estimators": ENFORCEMENT | {"base", "read", "enforcement"},
     "cluster": READING
     | {"base", "read", "metrics", "problems.clustering", "problems.cut"}

@@ -93,13 +93,7 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
         **SensitiveFeaturesMixin._group_constraints,
     }
 
-    def __init__(
-        self,
-        n_clusters=2,
-        *,
-        random_state=None,
-        sensitive=None,
-    ):
+    def __init__(self, n_clusters=2, *, random_state=None, sensitive=None):
         self.n_clusters = n_clusters
         self.random_state = random_state
         self.sensitive = sensitive
@@ -131,11 +125,6 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
         check_is_fitted(self)
         X = read_features(self, X, dtype=[np.float64, np.float32])
         return pairwise_distances_argmin(X, self.cluster_centers_).astype(np.int32)
-
-    def fit_predict(self, X, y=None, *, sensitive_features=None, sample_weight=None):
-        return self.fit(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        ).labels_
 
 
 class QuietCallback:

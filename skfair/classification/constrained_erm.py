@@ -285,11 +285,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             data = read_part(self, X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
             refuse_lazy(self, X, y, sensitive_features, sample_weight)
-            metadata: dict[str, Any] = {
+            columns: Any = {
                 "sensitive_features": sensitive_features,
                 "sample_weight": sample_weight,
             }
-            data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
+            data = read_rows(self, X, y, **columns, **ROW_CHECKS)
         rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))

@@ -52,6 +52,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.groups.weighted_rows import LazyRows
 from skfair.read import read_features, read_lazy_columns, store_groups
 from skfair.utils.docs import documented
@@ -224,39 +225,33 @@ class PartialParityCalibrator(
                 raise ValueError(NOT_LAZY)
             refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
             return self._fit_lazily(X, y, sample_weight, sensitive_features, fit_params)
-        metadata: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
+        metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         X, data = read_for_inner(self, X, y, groups, **metadata)
         self._read_targets(data.y, data.groups)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             refuse_folds_of_rows(self.cv, groups, "confidence= divides the rows at random")
-            attributes = certified_interval(self, data, X, metadata | fit_params, 0)
-            self.__dict__.update(attributes)
+            self.__dict__.update(certified_interval(self, data, X, metadata | fit_params, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
         if self._sensitive.columns is not None and not self._sensitive.keep:
             sensitive_features = take_columns(X, self._sensitive.columns)
         row_params = self._params_inside(data.sample_weight, sensitive_features, fit_params)
-        if self.cv is None or self._is_prefit:
-            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
-            scores = self._scores(data.X)
-        else:
-            kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
-            splits = make_splits(folds, data.X, data.y, kinds)
-            self.estimators_, scores = cross_fitted(
-                lambda model, rows: self._scores(rows, [model]),
-                self._inner(),
-                data.X,
-                data.y,
-                row_params,
-                splits,
-                self.n_jobs,
-            )
-        self._settle_maps(promise, scores)
+        self._settle_maps(promise, self._fit_models(data, folds, row_params))
         return self
+
+    def _fit_models(self, data: TrainingData, folds: Any, row_params: dict[str, Any]) -> FloatArray:
+        """Fit the estimator on folds, or once; return the scores of the training rows."""
+        if folds is None or self._is_prefit:
+            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
+            return self._scores(data.X)
+        kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
+        splits = make_splits(folds, data.X, data.y, kinds)
+        rows = data.X, data.y, row_params, splits, self.n_jobs
+        self.estimators_, scores = cross_fitted(
+            lambda model, rows: self._scores(rows, [model]), self._inner(), *rows
+        )
+        return scores
 
     def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
         self._settle(promise, scores, is_repaired=True)

@@ -226,10 +226,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
-        metadata: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
+        metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
         self._read_classes(data.y, data.groups, self.loss)
         self._forget("coef_", "intercept_", "model_", "parameters_")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
@@ -16,17 +17,14 @@ from skfair.solvers.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
 
 
-class Embedding(NamedTuple):
-    """Eigenvectors under the group constraint, and how the solver found them."""
-
-    vectors: FloatArray  # (n_samples, n_vectors), orthonormal
-    result: EigenResult
-    fairness_residual: float
-    orthogonality_residual: float
-
-
-def check_room(problem: GroupCut, n_vectors: int) -> None:
-    """Raise if the rows have no room for the embedding; warn if some are left out."""
+def check_room(problem: GroupCut, graph: Any, n_vectors: int) -> None:
+    """Raise if the rows have no room for the embedding; warn if some are left out or apart."""
+    is_sparse = bool(sparse.issparse(graph))
+    if is_sparse and connected_components(graph)[0] > 1:
+        warn_user(
+            "The graph of the rows is not connected, so its parts may become clusters whatever the "
+            "limits are. Use more neighbours, or another affinity."
+        )
     n_alone = problem.n_samples - problem.n_connected
     if n_alone:
         warn_user(
@@ -47,8 +45,8 @@ def embed(
     solver: EigenSolver,
     rng: np.random.RandomState,
     callback: Callback,
-) -> Embedding:
-    """Solve for the embedding, polish it to double precision, and warn if it is not what it is for.
+) -> tuple[FloatArray, EigenResult]:
+    """Return orthonormal eigenvectors (n_samples, n_vectors) in double precision, and their result.
 
     A violation of the constraint that is more than rounding is left as it is, to be seen.
     """
@@ -68,7 +66,7 @@ def embed(
         )
     else:
         H = problem.polished(H)
-    return Embedding(H, result, *problem.residuals(H))
+    return H, result
 
 
 def adjacency(X: Any, *, is_pairwise: bool) -> Any:

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -22,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.embedding import Embedding, adjacency, check_room, embed
+from skfair.cluster.embedding import adjacency, check_room, embed
 from skfair.cluster.limits import check_enough, representation_rules
 from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember
 from skfair.groups.encoding import GroupEncoding
@@ -33,7 +31,7 @@ from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.read import read_features, read_groups, read_rows
 from skfair.solvers.clustering.fair_cut import Cut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult, EigenSolver
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -272,19 +270,14 @@ class FairSpectralClustering(
         rules = self._bind(data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
-        if sparse.issparse(weights.matrix) and connected_components(weights.matrix)[0] > 1:
-            warn_user(
-                "The graph of the rows is not connected, so its parts may become clusters "
-                "whatever the limits are. Use more neighbours, or another affinity."
-            )
         problem = GroupCut(weights, data.groups)
         n_vectors = self.n_clusters if self.n_components is None else self.n_components
-        check_room(problem, n_vectors)
+        check_room(problem, weights.matrix, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
-            embedding = embed(problem, n_vectors, solver, rng, callback)
-        self._store_embedding(problem, embedding, affinity.dtype)
+            vectors, result = embed(problem, n_vectors, solver, rng, callback)
+        self._store_embedding(problem, vectors, result, affinity.dtype)
         rounding = Rounding(self.n_clusters, self.assign_labels, self.n_init)
-        cut = rounding.cut(problem, self.embedding_, embedding.result, data.groups, rules, rng)
+        cut = rounding.cut(problem, self.embedding_, result, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
@@ -299,12 +292,12 @@ class FairSpectralClustering(
             limits = None, self.relative_balance, None
         return representation_rules(groups, self.n_clusters, groups.sums(), limits)
 
-    def _store_embedding(self, problem: GroupCut, embedding: Embedding, dtype: str) -> None:
+    def _store_embedding(
+        self, problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
+    ) -> None:
         """Store the embedding and what the solver says of it."""
-        result = embedding.result
-        self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(dtype)
-        self.fairness_residual_ = embedding.fairness_residual
-        self.orthogonality_residual_ = embedding.orthogonality_residual
+        self.embedding_ = (vectors * problem.scale[:, None]).astype(dtype)
+        self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(vectors)
         self.eigenvalues_ = result.values
         self.spectral_cost_ = float(result.values.size - result.values.sum())
         self.n_iter_ = result.n_iter

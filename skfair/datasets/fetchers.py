@@ -10,7 +10,7 @@ becomes groups are decisions; they are taken once, and documented here.
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
@@ -45,23 +45,10 @@ _validated = checks(
 )
 
 
-class Fetcher(Protocol):
-    """The signature of every ``fetch_*`` function."""
-
-    def __call__(
-        self,
-        *,
-        data_home: _DataHome = None,
-        cache: bool = True,
-        return_X_y: bool = False,
-    ) -> Any:
-        """Fetch the table."""
-
-
-def _fetches(table: str) -> Callable[[Callable[[], None]], Fetcher]:
+def _fetches(table: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
     """Make the function that fetches a table of one that has its name and docstring."""
 
-    def fetcher(described: Callable[[], None]) -> Fetcher:
+    def fetcher(described: Callable[[], None]) -> Callable[..., Any]:
         def fetch(
             *,
             data_home: _DataHome = None,

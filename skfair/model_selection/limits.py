@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
+
+from sklearn.base import BaseEstimator
 
 from skfair._typing import ColumnLike, Estimator, MatrixLike
 from skfair.groups.encoding import encode_groups
@@ -13,13 +15,6 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 Limits: TypeAlias = Mapping[str, float | None]
-
-
-class Measured(Protocol):
-    """A fitted model that says what it has reached."""
-
-    train_disparity_: float
-    train_disparities_: Mapping[str, float]
 
 
 def limits_of(max_disparity: Any) -> Limits | None:
@@ -58,7 +53,7 @@ def multiple_within(wanted: Limits, limits: Limits | None) -> float:
     return min(present[name] / unit for name, unit in units.items())
 
 
-def disparity_reached(model: Measured, limits: Limits | None) -> float:
+def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
     """Return the disparity on the training rows, as a multiple of the limits if there are any."""
     if limits is None:
         return float(model.train_disparity_)
