@@ -548,9 +548,9 @@ def pooled_rates(
     """
     spreads = np.geomspace(0.05, 1.6, 6)
     known = np.flatnonzero(rates.weight > 0)
-    n, found = rates.n_effective[known], np.full((3, len(codes)), np.nan)
+    n, ends = rates.n_effective[known], np.full((3, len(codes)), np.nan)
     if not known.size:
-        return found[0], found[1], found[2]
+        return ends[0], ends[1], ends[2]
     columns = [(column[:, None] == np.unique(column)).astype(float) for column in codes[known].T]
     design = np.hstack([*columns, np.ones((known.size, 1))])
     fits = [_additive(rates.means[known], n, design, spread) for spread in spreads]
@@ -561,8 +561,8 @@ def pooled_rates(
     mean = likely @ logits
     half = np.sqrt(likely @ (variances + (logits - mean) ** 2))
     half *= stats.norm.ppf(0.5 + confidence / 2)
-    found[:, known] = special.expit([mean, mean - half, mean + half])
-    return found[0], found[1], found[2]
+    ends[:, known] = special.expit([mean, mean - half, mean + half])
+    return ends[0], ends[1], ends[2]
 
 
 def _additive(

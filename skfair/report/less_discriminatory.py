@@ -129,7 +129,7 @@ class Alternatives:
         sentences : list of str
             Two to five sentences.
         """
-        return [*self._found(), *self._further()]
+        return [*self._of_candidates(), *self._further()]
 
     def _further(self) -> list[str]:
         """Say what another model could gain, if that is known."""
@@ -142,7 +142,7 @@ class Alternatives:
             f"drawn in the same way has a chance of at most {100 * self.chance:g}% to do better."
         ]
 
-    def _found(self) -> list[str]:
+    def _of_candidates(self) -> list[str]:
         """Say which candidate is selected, and what is shown of it."""
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
@@ -434,41 +434,24 @@ def search_alternatives(
     (87, True)
     """
     _check_options(title, max_loss, confidence, n_bootstrap, metric)
-    check_number(gain, "gain", 0, 1)
-    check_probability(chance, "chance")
+    fewest = _fewest(gain, chance, confidence, max_models)
     check_probability(test_size, "test_size")
-    fewest = int(np.ceil(np.log((1 - confidence) / 4) / np.log1p(-chance)))
-    if max_models < fewest:
-        raise ValueError(
-            f"max_models={max_models} is too few for chance={chance:g}: of fewer than {fewest} "
-            f"models nothing can be said. Pass max_models={fewest} or more, or a larger chance."
-        )
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     labels, rng = np.asarray(y), check_random_state(random_state)
     check_rows(len(labels), "y", _num_samples(X))
     fit, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=rng)
-    own_groups = take_rows(sensitive_features, test)
-    rows, judging = _safe_indexing(X, fit), _safe_indexing(X, test)
-    given = {}
-    if has_fit_parameter(estimator, "sensitive_features"):
-        given["sensitive_features"] = take_rows(sensitive_features, fit)
-
-    def refitted(seed: int, is_baseline: bool) -> tuple[Any, Any]:
-        model, own = clone(estimator), np.random.RandomState(seed)
-        if not is_baseline:
-            model.set_params(**next(iter(ParameterSampler(settings, 1, random_state=own))))
-        for name, value in sorted(model.get_params().items(), key=lambda pair: pair[0]):
-            if name.endswith("random_state") and not (is_baseline and value is not None):
-                model.set_params(**{name: own.randint(2**31 - 1)})
-        model.fit(rows, labels[fit], **given)
-        return model, get_response(model, judging, "predict", sensitive_features=own_groups)
-
+    of_fit, own_groups = (take_rows(sensitive_features, rows) for rows in (fit, test))
+    takes_groups = has_fit_parameter(estimator, "sensitive_features")
+    fit_params = {"sensitive_features": of_fit} if takes_groups else {}
+    train = _safe_indexing(X, fit), labels[fit], fit_params
+    judging = _safe_indexing(X, test), own_groups
     codes = encode_groups(own_groups, n_samples=test.size).codes[0]
     fits: list[tuple[Any, Any]] = []
     for look, size in enumerate(_sizes(fewest, max_models), start=1):
         seeds = rng.randint(2**31 - 1, size=1 + size - len(fits))
         fits += Parallel(n_jobs=n_jobs)(
-            delayed(refitted)(seed, not fits and not k) for k, seed in enumerate(seeds.tolist())
+            delayed(_refitted)(estimator, settings if fits or k else None, seed, train, judging)
+            for k, seed in enumerate(seeds.tolist())
         )
         models, predictions = zip(*fits, strict=True)
         positive = _positive(models[0], pos_label)
@@ -485,6 +468,38 @@ def search_alternatives(
             break
     results = (metric, float(max_loss), confidence, test.size, title, could_gain, chance)
     return Alternatives(table, list(models), 0, selected, *results)
+
+
+def _refitted(
+    estimator: Any,
+    settings: Mapping[str, Any] | None,  # None leaves those of the estimator
+    seed: int,
+    train: tuple[Any, Any, Mapping[str, Any]],  # rows, labels, what fit takes besides
+    judging: tuple[Any, Any],  # rows and their groups
+) -> tuple[Any, Any]:
+    """Return a model with settings and seeds drawn at random, and its predictions."""
+    model, own, (X, y, fit_params) = clone(estimator), np.random.RandomState(seed), train
+    if settings is not None:
+        model.set_params(**next(iter(ParameterSampler(settings, 1, random_state=own))))
+    for name, value in sorted(model.get_params().items(), key=lambda pair: pair[0]):
+        if name.endswith("random_state") and (settings is not None or value is None):
+            model.set_params(**{name: own.randint(2**31 - 1)})
+    model.fit(X, y, **fit_params)
+    rows, groups = judging
+    return model, get_response(model, rows, "predict", sensitive_features=groups)
+
+
+def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> int:
+    """Return of how many models something can be said; raise if there may not be as many."""
+    check_number(gain, "gain", 0, 1)
+    check_probability(chance, "chance")
+    fewest = int(np.ceil(np.log((1 - confidence) / 4) / np.log1p(-chance)))
+    if max_models < fewest:
+        raise ValueError(
+            f"max_models={max_models} is too few for chance={chance:g}: of fewer than {fewest} "
+            f"models nothing can be said. Pass max_models={fewest} or more, or a larger chance."
+        )
+    return fewest
 
 
 def _sizes(first: int, last: int) -> list[int]:
