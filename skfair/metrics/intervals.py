@@ -66,11 +66,6 @@ _OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
 # Labels and scores, and the options of a metric: its groups.
 _Deal: TypeAlias = tuple[tuple[Any, Any], dict[str, Any]]
 
-# Of pooled estimates, as logits: the standard deviation of the effect of a level, that of the prior
-# of the interactions, and values of theirs. Half or twice of either changes errors by 5% or less.
-_EFFECTS, _INTERACTIONS = 1.0, 1.0
-_SPREADS = np.geomspace(0.05, 1.6, 6)
-
 
 class NoiseFloor(NamedTuple):
     """Values of a metric if the groups are alike in the population.
@@ -556,23 +551,27 @@ def pooled_rates(
     smaller the more alike the additive model and the rates are: a cell of few people gets about
     what its levels say, one of many what was counted. Returned are the estimates and the ends of
     their intervals; NaN where nothing was counted.
+
+    Effects, and the prior of the standard deviation of interactions, have a standard deviation of
+    1. With 1.5 and 0.5 errors on subsamples of Adult are 5 to 15% larger, and the same.
     """
+    spreads = np.geomspace(0.05, 1.6, 6)
     known = np.flatnonzero(rates.weight > 0)
-    n, found = rates.n_effective[known], np.full((3, len(codes)), np.nan)
+    n, ends = rates.n_effective[known], np.full((3, len(codes)), np.nan)
     if not known.size:
-        return found[0], found[1], found[2]
+        return ends[0], ends[1], ends[2]
     columns = [(column[:, None] == np.unique(column)).astype(float) for column in codes[known].T]
     design = np.hstack([*columns, np.ones((known.size, 1))])
-    fits = [_additive(rates.means[known], n, design, spread) for spread in _SPREADS]
+    fits = [_additive(rates.means[known], n, design, spread) for spread in spreads]
     logits, variances, evidence = (np.array(part) for part in zip(*fits, strict=True))
-    evidence += np.log(_SPREADS) - 0.5 * (_SPREADS / _INTERACTIONS) ** 2
+    evidence += np.log(spreads) - 0.5 * spreads**2
     likely = np.exp(evidence - evidence.max())
     likely /= likely.sum()
     mean = likely @ logits
     half = np.sqrt(likely @ (variances + (logits - mean) ** 2))
     half *= stats.norm.ppf(0.5 + confidence / 2)
-    found[:, known] = special.expit([mean, mean - half, mean + half])
-    return found[0], found[1], found[2]
+    ends[:, known] = special.expit([mean, mean - half, mean + half])
+    return ends[0], ends[1], ends[2]
 
 
 def _additive(
@@ -582,7 +581,7 @@ def _additive(
 
     It is Laplace's approximation: interactions have a closed form once effects are known.
     """
-    hits, precision = n * rates, np.full(design.shape[1], _EFFECTS**-2)
+    hits, precision = n * rates, np.ones(design.shape[1])
     precision[-1] = 0.04  # of the intercept
     logits = special.logit((hits + rates.mean() + 0.01) / (n + 1.02))
     for _ in range(50):

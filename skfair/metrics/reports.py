@@ -145,19 +145,7 @@ def group_report(
     """
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    if y_true is None and (metrics or not rates):
-        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
-    if interval not in ("wilson", "bootstrap", None):
-        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
-    if estimate not in ("raw", "pooled"):
-        raise ValueError(f"estimate must be 'raw' or 'pooled', got {estimate!r}.")
-    if estimate == "pooled" and (interval == "bootstrap" or not rates):
-        raise ValueError(
-            "estimate='pooled' has intervals of its own, and is for rates. Pass interval='wilson' "
-            "or None, and rates=True."
-        )
-    if not rates and not metrics:
-        raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
+    _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
@@ -177,12 +165,7 @@ def group_report(
         if interval is not None:
             limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
         if estimate == "pooled":
-            values, *ends = pooled_rates(
-                of_cells.means(rate), _levels_of_cells(of_cells.groups), confidence
-            )
-            columns[rate][listed.places] = values
-            for end, own in zip(("low", "high") if interval else (), ends, strict=False):
-                limits[f"{rate}_{end}"][listed.places] = own
+            _pool(rate, of_cells, listed, columns, limits, confidence)
     if scores is not None:
         scores = check_scores(scores, "y_score", cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
@@ -197,20 +180,51 @@ def group_report(
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
-    report.attrs = {"confidence": confidence if interval else None, "reference_rows": places}
-    report.attrs["is_pooled"] = estimate == "pooled"
+    level = confidence if interval else None
+    is_pooled = estimate == "pooled"
+    report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
 
 
-def _levels_of_cells(groups: ComparedGroups) -> IntArray:
-    """Return the level of each attribute in each cell, and its stratum; raise if not crossed."""
-    combinations = groups.groups.combinations
+def _check_columns(
+    is_unlabelled: bool, has_metrics: bool, rates: bool, interval: str | None, estimate: str
+) -> None:
+    """Raise if columns are asked for that a report cannot have."""
+    if is_unlabelled and (has_metrics or not rates):
+        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
+    if interval not in ("wilson", "bootstrap", None):
+        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    if not rates and not has_metrics:
+        raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
+    if estimate not in ("raw", "pooled"):
+        raise ValueError(f"estimate must be 'raw' or 'pooled', got {estimate!r}.")
+    if estimate == "pooled" and (interval == "bootstrap" or not rates):
+        raise ValueError(
+            "estimate='pooled' has intervals of its own, and is for rates. Pass interval='wilson' "
+            "or None, and rates=True."
+        )
+
+
+def _pool(
+    rate: str,
+    table: ConfusionTable,  # of the cells
+    listed: ListedCells,
+    columns: dict[str, FloatArray],
+    limits: dict[str, FloatArray],
+    confidence: float,
+) -> None:
+    """Replace a rate of each cell, and the ends of its interval if it has one, by estimates."""
+    combinations = table.groups.groups.combinations
     if combinations is None:
         raise ValueError(
             "estimate='pooled' is for crossed groups: pass two attributes or more, such as "
             "sensitive_features=people[['sex', 'age']], with intersectional=True."
         )
-    return np.column_stack([combinations[groups.group_of], groups.stratum_of])
+    levels = np.column_stack([combinations[table.groups.group_of], table.groups.stratum_of])
+    columns[rate][listed.places], *ends = pooled_rates(table.means(rate), levels, confidence)
+    for name, end in zip(("low", "high"), ends, strict=True):
+        if f"{rate}_{name}" in limits:
+            limits[f"{rate}_{name}"][listed.places] = end
 
 
 def _ends_of(

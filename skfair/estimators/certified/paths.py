@@ -174,7 +174,7 @@ class Folds:
         """Return paths on which the second of two classes costs all rows as much more."""
         everyone = np.arange(paths.shape[-2]) < 2 * self.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
-        return paths + np.stack([np.zeros_like(added), added], axis=-1)
+        return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
 
 
 def certify(
@@ -370,7 +370,7 @@ def _by_mean(
         rows = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
         rates = rates.part(rows)
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
-    by_folds = []
+    by_folds: list[NDArray[Any]] = []
     for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
         if len(by_folds) == len(paths) and keeps_share:
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
