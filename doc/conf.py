@@ -209,7 +209,7 @@ def stage_benchmarks():
             show(record.stem, read(record.stem)["results"], target, say=lambda text: None)
     for path in target.glob("*.csv"):  # the cells are text, not markup
         text = re.sub(r"([|*`_\\])", r"\\\1", path.read_text())
-        path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
+        path.write_text(re.sub(r"(?<=,)-(?=[, ]|$)", r"\\-", text, flags=re.MULTILINE))
 
 
 def stage_verdicts():
