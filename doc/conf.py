@@ -164,7 +164,7 @@ html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
