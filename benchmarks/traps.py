@@ -312,6 +312,6 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
         sums = np.array([row[k] for row in rows], dtype=float)
         axes.barh([row[0] for row in rows], sums, left=start, color=color, label=label)
         start += sums
-    axes.set_xlabel("inputs")
+    axes.set(xlabel="inputs", xticks=range(0, 21, 5))
     figure.legend(loc="outside right center", frameon=False)
     return {"picture": figure}

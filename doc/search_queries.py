@@ -10,7 +10,7 @@ ANSWERS = {
         bias mitigation; mitigation; individual fairness; counterfactual fairness; sources
         of bias; allocation harm; quality of service harm; disparate treatment; GDPR; EU AI
         Act; independence; separation; sufficiency; impossibility; definitions of fairness;
-        proxy variable; redlining
+        proxy variable
     """,
     "user_guide/rules": """
         four-fifths rule; 80 percent rule; disparate impact; disparate impact ratio;
@@ -19,12 +19,12 @@ ANSWERS = {
     """,
     "how_to/legal_tables": """
         adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;
-        hiring; Fisher's exact test; less discriminatory alternative; age discrimination
+        hiring; Fisher's exact test; less discriminatory alternative
     """,
     "auto_examples/measure/plot_calibration": "calibration within groups; calibration",
     "user_guide/decisions": """
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
-        multinomial; group-aware; group-blind; threshold optimizer
+        multinomial; group-aware; group-blind; threshold optimizer; quota
     """,
     "user_guide/constrained_erm": """
         in-processing; limit; multiplier; Lagrange multiplier; satisfied; violated;
@@ -35,9 +35,7 @@ ANSWERS = {
         sensitive attribute; sensitive feature; intersectional groups; predict without
         sensitive attribute; race not recorded
     """,
-    "user_guide/metrics": """
-        disparity; balance; control features; sample weights; confidence interval
-    """,
+    "user_guide/metrics": "disparity; balance; control features; confidence interval",
     "user_guide/metrics_of_scores": "statistical parity; noise floor; ROC AUC by group",
     "user_guide/levelling_down": "levelling down; leveling down",
     "user_guide/new_people": """
@@ -78,15 +76,10 @@ ANSWERS = {
     "how_to/deploy": "save model; model registry",
     "choose": "which estimator",
     "changelog": "release",
-    "user_guide/partial_fairness": """
-        top 20 percent; shortlist
-    """,
-    "how_to/from_aif360": """
-        AIF360; reject option
-    """,
-    "benchmarks/traps": """
-        wrong number; wrong input
-    """,
+    "user_guide/partial_fairness": "top 20 percent; shortlist",
+    "user_guide/networks_and_streams": "sample weights",
+    "how_to/from_aif360": "AIF360; reject option",
+    "benchmarks/traps": "wrong number; wrong input",
 }
 # Other pages that answer a query as well.
 ALSO = {

@@ -145,7 +145,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         rows = [[name, *map(deviation, one[part].values())] for name, one in found.items()]
         heads = ["algorithm", *METRICS, "Wd, squares"]
         shown[f"table3-{part}"] = Table(f"table 3: {part}, means and deviations", heads, rows)
-        heads = [f"{name}, {whose}" for name in METRICS for whose in ("here", "paper")]
+        heads = [head for name in METRICS for head in (name, "/ paper")]
         relative = [[name, *ratios(found, part, name)] for name in PRINTED[part]]
         shown[f"relative-{part}"] = Table(
             f"table 3: {part}, relative to SGD", ["algorithm", *heads], relative
