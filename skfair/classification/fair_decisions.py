@@ -69,8 +69,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Smallest true positive rate of a group if a constraint looks at positives (as equalized odds
         does), else selection rate; or by class.
     selection_rate : float, (float, float) or dict, default=None
-        Share of all rows that is selected: exactly, or from low to high; or by class. With
-        ``confidence`` of two classes only.
+        Share of all rows that is selected: exactly, or from low to high; or by class.
     group_aware : bool or "thresholds", default=False
         Whether decisions use the group, which ``predict`` then needs and which may be disparate
         treatment in law; if not, it is estimated. Where one threshold for each group cannot match
