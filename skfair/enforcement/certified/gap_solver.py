@@ -51,9 +51,8 @@ class PathRows(NamedTuple):
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
     everyone: IntArray  # features of the groups of one attribute: the offsets of all rows
-    # Whether few rows are selected at the beginning, not few refused; in every fold alike. None if
-    # all steps are to select the same share
-    from_few: bool | None
+    # Whether few rows are selected at the beginning, not few refused; in every fold alike
+    from_few: bool
     folds: IntArray  # (n_samples,): fold of each row: the path of a fold is found without these
     # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
     # all differ
@@ -233,8 +232,8 @@ class GapSolver:
             half, squares = np.column_stack([half, np.zeros_like(share)]), np.append(squares, 0.0)
         for k in range(len(start)) if folds is None else np.flatnonzero(folds).tolist():
             for temperature in temperatures:
-                given = wanted[k], half[k], squares, temperature
-                points[k, :n] = self._solved(k, points[k, :n], points[k, n:], *given)
+                asked = wanted[k], half[k], squares, temperature
+                points[k, :n] = self._solved(k, points[k, :n], points[k, n:], *asked)
         return points
 
     def _solved(
