@@ -51,8 +51,9 @@ class PathRows(NamedTuple):
     kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
     everyone: IntArray  # features of the groups of one attribute: the offsets of all rows
-    # Whether few rows are selected at the beginning, not few refused; in every fold alike
-    from_few: bool
+    # Whether few rows are selected at the beginning, not few refused; in every fold alike. None if
+    # all steps are to select the same share
+    from_few: bool | None
     folds: IntArray  # (n_samples,): fold of each row: the path of a fold is found without these
     # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
     # all differ
