@@ -422,3 +422,32 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         placement = assign(problem, costs, exact=True)
         self._status(problem, placement)
         return np.asarray(placement.labels, dtype=np.int32)
+
+    def fit_predict(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        **fit_params: Any,
+    ) -> NDArray[np.int32]:
+        """Fit, and return the labels within the limits.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : object
+            Not used; exists for compatibility.
+        **fit_params : dict
+            What ``clusterer.fit`` takes besides.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        return self.fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, **fit_params
+        ).labels_

@@ -346,3 +346,26 @@ class FairSpectralClustering(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         return self._prediction.labels(rows, codes)
+
+    def fit_predict(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows to cluster, or their weights if precomputed.
+        y : object
+            Not used; exists for compatibility.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        return self.fit(X, y, sensitive_features=sensitive_features).labels_

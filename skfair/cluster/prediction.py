@@ -260,6 +260,56 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             )
         return np.asarray(counts, dtype=np.float64)
 
+    def fit_predict(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.labels_
+
+    def fit_transform(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[Any]:
+        """Cluster X within the limits and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.transform(X)
+
     def _read_like(self, reader: SensitiveFeaturesMixin) -> None:
         """Read new rows as another estimator of the same training data does."""
         known = vars(reader)
