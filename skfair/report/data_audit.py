@@ -64,16 +64,18 @@ class DataAudit(PlainTables):
 
     Parameters
     ----------
-    title, made_on, version : str
-        Title, date, and the version of the package.
+    title : str
+        Title of the report.
     about, columns : dict
         Facts that the user stated, and the name of the labels in the data.
-    decision : str
-        What counts as a positive label.
-    n_rows, n_columns, n_earlier : int
-        Numbers of rows, of columns that were looked at, and of rows of the earlier data.
+    decision, made_on, version : str
+        What counts as a positive label, the date, and the version of the package.
+    n_rows : int
+        Number of rows.
     n_left_out : int or None
         Number of rows left out, because their groups are too small; None if there are few.
+    n_columns, n_earlier : int
+        Numbers of columns that were looked at, and of rows of the earlier data.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -104,6 +106,15 @@ class DataAudit(PlainTables):
     See Also
     --------
     Audit : The same for predictions.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import audit_data
+    >>> loans = make_loans(500, random_state=0)
+    >>> found = audit_data(loans.data[["age"]], loans.sensitive_features["sex"])
+    >>> found.sentences()
+    ['sex, columns: none of 1 predicts it, as far as chance explains.']
     """
 
     title: str
@@ -473,8 +484,8 @@ def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
         kept = models[row.view].smallest(singles["column"].tolist())
         auc = models[row.view].judge(kept)[0]
         few.append((row.view, "few", ", ".join(kept), auc, np.nan, False))
-    found = pd.DataFrame(few, columns=table.columns)
-    return pd.concat([table, found], ignore_index=True) if few else table
+    smallest = pd.DataFrame(few, columns=table.columns)
+    return pd.concat([table, smallest], ignore_index=True) if few else table
 
 
 def _n_permutations(n_tests: int, n_kinds: int, options: Options) -> int:
@@ -531,8 +542,8 @@ def _sentences(tables: DataAudit) -> Iterator[str]:
     if tables.n_earlier:
         changed = where(tables.drift, is_beyond_chance=True).sort_values("psi", ascending=False)
         texts = [f"{row.column} ({row.psi:.2g})" for row in _rows(changed)]
-        found = f"{listed_in(texts)}, {_BEYOND}" if texts else "nothing beyond chance"
-        yield f"Changed since the earlier data (stability index): {found}."
+        text = f"{listed_in(texts)}, {_BEYOND}" if texts else "nothing beyond chance"
+        yield f"Changed since the earlier data (stability index): {text}."
 
 
 def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
@@ -545,16 +556,16 @@ def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
         + f" (population {row.reference:.1%})"
         for row in _rows(where(shares, is_beyond_chance=True))
     ]
-    found = f"{listed_in(texts)}, {_BEYOND}" if texts else "as in the population, but for chance"
-    yield f"{view}, shares: {found}."
+    text = f"{listed_in(texts)}, {_BEYOND}" if texts else "as in the population, but for chance"
+    yield f"{view}, shares: {text}."
 
 
 def _of_columns(proxies: pd.DataFrame, tables: DataAudit) -> str:
     """Say which columns predict a group, one by one and together."""
     if not len(proxies):
         return "not looked at, because fewer than two groups have enough rows"
-    found = where(proxies.sort_values("auc", ascending=False), is_beyond_chance=True)
-    texts = [f"{row.column} (AUC {row.auc:.2f})" for row in _rows(found)]
+    best = where(proxies.sort_values("auc", ascending=False), is_beyond_chance=True)
+    texts = [f"{row.column} (AUC {row.auc:.2f})" for row in _rows(best)]
     if not texts:
         return f"none of {tables.n_columns} predicts it, as far as chance explains"
     few = [f"; {row.column} alone {row.auc:.2f}" for row in _rows(where(proxies, kind="few"))]
