@@ -9,29 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from numbers import Integral
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair._version import __version__
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
-from skfair.report.pages import render, written
-from skfair.report.paths import steps_of, with_limits
+from skfair.report.pages import render
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.result import AuditTables
 from skfair.report.sentences import decision_of, read_about, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.table import read_blocks, read_table
-from skfair.report.tasks import Task, searched_of
+from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
@@ -39,6 +37,11 @@ from skfair.utils.text import check_text, plural, visible
 from skfair.utils.validation import check_number, check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
+# What a slider shows, if the task has it.
+_SHOWN = (
+    *("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down"),
+    *("share_predicted", "changed", "mean_prediction", "mean_residual", "mean_absolute_error"),
+)
 
 
 @documented
@@ -217,7 +220,7 @@ class Audit(AuditTables):
             get_response(model, X, "predict", sensitive_features=sensitive_features)
             for model in models
         ]
-        steps = steps_of(
+        steps = _steps_of(
             path.max_disparities,
             y,
             predictions,
@@ -227,40 +230,10 @@ class Audit(AuditTables):
             positive_class(models[0], options.get("pos_label")),
             audited.suppress_below,
         )
-        return cls(**{**audited.fields(), "path": with_limits(steps, path)})
+        return cls(**{**audited.fields(), "path": _with_limits(steps, path)})
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as one self-contained page: no network, no other files.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The page.
-        """
-        return written(render(self, "page.html.j2"), path)
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as Markdown, for a model card.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The section of a model card.
-        """
-        return written(render(self, "card.md.j2"), path)
-
-    def _repr_html_(self) -> str:
-        return render(self, "cell.html.j2")
+    def _rendered(self, template: str) -> str:
+        return render(self, template)
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]
@@ -446,7 +419,8 @@ def audit_table(
     rates = [rates_table(sample, views, options.confidence), *of_scores]
     searched = searched_of(task, set(sample.measures))
     unjudged, simulated, n_subgroups = search_subgroups(sample, searched, options)
-    gaps, rarest, chances = find_gaps(sample, views, task, options, simulated)
+    asked = gaps_of(task, options.metrics, set(sample.measures))
+    gaps, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
         title=str(title),
@@ -477,3 +451,39 @@ def audit_table(
         impact=shown.without_hidden(impact_table(sample, views, options)),
         signed=signed_table(sample, views, options, chances),
     )
+
+
+def _steps_of(
+    limits: FloatArray,
+    y: ColumnLike | None,
+    predictions: list[Any],
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None,
+    task: TaskName,
+    pos_label: ClassLabel,
+    suppress_below: float,
+) -> pd.DataFrame:
+    """Return the rates of each group under each limit; changes are against the first model."""
+    tables, options = [], read_options(random_state=0, suppress_below=suppress_below)
+    for limit, predicted in zip(np.asarray(limits).tolist(), predictions, strict=True):
+        raw = RawRows(y, predicted, None, predictions[0], sample_weight)
+        read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
+        shown = Shown(read_table(raw, read_task, sensitive_features), options)
+        table = rates_table(shown.sample, shown.views, options.confidence)
+        table = shown.without_hidden(table)
+        plain = table["measure"].str.partition("[")[0]
+        kept = table[plain.isin(_SHOWN)]
+        tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _with_limits(steps: pd.DataFrame, path: Any) -> pd.DataFrame:
+    """Add in words what each step limits, if its models have a limit for each attribute."""
+    sentence_of_step = {}
+    for step, model in zip(np.asarray(path.max_disparities).tolist(), path.estimators, strict=True):
+        asked = getattr(model, "max_disparity", None)
+        if not isinstance(asked, Mapping):
+            return steps
+        words = [f"{name} {limit:.3g}" for name, limit in asked.items() if limit is not None]
+        sentence_of_step[step] = ", ".join(words)
+    return steps.assign(limits=steps["limit"].map(sentence_of_step))

@@ -32,8 +32,9 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.table import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.report.pages import render_template, written
+from skfair.report.pages import render_template
 from skfair.report.pictures import Axis
+from skfair.report.result import written
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING

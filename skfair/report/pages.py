@@ -8,7 +8,7 @@ is escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
 from __future__ import annotations
 
 import re
-from os import PathLike
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -19,7 +19,6 @@ from skfair.report.result import AuditTables, parts, where
 from skfair.report.sentences import VERDICTS, measure_of, number, p_text, verdicts_of
 from skfair.report.tasks import BEFORE
 from skfair.report.words import measure_words, metric_words, prose, rule_of
-from skfair.utils.files import replacing
 from skfair.utils.text import plural, visible
 
 # The measures of which a picture is drawn, if the task has them.
@@ -71,6 +70,13 @@ def render(tables: AuditTables, template: str) -> str:
 
 def render_template(template: str, **names: Any) -> str:
     """Fill a template."""
+    environment = _environment(template.endswith(".md.j2"))
+    return str(environment.get_template(template).render(version=__version__, **names))
+
+
+@cache
+def _environment(is_markdown: bool) -> Any:
+    """Return what fills templates; it compiles each once."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
     except ImportError as error:
@@ -82,7 +88,7 @@ def render_template(template: str, **names: Any) -> str:
     environment = Environment(
         loader=PackageLoader("skfair.report"),
         autoescape=select_autoescape(["html.j2"]),
-        finalize=as_markdown if template.endswith(".md.j2") else None,
+        finalize=as_markdown if is_markdown else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -90,19 +96,14 @@ def render_template(template: str, **names: Any) -> str:
     environment.filters |= {
         "number": number,
         "p_text": lambda *numbers: p_text(*numbers).removeprefix("= "),
+        "p_value": lambda p: "-" if p != p else "below 0.001" if p < 0.001 else f"{p:.2g}",
+        "verdict": lambda is_beyond: "beyond chance" if is_beyond else "within chance",
+        "rows": lambda table, **values: _rows(where(table, **values)),
         "counted": plural,
         "title_of": lambda name: measure_words(name).name,
         "metric_title": lambda name: metric_words(name).name,
     }
-    return environment.get_template(template).render(version=__version__, **names)
-
-
-def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Write a text to a file, if one was named."""
-    if path is not None:
-        with replacing(path) as beside:
-            beside.write_text(text, encoding="utf-8")
-    return text
+    return environment
 
 
 def as_markdown(value: Any) -> Any:

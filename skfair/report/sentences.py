@@ -45,7 +45,11 @@ class Verdict(NamedTuple):
 def verdicts_of(tables: AuditTables) -> list[str]:
     """Return the lines of the first screen; five at most."""
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
-    more = [*_elsewhere(tables, verdicts), *_changes(tables), *_apart(tables)]
+    more = [
+        *_elsewhere(tables, verdicts),
+        *_changes(tables),
+        *apart_sentences(tables.rates, tables),
+    ]
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
 
 
@@ -284,16 +288,16 @@ def _changes(tables: AuditTables) -> Iterator[str]:
         yield " ".join(sentences)
 
 
-def _apart(tables: AuditTables) -> Iterator[str]:
+def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     """Name the groups of attributes that are not compared or not shown."""
-    own = tables.rates[tables.rates["view"].isin(tables.attributes)]
-    own = own[own["apart"] != ""].drop_duplicates(["view", "group"])
+    own = groups[groups["view"].isin(tables.attributes)].drop_duplicates(["view", "group"])
     words, rows = {"small": "few", "unknown": "not known"}, list[Any](own.itertuples())
-    if rows:
-        named = [
-            f"{row.group} ({row.view}, {plural(int(row.n), 'row')}, {words[row.apart]})"
-            for row in rows
-        ]
+    named = [
+        f"{row.group} ({row.view}, {plural(int(row.n), 'row')}, {words[row.apart]})"
+        for row in rows
+        if row.apart in words
+    ]
+    if named:
         yield f"Not compared: {listed_in(named)}."
     hidden = [row for row in list[Any](tables.hidden.itertuples()) if row.view in tables.attributes]
     if hidden:

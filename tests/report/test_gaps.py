@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from skfair.report.simulation import binomials
+from skfair.report.gaps import binomials
 
 
 @pytest.mark.parametrize("n_draws", [3, 4000])  # each by itself, and by a table
