@@ -10,8 +10,8 @@ from skfair.constraints.partial.surrogates import Kind
 from skfair.losses import LOSSES, Loss, make_loss
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.ranking import PAIR_LOSSES
-from skfair.solvers import ALLBFGS
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.text import did_you_mean
 
 # Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
