@@ -40,8 +40,9 @@ from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PAIR_LOSSES
-from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver, check_needs
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
+from skfair.solvers.erm.al_newton import ALNewton
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
@@ -132,14 +133,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- what is promised and by which model ----------------------------------------------------
 
     def _decide_awareness(self, promise: Promise) -> bool:
-        aware = self.group_aware
-        if aware and promise.groups.n_attributes > 1:
+        if self.group_aware and promise.groups.n_attributes > 1:
             raise ValueError(
                 "A group-aware model needs groups that do not overlap, but "
                 f"Sensitive(crossed=False) keeps {promise.groups.n_attributes} attributes apart. "
                 "Use crossed=True or group_aware=False."
             )
-        if self.solver == "repair" and not aware:
+        if self.solver == "repair" and not self.group_aware:
             raise ValueError(
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
                 "group_aware=True, or use solver='al_lbfgs'."
@@ -149,7 +149,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
                 "solver='al_lbfgs'."
             )
-        return bool(aware)
+        return bool(self.group_aware)
 
     def _make_model(self, data: TrainingData) -> Model:
         function = read_model(self.model).function
@@ -221,9 +221,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         problems = self._problems(promise, free, solver, surrogate)
         for problem in problems:  # what they offer depends on their constraints
             check_needs(solver, problem)
-        return solve_partially(
-            problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
-        )
+        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
 
     def _solve_in_rounds(
         self,
