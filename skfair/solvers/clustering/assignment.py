@@ -16,21 +16,21 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.cost_table import CostedRows, CostTable, SoftCounts
+from skfair._typing import FloatArray, IntArray
+from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering
+from skfair.solvers.smooth_dual import Second, lowered
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
@@ -46,8 +46,6 @@ _COLD = 3e-4
 # Multipliers beyond this, in the same units, rise without end: no labels are within the limits, and
 # at a lower temperature rounding would decide.
 _ENDLESS = 1_000.0
-# How many multipliers a step changes at most, those with the steepest slopes.
-MANY = 200
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -210,7 +208,7 @@ def maximise_dual(
         if lam.max() > _ENDLESS:
             break
         dual = partial(_negative_dual, problem, table, unit, missed, temperature)
-        lam = _lowered(dual, lam, problem.rules.matrix, temperature / 30, max_iter)
+        lam = lowered(dual, lam, temperature / 30, max_iter)
     return lam * unit
 
 
@@ -221,8 +219,8 @@ def _negative_dual(
     missed: FloatArray | None,
     temperature: float,
     lam: FloatArray,
-) -> SoftCounts:
-    """Return the smoothed dual, to be minimised, its slope, and the curvature of its counts.
+) -> tuple[float, FloatArray, Second]:
+    """Return the smoothed dual, to be minimised, its slope, and its second derivatives.
 
     Prices are in the unit, sums over rows per unit of weight.
     """
@@ -234,42 +232,13 @@ def _negative_dual(
         counts = counts + missed
     slope = (counts @ rules.matrix.T + rules.slack) / total
     value = float((lam * rules.slack).sum()) - value / unit
-    return value / total, slope, curvature / (temperature * total)
 
+    def second(free: tuple[IntArray, ...]) -> FloatArray:
+        cluster, rule = free
+        products = np.zeros((cluster.size, cluster.size))
+        of_counts = curvature / (temperature * total)
+        for of_cell, counts in zip(rules.matrix[rule].T, of_counts, strict=True):
+            products += np.outer(of_cell, of_cell) * counts[np.ix_(cluster, cluster)]
+        return products
 
-def _lowered(
-    dual: Callable[[FloatArray], SoftCounts],
-    lam: FloatArray,
-    matrix: FloatArray,
-    slight: float,
-    max_iter: int,
-) -> FloatArray:
-    """Lower a dual by steps of Newton's method in the multipliers above 0 or drawn there.
-
-    A step is damped as if it could go ``reach`` where the dual is straight, and its end moved to
-    multipliers of at least 0. How well the slope and the curvature foretold what was gained says
-    how far the next one may go.
-    """
-    (value, slope, curvature), reach = dual(lam), 1.0
-    for _ in range(max_iter):
-        pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
-        steepest = pull.max()
-        if steepest <= slight:
-            break
-        if np.count_nonzero(pull) > MANY:
-            pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
-        cluster, rule = free = np.nonzero(pull)
-        second = np.zeros((cluster.size, cluster.size))
-        for of_cell, of_counts in zip(matrix[rule].T, curvature, strict=True):
-            second += np.outer(of_cell, of_cell) * of_counts[np.ix_(cluster, cluster)]
-        damped = second + np.eye(cluster.size) * (steepest / reach)
-        change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
-        other = lam.copy()
-        other[free] += change
-        reached = dual(other)
-        foretold = change @ (slope[free] + second @ change / 2)
-        share = (reached[0] - value) / foretold if foretold < 0 else 0.0
-        reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
-        if reached[0] < value:
-            lam, (value, slope, curvature) = other, reached
-    return lam
+    return value / total, slope, second
