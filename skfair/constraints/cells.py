@@ -155,14 +155,13 @@ class Quotients(NamedTuple):
         unknown = np.where(most > ROUNDING, 1.0, 0.0)
         return smallest, np.where(least > ROUNDING, np.minimum(largest, 1.0), unknown)
 
-    def linear(self, expected: FloatArray, precision: float) -> sparse.csr_array:
-        """Return the rates, but for a constant, near given totals and a given rate of all groups.
+    def linear(self, expected: FloatArray, precision: FloatArray) -> sparse.csr_array:
+        """Return the rates, but for a constant, near given totals and rates.
 
         The slope of sums / totals there is (sums - precision * totals) / expected.
         """
-        return sparse.csr_array(
-            sparse.diags_array(1 / expected) @ (self.sums - precision * self.totals)
-        )
+        slope = self.sums - sparse.diags_array(precision) @ self.totals
+        return sparse.csr_array(sparse.diags_array(1 / expected) @ slope)
 
 
 class CellTable(NamedTuple):
@@ -295,5 +294,5 @@ def _quotients(
     for quotients in (rates, overall):
         positive = np.asarray(quotients.sums.sum(axis=1)).ravel()
         expected = np.where(positive > 0, positive, share or 1.0)
-        linear.append(quotients.linear(expected, precision))
+        linear.append(quotients.linear(expected, np.full(expected.size, precision)))
     return (rates, overall), (linear[0], linear[1])

@@ -306,14 +306,15 @@ def _sides(
     hits, rows = (share * size)[block.rates], size[block.rates]
     if block.against_overall:
         weights = np.broadcast_to(block.weights[:, None], rows.shape)
-        rest, n_rest, factor = rest_of_peers(share[block.rates], rows, weights, _in_block)
+        rest, n_rest, factor = rest_of_peers(
+            share[block.rates],
+            rows,
+            weights,
+            lambda values: np.broadcast_to(values.sum(axis=0), values.shape),
+        )
         return hits, rows, rest * n_rest, n_rest, factor
     i, j = np.triu_indices(block.rates.size, k=1)
     return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
-
-
-def _in_block(values: FloatArray) -> FloatArray:
-    return np.broadcast_to(values.sum(axis=0), values.shape)
 
 
 def _p_values(

@@ -139,29 +139,28 @@ def _rows_of(
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
-    compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
     # What decisions do not change, and what the linear rates miss of the exact ones.
-    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
+    exact = bound.of_rates @ (rates @ near) + bound.of_overall @ (overall @ near)
     start = truth.starts[k]
-    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
+    fixed = bound.of_rates @ (rates @ start) + bound.of_overall @ (overall @ start)
     fixed = fixed + bound.row_values(near) - exact
     own = _effects(truth, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
     of_all = _effects(truth, k, overall, nobody, features, kinds, expected)
-    effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
+    effects = sparse.coo_array(bound.of_rates @ own + bound.of_overall @ of_all)
     row, feature = effects.coords
     label = feature % features.n_classes if constraint.counted is None else constraint.counted
     columns = feature * features.n_classes + label
     shape = (effects.shape[0], features.size * features.n_classes)
-    which = np.flatnonzero(compared.centers >= 0)
+    which = np.flatnonzero(bound.centers >= 0)
     return LinearRows(
         sparse.csr_array((effects.data, (row, columns)), shape=shape),
-        compared.lower - fixed,
-        compared.upper - fixed,
+        bound.lower - fixed,
+        bound.upper - fixed,
         fixed,
         sparse.csr_array(
-            (np.ones(which.size), (which, compared.centers[which])),
-            shape=(shape[0], int(compared.centers.max(initial=-1)) + 1),
+            (np.ones(which.size), (which, bound.centers[which])),
+            shape=(shape[0], int(bound.centers.max(initial=-1)) + 1),
         ),
     )
 
@@ -216,6 +215,5 @@ def _linear_near(
         # A group of which nobody is selected is treated as if a few of it were.
         expected = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
         precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
-        slope = quotients.sums - sparse.diags_array(precision) @ quotients.totals
-        linear.append(sparse.csr_array(sparse.diags_array(1 / expected) @ slope))
+        linear.append(quotients.linear(expected, precision))
     return linear[0], linear[1]

@@ -133,7 +133,9 @@ class RateSteps:
         for attempt in range(ATTEMPTS):
             for stage in SMOOTH[1:] if attempt else SMOOTH:
                 w = self._at_stage(w, stage, margin)
-            missed = self._mend(w)
+            # A point within the true bounds may be near.
+            w = self._at_stage(w, MENDING, SPARE)
+            missed = self._see(w if self.best is not None else self._wander(w)).violation
             if self.best is not None or self.is_stopped:
                 break
             # Noise of the rates is about what is missed now: room for it is made.
@@ -141,11 +143,6 @@ class RateSteps:
         if self.best is not None:
             w = self._at_stage(self.best.w, LAST, SPARE)
         return w
-
-    def _mend(self, w: FloatArray) -> float:
-        """Look for a point within the true bounds nearby; return the violation at the last one."""
-        w = self._at_stage(w, MENDING, SPARE)
-        return self._see(w if self.best is not None else self._wander(w)).violation
 
     def _wander(self, w: FloatArray) -> FloatArray:
         """Make random moves that bring rates nearer to the true bounds, until all are kept."""
