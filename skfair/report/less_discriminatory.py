@@ -51,7 +51,12 @@ from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
-from skfair.utils.validation import check_number, check_probability, check_rows
+from skfair.utils.validation import (
+    check_number,
+    check_probability,
+    check_rows,
+    one_dimensional,
+)
 
 # What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
 METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
@@ -315,7 +320,7 @@ def alternatives(
         names, models = ["before", *names], [before, *models]
     like = check_aligned(X=X, y=y)
     check_alignment(sensitive_features, like)
-    labels = np.asarray(y)
+    labels = np.asarray(one_dimensional(y, "y"))
     check_rows(len(labels), "y", _num_samples(X))
     positive = _positive(models[0], pos_label)
     predictions = [
@@ -438,7 +443,7 @@ def search_alternatives(
     fewest = _fewest(gain, chance, confidence, max_models)
     check_probability(test_size, "test_size")
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
-    labels, rng = np.asarray(y), check_random_state(random_state)
+    labels, rng = np.asarray(one_dimensional(y, "y")), check_random_state(random_state)
     check_rows(len(labels), "y", _num_samples(X))
     fit, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=rng)
     of_fit, own_groups = (take_rows(sensitive_features, rows) for rows in (fit, test))

@@ -55,6 +55,8 @@ def verdicts_of(tables: AuditTables) -> list[str]:
 
 def read_about(about: Mapping[str, str] | None) -> dict[str, str]:
     """Return the facts that the user states, with the SHA-256 of the file if one is named."""
+    if not isinstance(about, Mapping | None):
+        raise ValueError(f"about must map names of facts to texts, got {about!r}.")
     facts = {str(name): str(text) for name, text in (about or {}).items()}
     check_text([*facts, *facts.values()], "about")
     if "file" in facts:

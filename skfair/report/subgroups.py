@@ -373,7 +373,10 @@ def _measures(
 
 def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorized]:
     """Return columns as levels."""
-    frame = pd.DataFrame(columns)
+    try:
+        frame = pd.DataFrame(columns)
+    except ValueError as error:
+        raise ValueError(f"columns must be a table of columns: {error}") from error
     check_rows(len(frame), "columns", n_rows)
     if not frame.shape[1]:
         raise ValueError("columns is empty. Pass the columns whose intersections are searched.")

@@ -64,6 +64,7 @@ EXEMPT = {
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
     "skfair.export.to_onnx": "reads fitted models only",
     "skfair.report.Audit": "made and used by audit",
+    "skfair.report.DataAudit": "made and used by audit_data",
     "skfair.models.ScoreFunction": "a protocol; tests/models has models of users",
     "skfair.models.TorchScore": "takes modules of PyTorch only",
     "skfair.models.check_score_model": "takes models of users; its answer is an AssertionError",
@@ -153,10 +154,10 @@ def used(result, sample):
     if isinstance(result, metrics.Report):
         result.compact()
         result.to_html()
-    elif isinstance(result, report.Audit):
+    elif isinstance(result, report.Audit | report.DataAudit):
         result.to_html()
         result.to_markdown()
-        return report.Audit.from_dict(result.to_dict())
+        return type(result).from_dict(result.to_dict())
     elif isinstance(result, FairnessScorer):
         model = parameters.fitted(sample)
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)
