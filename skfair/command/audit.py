@@ -26,14 +26,7 @@ from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.options import read_options
-from skfair.report.reading import (
-    RawRows,
-    Survey,
-    TaskName,
-    check_raw_rows,
-    survey_rows,
-    task_of,
-)
+from skfair.report.reading import RawRows, Survey, TaskName, check_raw_rows, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import read_table
@@ -41,11 +34,7 @@ from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_scores,
-)
+from skfair.utils.validation import check_number, check_probability, check_scores
 
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers.

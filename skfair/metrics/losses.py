@@ -20,12 +20,7 @@ import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import (
-    Agg,
-    Reference,
-    ZeroDivision,
-    aggregate,
-)
+from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.probabilities import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores

@@ -25,14 +25,7 @@ from skfair.groups.table import GroupTable
 from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render_template
-from skfair.report.proxies import (
-    N_FOLDS,
-    Together,
-    count_rows,
-    deal_folds,
-    judge,
-    shift_index,
-)
+from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, judge, shift_index
 from skfair.report.reading import MOST_CLASSES
 from skfair.report.result import PlainTables, where
 from skfair.report.sentences import apart_sentences, group_words, read_about
