@@ -135,13 +135,13 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
     def put(name, text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-        for kept in (_records.imports, _records.reached, _records.code_of):
+        for kept in (_records.imports, _records.defines, _records.reached, _records.code_of):
             kept.cache_clear()
 
     monkeypatch.setattr(_records, "ROOT", tmp_path)
     put("benchmarks/some.py", "def f():\n  import fairlearn.metrics\n  from skfair.room import a")
     put("skfair/room/__init__.py", "from skfair.room._all import *")
-    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import b")
+    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import *")
     put("skfair/room/first.py", '"""First."""\n\na = 1  # one\n')
     put("skfair/room/second.py", "b = 2")
     harness.write("some", {"ratio": 2.5}, tmp_path, seconds=61.2)

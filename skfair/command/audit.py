@@ -12,6 +12,7 @@ import csv
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,7 @@ from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.options import read_options
-from skfair.report.reading import (
-    RawRows,
-    Survey,
-    TaskName,
-    check_raw_rows,
-    survey_rows,
-    task_of,
-)
+from skfair.report.reading import RawRows, Survey, TaskName, check_raw_rows, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import read_table
@@ -41,11 +35,7 @@ from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_scores,
-)
+from skfair.utils.validation import check_number, check_probability, check_scores
 
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers.
@@ -74,14 +64,16 @@ def run_audit(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Raise unless the report can be written, and numbers make sense."""
-    suffix = "" if options.out is None else Path(options.out).suffix.lower()
-    if options.out is not None and suffix not in _WRITERS:
-        raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
-    if options.out is not None and not Path(options.out).parent.is_dir():
-        raise ValueError(f"There is no folder {str(Path(options.out).parent)!r} for --out.")
-    files = [options.out, options.file]
-    if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
-        raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
+    if options.out is not None:
+        out, files = Path(options.out), (options.out, options.file)
+        if out.suffix.lower() not in _WRITERS:
+            raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
+        if not out.parent.is_dir():
+            raise ValueError(f"There is no folder {str(out.parent)!r} for --out.")
+        if all(map(os.path.exists, files)) and os.path.samefile(*files):
+            raise ValueError(
+                f"--out {options.out!r} is the file that is audited. Name another one."
+            )
     check_number(options.seed, "--seed", 0, 2**32 - 1)
     for name in (*_NUMBERS, "block_rows"):
         value, option = getattr(options, name, None), "--" + name.replace("_", "-")
@@ -180,7 +172,7 @@ def run_audit_data(options: argparse.Namespace) -> int:
         **sample,
         reference_shares=None if options.reference is None else _read_shares(options.reference),
         earlier=None if options.compare_with is None else _data(options, options.compare_with),
-        pos_label=_label(options.positive, sample.get("y", ())),
+        pos_label=_label(options.positive, factorize(sample.get("y", ())).levels),
         unknown=[*_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
         about=_facts(options),
@@ -207,11 +199,14 @@ def _data(options: argparse.Namespace, path: str) -> dict[str, Any]:
     return sample if target is None else {**sample, "y": frame[target]}
 
 
-def _label(text: str | None, labels: Any) -> Any:
+def _label(text: str | None, levels: list[Any]) -> Any:
     """Return the label that was written on the command line."""
-    if text is None:
-        return None
-    return next((level for level in factorize(labels).levels if _is_same(level, text)), text)
+    if text is not None:
+        for level in levels:
+            with suppress(ValueError):
+                if str(level) == text or level == float(text):
+                    return level
+    return text
 
 
 def _read_shares(path: str) -> dict[str, dict[str, float]]:
@@ -333,21 +328,8 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             "scores as --score, and --task numbers if numbers are predicted."
         )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
-    positives = (
-        text if text is None else next((level for level in every if _is_same(level, text)), text)
-        for text in (arguments.positive, arguments.positive_target)
-    )
-    return task_of(survey, name, *positives)
-
-
-def _is_same(level: object, text: str) -> bool:
-    """Whether a label of a file is the one that was written on the command line."""
-    if str(level) == text:
-        return True
-    try:
-        return float(text) == level
-    except ValueError:
-        return False
+    positives = (arguments.positive, arguments.positive_target)
+    return task_of(survey, name, *(_label(text, every) for text in positives))
 
 
 def _sums(

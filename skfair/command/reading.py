@@ -144,11 +144,8 @@ class Table(NamedTuple):
         """Return the names of the bins of an attribute, in order."""
         edges, (below, above) = self.bins[name], ("under", "and over")
         if isinstance(edges[0], datetime):
-            texts, below, above = (
-                [str(edge).removesuffix(" 00:00:00") for edge in edges],
-                "before",
-                "or later",
-            )
+            texts = [str(edge).removesuffix(" 00:00:00") for edge in edges]
+            below, above = "before", "or later"
         else:
             texts = [f"{edge:.15g}" for edge in edges]
         between = [f"{low} to {below} {high}" for low, high in pairwise(texts)]

@@ -32,7 +32,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
 from skfair.metrics.labels import LabelSpec
-from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
+from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
 from skfair.metrics.two_rates import (
     beta_density,
     both_ways,
@@ -200,7 +200,7 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
         )
     if groups[2] is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
-    read = scored_rows if interval is None else ranked_rows
+    read = scored_rows if interval is None else rankable_rows
     rows = read(y_pred, *groups, like=y_true, name="y_pred")
     first, second = rows.groups.pairs
     names = np.array(rows.groups.cells.names, dtype=object)

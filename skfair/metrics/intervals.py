@@ -196,8 +196,10 @@ def _deals(
         like = y_true if hasattr(y_true, "index") else y_score
         n_rows = encode_groups(groups, like=like).n_samples
     strata = _strata(params.get("control_features"), labels, n_rows)
+    by_stratum, order = np.argsort(strata, kind="stable"), np.empty_like(strata)
     while True:
-        order = _shuffled_within(strata, rng)
+        drawn = rng.permutation(strata.size)
+        order[by_stratum] = drawn[np.argsort(strata[drawn], kind="stable")]
         yield (y_true, y_score), {"sensitive_features": _permuted(groups, order)}
 
 
@@ -215,14 +217,6 @@ def _strata(
     return np.unique(inside, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:
-    """Permute the rows of each stratum."""
-    drawn = rng.permutation(strata.size)
-    order = np.empty_like(drawn)
-    order[np.argsort(strata, kind="stable")] = drawn[np.argsort(strata[drawn], kind="stable")]
-    return order
-
-
 def _permuted(groups: Any, order: IntArray) -> Any:
     """Put the rows of sensitive features of any kind in another order; an index stays as it is."""
     if isinstance(groups, Mapping):
@@ -234,7 +228,7 @@ def _permuted(groups: Any, order: IntArray) -> Any:
 def _lazy_deals(
     y_true: Any, y_score: Any, params: dict[str, Any], kept: str | None, rng: np.random.RandomState
 ) -> Iterator[_Deal]:
-    """Deal out the weighted rows that stand for those of Dask collections."""
+    """Deal the groups out at random: how many rows of each group get which labels and score."""
     groups = (*map(params.get, _OF_ROWS), params.get("intersectional", True))
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
         rows = LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
@@ -243,23 +237,17 @@ def _lazy_deals(
     labels = None if kept is None else rows.columns.get(kept)
     strata = _strata(rows.control_features, labels, rows.weights.size)
     generator = np.random.default_rng(rng.randint(2**31))
+    members = [np.flatnonzero(strata == s) for s in range(strata.max() + 1)]
     while True:
-        yield _dealt(rows, strata, generator)
-
-
-def _dealt(rows: WeightedRows, strata: IntArray, rng: np.random.Generator) -> _Deal:
-    """Deal the groups out at random: how many rows of each group get which labels and score."""
-    parts = [_dealt_within(rows, np.flatnonzero(strata == s), rng) for s in range(strata.max() + 1)]
-    values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-    columns = {name: _safe_indexing(column, values) for name, column in rows.columns.items()}
-    groups = {
-        "sensitive_features": replace(rows.groups, codes=rows.groups.codes[:, owners]),
-        "sample_weight": weights,
-    }
-    control_features = rows._replace(columns=columns).control_features
-    if control_features is not None:
-        groups["control_features"] = control_features
-    return (columns.get("y_true"), columns["y_score"]), groups
+        parts = [_dealt_within(rows, own, generator) for own in members]
+        values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        columns = {name: _safe_indexing(column, values) for name, column in rows.columns.items()}
+        dealt = replace(rows.groups, codes=rows.groups.codes[:, owners])
+        options = {"sensitive_features": dealt, "sample_weight": weights}
+        control_features = rows._replace(columns=columns).control_features
+        if control_features is not None:
+            options["control_features"] = control_features
+        yield (columns.get("y_true"), columns["y_score"]), options
 
 
 def _dealt_within(
@@ -433,16 +421,11 @@ class SortedRows:
         labels = np.zeros(self._order.size, bool) if positive is None else positive > 0
         self._positive = labels[self._order]
         self._compared = rows.groups.compared
-        self._attributes = [
-            (
-                codes[self._order],
-                stop - start,
-                first,
-                second,
-                *_partners(stop - start, first, second),
-            )
+        attributes = (
+            (codes[self._order], stop - start, first, second)
             for codes, start, stop, first, second in rows.groups.attributes()
-        ]
+        )
+        self._attributes = [(*own, *_partners(*own[1:])) for own in attributes]
 
     def gaps(self, weights: FloatArray, agg: Agg) -> list[float]:
         """Return all metrics, O(n G) for G groups; NaN where a group has no rows with a weight."""

@@ -37,11 +37,7 @@ from skfair.metrics.intervals import quantiles
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_weights,
-)
+from skfair.utils.validation import check_number, check_probability, check_weights
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,12 +39,8 @@ from skfair.utils.validation import (
 )
 
 _REPORT_RATES = (
-    "base_rate",
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "accuracy",
+    *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
+    *("positive_predictive_value", "accuracy"),
 )
 
 

@@ -190,9 +190,7 @@ def edge_rates(
         half = -(n0 * factor + k0 + n1 + k1 * factor)
         root = np.sqrt(np.maximum(half**2 - 4 * total * factor * successes, 0.0))
         first = np.where(
-            factor > ROUNDING,
-            (-half - root) / np.maximum(2 * total * factor, TINY),
-            k1 / n1,
+            factor > ROUNDING, (-half - root) / np.maximum(2 * total * factor, TINY), k1 / n1
         )
         first = np.clip(first, 0.0, 1.0)
         return first, factor * first

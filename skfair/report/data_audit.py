@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -18,23 +17,15 @@ import pandas as pd
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, Seed
-from skfair._version import __version__
 from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
 from skfair.groups.means import CellMeans, wilson
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options
-from skfair.report.pages import render_template
-from skfair.report.proxies import (
-    N_FOLDS,
-    Together,
-    count_rows,
-    deal_folds,
-    judge,
-    shift_index,
-)
+from skfair.report.pages import render_template, rows_of
+from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, judge, shift_index
 from skfair.report.reading import MOST_CLASSES
-from skfair.report.result import PlainTables, where
+from skfair.report.result import PlainTables, head_of, where
 from skfair.report.sentences import apart_sentences, group_words, read_about
 from skfair.report.small_groups import without_small
 from skfair.report.subgroups import read_column
@@ -68,8 +59,10 @@ class DataAudit(PlainTables):
         Title of the report.
     about, columns : dict
         Facts that the user stated, and the name of the labels in the data.
-    decision, made_on, version : str
-        What counts as a positive label, the date, and the version of the package.
+    decision : str
+        What counts as a positive label.
+    made_on, version : str
+        The date of the audit, and the version of the package that made it.
     n_rows : int
         Number of rows.
     n_left_out : int or None
@@ -86,15 +79,17 @@ class DataAudit(PlainTables):
         Smaller groups are not compared, and not shown.
     hidden : DataFrame
         The groups that are not shown: ``view`` and ``group``.
-    shares : DataFrame
-        ``n`` and ``share`` of each group, with the ends of its interval, its share in the
-        ``reference`` population and in the ``earlier`` data; of groups that are not shown, ``n`` is
-        NaN, and ``p_value`` is an upper bound.
     rates : DataFrame
         As in :class:`Audit`: the measures are ``label[...]``, the share of a label, ``mean_label``,
         and ``missing[...]``, the share of missing values of a column.
     gaps : DataFrame
         The largest difference of each measure with its interval, and the groups it is between.
+    n_columns, n_earlier : int
+        Numbers of columns that were looked at, and of rows of the earlier data.
+    shares : DataFrame
+        ``n`` and ``share`` of each group, with the ends of its interval, its share in the
+        ``reference`` population and in the ``earlier`` data; of groups that are not shown, ``n`` is
+        NaN, and ``p_value`` is an upper bound.
     proxies : DataFrame
         How well columns predict the group: ``auc`` on held-out rows, averaged over groups against
         all others. The ``kind`` is "single", "all" for all columns together, or, if these give the
@@ -117,25 +112,9 @@ class DataAudit(PlainTables):
     ['sex, columns: none of 1 predicts it, as far as chance explains.']
     """
 
-    title: str
-    about: dict[str, str]
-    columns: dict[str, str]
-    decision: str
-    made_on: str
-    version: str
-    n_rows: int
-    n_left_out: int | None
     n_columns: int
     n_earlier: int
-    attributes: list[str]
-    confidence: float
-    n_simulations: int
-    min_group_size: float
-    suppress_below: float
-    hidden: pd.DataFrame
     shares: pd.DataFrame
-    rates: pd.DataFrame
-    gaps: pd.DataFrame
     proxies: pd.DataFrame
     drift: pd.DataFrame
     _templates = "data.html.j2", "data.md.j2"
@@ -249,21 +228,12 @@ def audit_data(
     n_kinds = 2 + (reference_shares is not None) + (before is not None)
     how = n_kinds, options
     return DataAudit(
-        title=str(title),
+        **head_of(sample.table, options, title, sample.n_lost),
         about=read_about(about),
         columns={} if sample.label is None else {"y_true": sample.label},
         decision=sample.definition,
-        made_on=date.today().isoformat(),
-        version=__version__,
-        n_rows=sample.n_rows,
-        n_left_out=sample.n_left_out,
         n_columns=len(sample.columns),
         n_earlier=0 if before is None else before.n_rows,
-        attributes=sample.table.attributes,
-        confidence=confidence,
-        n_simulations=n_simulations,
-        min_group_size=options.min_group_size,
-        suppress_below=options.suppress_below,
         hidden=sample.hidden,
         shares=_corrected(_shares(sample, reference_shares, before, options), *how),
         rates=rates_table(sample.table, sample.views, confidence) if measures else pd.DataFrame(),
@@ -310,8 +280,7 @@ class _Sample:
         rows = is_kept[cells]
         self._cells = (np.cumsum(is_kept) - 1)[cells[rows]]
         self.n_rows = len(self._cells)
-        n_lost = n_rows - self.n_rows
-        self.n_left_out = None if 0 < n_lost < options.suppress_below else n_lost
+        self.n_lost = n_rows - self.n_rows
         named = {name or f"column_{j}": values for j, (name, values) in enumerate(columns)}
         self.columns = {
             name: pd.Series(values)[rows] for name, values in named.items() if name not in levels
@@ -386,7 +355,10 @@ def _shares(
     most: their p-values are upper bounds.
     """
     reference = _read_shares(reference_shares, sample)
-    then = {} if before is None else {view.name: view for view in before.views}
+    earlier = {
+        view.name: dict(zip(view.names, view.n_rows / view.n_rows.sum(), strict=True))
+        for view in ([] if before is None else before.views)
+    }
     most, tables = int(np.ceil(options.suppress_below)) - 1, []
     for view in sample.views:
         expected, is_known = reference.get(view.name, {}), view.apart != "unknown"
@@ -397,9 +369,8 @@ def _shares(
         known = zip(view.names, view.n_rows, shares, *ends, view.apart, strict=True)
         columns = ["group", "n", "share", "share_low", "share_high", "apart"]
         table = pd.DataFrame([*known, *lost], columns=columns)
-        earlier = {} if before is None else _shares_of(then[view.name])
         table["reference"] = table["group"].map(expected).astype(float)
-        table["earlier"] = table["group"].map(earlier).astype(float)
+        table["earlier"] = table["group"].map(earlier.get(view.name, {})).astype(float)
         n = table["n"].fillna(most).astype(int)
         n_all = total + n * table["n"].isna()
         asked = zip(n, n_all, table["reference"], strict=True)
@@ -408,11 +379,6 @@ def _shares(
         ]
         tables.append(table.assign(view=view.name))
     return pd.concat(tables, ignore_index=True)
-
-
-def _shares_of(view: View) -> dict[str, float]:
-    """Return the share of each group of a view."""
-    return dict(zip(view.names, (view.n_rows / view.n_rows.sum()).tolist(), strict=True))
 
 
 def _read_shares(shares: Any, sample: _Sample) -> dict[str, dict[str, float]]:
@@ -479,7 +445,7 @@ def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
     names = ["view", "kind", "column", "auc", "p_value"]
     table = _corrected(pd.DataFrame(records, columns=names), n_kinds, options)
     few = []
-    for row in _rows(where(table, kind="all", is_beyond_chance=True)):
+    for row in rows_of(where(table, kind="all", is_beyond_chance=True)):
         singles = where(table, view=row.view, kind="single").sort_values("auc", ascending=False)
         kept = models[row.view].smallest(singles["column"].tolist())
         auc = models[row.view].judge(kept)[0]
@@ -513,10 +479,6 @@ def _drift(sample: _Sample, before: _Sample, n_kinds: int, options: Options) -> 
     return pd.DataFrame(records, columns=["column", "psi", "auc", "p_value"])
 
 
-def _rows(table: pd.DataFrame) -> list[Any]:
-    return list(table.itertuples(index=False))
-
-
 def _title(tables: DataAudit, measure: str) -> str:
     """Return what a measure is called for readers."""
     kind, _, name = measure.removesuffix("]").partition("[")
@@ -529,7 +491,7 @@ def _sentences(tables: DataAudit) -> Iterator[str]:
     """Say what was found for each attribute, and what changed."""
     for view in tables.attributes:
         yield from _of_shares(where(tables.shares, view=view), view)
-        for row in _rows(where(tables.gaps, view=view, is_beyond_chance=True)):
+        for row in rows_of(where(tables.gaps, view=view, is_beyond_chance=True)):
             own = where(tables.rates, view=view, measure=row.metric)
             rates = dict(zip(own["group"], own["value"], strict=True))
             form = "{:.3g}" if row.metric == "mean_label" else "{:.1%}"
@@ -541,7 +503,7 @@ def _sentences(tables: DataAudit) -> Iterator[str]:
         yield f"{view}, columns: {_of_columns(where(tables.proxies, view=view), tables)}."
     if tables.n_earlier:
         changed = where(tables.drift, is_beyond_chance=True).sort_values("psi", ascending=False)
-        texts = [f"{row.column} ({row.psi:.2g})" for row in _rows(changed)]
+        texts = [f"{row.column} ({row.psi:.2g})" for row in rows_of(changed)]
         text = f"{listed_in(texts)}, {_BEYOND}" if texts else "nothing beyond chance"
         yield f"Changed since the earlier data (stability index): {text}."
 
@@ -554,7 +516,7 @@ def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
         f"{group_words(view, row.group)} "
         + ("too few to be shown" if np.isnan(row.share) else f"{row.share:.1%}")
         + f" (population {row.reference:.1%})"
-        for row in _rows(where(shares, is_beyond_chance=True))
+        for row in rows_of(where(shares, is_beyond_chance=True))
     ]
     text = f"{listed_in(texts)}, {_BEYOND}" if texts else "as in the population, but for chance"
     yield f"{view}, shares: {text}."
@@ -565,8 +527,8 @@ def _of_columns(proxies: pd.DataFrame, tables: DataAudit) -> str:
     if not len(proxies):
         return "not looked at, because fewer than two groups have enough rows"
     best = where(proxies.sort_values("auc", ascending=False), is_beyond_chance=True)
-    texts = [f"{row.column} (AUC {row.auc:.2f})" for row in _rows(best)]
+    texts = [f"{row.column} (AUC {row.auc:.2f})" for row in rows_of(best)]
     if not texts:
         return f"none of {tables.n_columns} predicts it, as far as chance explains"
-    few = [f"; {row.column} alone {row.auc:.2f}" for row in _rows(where(proxies, kind="few"))]
+    few = [f"; {row.column} alone {row.auc:.2f}" for row in rows_of(where(proxies, kind="few"))]
     return f"predicted by {listed_in(texts)}, {_BEYOND}{''.join(few)}"

@@ -66,13 +66,8 @@ def _with_rates(
 ) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
-    selected = (
-        sample.measures["selection_rate"]
-        .merged(view.codes, len(view.names))
-        .sums[0, 1]
-        .round()
-        .astype(np.int64)
-    )
+    of_groups = sample.measures["selection_rate"].merged(view.codes, len(view.names))
+    selected = of_groups.sums[0, 1].round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"

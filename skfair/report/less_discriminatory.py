@@ -135,21 +135,6 @@ class Alternatives:
         sentences : list of str
             Two to five sentences.
         """
-        return [*self._of_candidates(), *self._further()]
-
-    def _further(self) -> list[str]:
-        """Say what another model could gain, if that is known."""
-        if self.further_gain is None or self.chance is None:
-            return []
-        return [
-            f"Further retraining would, with {100 * self.confidence:g}% confidence, lower the "
-            f"disparity by less than {100 * self.further_gain:.1f} points without losing more than "
-            f"{100 * self.max_loss:g} points of accuracy: another model with settings and seed "
-            f"drawn in the same way has a chance of at most {100 * self.chance:g}% to do better."
-        ]
-
-    def _of_candidates(self) -> list[str]:
-        """Say which candidate is selected, and what is shown of it."""
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
         what = f"{self.metric.replace('_', ' ')} {100 * base.disparity:.1f} points"
@@ -162,26 +147,33 @@ class Alternatives:
         if self.selected == self.baseline:
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
-            return [
-                *sentences,
-                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
-                "within the loss).",
-            ]
-        disparity, accuracy = (
-            "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
-            for name in ("disparity", "accuracy")
-        )
-        sentences += [
-            f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
-            f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
-            f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
-            f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is less, "
-            f"within the loss, is {'shown' if best.is_shown else 'not shown'} at {level}.",
-        ]
-        if np.isfinite(best.certified):
             sentences.append(
-                f"In the population its disparity is at most {100 * best.certified:.1f} points "
-                f"({level}, all candidates together)."
+                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
+                "within the loss)."
+            )
+        else:
+            disparity, accuracy = (
+                "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
+                for name in ("disparity", "accuracy")
+            )
+            sentences += [
+                f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
+                f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
+                f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
+                f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is "
+                f"less, within the loss, is {'' if best.is_shown else 'not '}shown at {level}.",
+            ]
+            if np.isfinite(best.certified):
+                sentences.append(
+                    f"In the population its disparity is at most {100 * best.certified:.1f} points "
+                    f"({level}, all candidates together)."
+                )
+        if self.further_gain is not None and self.chance is not None:
+            sentences.append(
+                f"Further retraining would, with {level}, lower the disparity by less than "
+                f"{100 * self.further_gain:.1f} points without losing more than {loss} of "
+                "accuracy: another model with settings and seed drawn in the same way has a chance "
+                f"of at most {100 * self.chance:g}% to do better."
             )
         return sentences
 
@@ -453,7 +445,9 @@ def search_alternatives(
     judging = _safe_indexing(X, test), own_groups
     codes = encode_groups(own_groups, n_samples=test.size).codes[0]
     fits: list[tuple[Any, Any]] = []
-    for look, size in enumerate(_sizes(fewest, max_models), start=1):
+    n_looks = int(np.log2(max_models / fewest)) + 1  # each with twice as many models
+    for look in range(1, n_looks + 1):
+        size = fewest * 2 ** (look - 1)
         seeds = rng.randint(2**31 - 1, size=1 + size - len(fits))
         fits += Parallel(n_jobs=n_jobs)(
             delayed(_refitted)(estimator, settings if fits or k else None, seed, train, judging)
@@ -508,11 +502,6 @@ def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> i
     return fewest
 
 
-def _sizes(first: int, last: int) -> list[int]:
-    """Return after how many models it is asked whether to go on: each time twice as many."""
-    return [first * 2**look for look in range(int(np.log2(last / first)) + 1)]
-
-
 def _further_gain(
     resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples; the baseline comes first
     selected: int,
@@ -525,28 +514,27 @@ def _further_gain(
     Which model is selected depends on the rows that judge it, so intervals of the differences
     of all pairs hold together; those of the accuracies are one-sided.
     """
-    (disparities, accuracies), (errors, lost) = (
-        [drawn[0] for drawn in resampled],
-        [drawn[1:] - drawn[0] for drawn in resampled],
-    )
-
-    def by_spread(differences: FloatArray) -> tuple[FloatArray, FloatArray]:
-        spread = np.sqrt((differences**2).mean(axis=0))
-        return spread, differences / np.where(spread > 0, spread, 1.0)
-
-    spread, scaled = by_spread(lost[:, [0]] - lost)
+    disparities, accuracies = (drawn[0] for drawn in resampled)
+    errors, lost = (drawn[1:] - drawn[0] for drawn in resampled)
+    spread, scaled = _by_spread(lost[:, [0]] - lost)
     width = np.quantile(scaled.max(axis=1), 1 - level / 2)
     may_be_kept = accuracies - accuracies[0] + width * spread >= -max_loss - ROUNDING
     largest = np.zeros(len(errors))
     for k in range(errors.shape[1]):
-        largest = np.maximum(largest, by_spread(errors - errors[:, [k]])[1].max(axis=1))
-    spread, _ = by_spread(errors - errors[:, [selected]])
+        largest = np.maximum(largest, _by_spread(errors - errors[:, [k]])[1].max(axis=1))
+    spread, _ = _by_spread(errors - errors[:, [selected]])
     lowest = disparities - disparities[selected]
     lowest -= np.quantile(largest, 1 - level / 2) * spread
     lowest = np.sort(np.where(may_be_kept, lowest, np.inf)[1:])
     # The largest k that the chance to be below the k-th smallest is at most the one asked for.
     k = int(stats.binom.ppf(level, lowest.size, chance))
     return float(np.clip(-lowest[max(k - 1, 0)], 0.0, 1.0))
+
+
+def _by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return standard deviations around 0 of columns, and the numbers in these units."""
+    spread = np.sqrt((errors**2).mean(axis=0))
+    return spread, errors / np.where(spread > 0, spread, 1.0)
 
 
 def _check_options(
@@ -634,8 +622,7 @@ def changes_table(
     for name, drawn in by_name.items():
         changes = drawn - drawn[:, [baseline]]
         change, errors = changes[0], changes[1:] - changes[0]
-        spread = np.sqrt((errors**2).mean(axis=0))
-        scaled = np.abs(errors) / np.where(spread > 0, spread, 1.0)
+        spread, scaled = _by_spread(np.abs(errors))
         margin = np.quantile(scaled.max(axis=1), confidence) * spread
         table[f"{name}_change"] = change
         table[f"{name}_change_low"] = change - margin
@@ -654,11 +641,10 @@ def _picture(result: Alternatives) -> dict[str, Any]:
     across = Axis(min(limit, 0.0, x.min()), max(limit, 0.0, x.max()) + ROUNDING, 0.0, 300.0)
     up = Axis(min(0.0, y.min()), max(0.0, y.max()) + ROUNDING, 200.0, 0.0)
     kinds = {result.selected: "selected", result.baseline: "baseline"}
+    places = zip(across.place(x), up.place(y), strict=True)
     points = [
         {"x": at, "x_ends": ends, "y": height, "y_ends": heights, "kind": kinds.get(k, "other")}
-        for k, ((at, *ends), (height, *heights)) in enumerate(
-            zip(across.place(x), up.place(y), strict=True)
-        )
+        for k, ((at, *ends), (height, *heights)) in enumerate(places)
     ]
     lines = {"limit": across.place(limit), "zero": up.place(0.0)}
     return {"points": points, **lines, "x": across.ticks(), "y": up.ticks()}

@@ -148,10 +148,8 @@ class Together:
         """Judge the rows of one fold by all others."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        X, is_held_out = (
-            np.column_stack([self._columns[name] for name in names]),
-            self._folds == fold,
-        )
+        X = np.column_stack([self._columns[name] for name in names])
+        is_held_out = self._folds == fold
         model: Any = HistGradientBoostingClassifier(
             max_iter=30, max_depth=3, learning_rate=0.2, early_stopping=False, random_state=0
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from importlib.resources import files
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -12,19 +13,39 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from skfair._version import __version__
+from skfair.groups.table import GroupTable
 from skfair.report.checks import Check, check_condition, read_condition
+from skfair.report.options import Options
 from skfair.utils.files import replacing
 
 
 @dataclass(frozen=True, eq=False)
 class PlainTables:
-    """Tables that can be written as plain data and read again; subclasses have the fields."""
+    """Tables that can be written as plain data and read again; subclasses have more fields."""
 
     # Templates of the page and of Markdown
     _templates: ClassVar[tuple[str, str]]
     # The file of the schema, and its version: raised when a key is renamed or removed. New keys
     # raise the second number.
     _schema: ClassVar[tuple[str, str]]
+
+    title: str
+    about: dict[str, str]
+    columns: dict[str, str]
+    decision: str
+    made_on: str
+    version: str
+    n_rows: int
+    n_left_out: int | None  # None for fewer than may be shown
+    attributes: list[str]
+    confidence: float
+    n_simulations: int
+    min_group_size: float
+    suppress_below: float
+    hidden: pd.DataFrame
+    rates: pd.DataFrame
+    gaps: pd.DataFrame
 
     def fields(self) -> dict[str, Any]:
         """Return all tables by name."""
@@ -138,24 +159,8 @@ class AuditTables(PlainTables):
     _templates = "page.html.j2", "card.md.j2"
     _schema = "schema.json", "2.0"
 
-    title: str
-    about: dict[str, str]
-    columns: dict[str, str]
-    decision: str
-    made_on: str
-    version: str
     task: str
-    n_rows: int
-    n_left_out: int | None  # None for fewer than may be shown
-    min_group_size: float
-    suppress_below: float
-    hidden: pd.DataFrame
-    attributes: list[str]
     conditional_on: list[str]
-    confidence: float
-    n_simulations: int
-    rates: pd.DataFrame
-    gaps: pd.DataFrame
     subgroups: pd.DataFrame
     n_subgroups: int
     n_beyond_chance: int
@@ -224,6 +229,19 @@ class AuditTables(PlainTables):
                 known = ", ".join(repr(name) for name in dict.fromkeys(now["view"]))
                 raise ValueError(f"The audit has no view {view!r}. It has {known}.")
         return rows
+
+
+def head_of(sample: GroupTable, options: Options, title: str, n_lost: int) -> dict[str, Any]:
+    """Return what every audit says of itself, given the rows that it shows."""
+    names = ("confidence", "n_simulations", "min_group_size", "suppress_below")
+    return {name: getattr(options, name) for name in names} | {
+        "title": str(title),
+        "made_on": date.today().isoformat(),
+        "version": __version__,
+        "attributes": sample.attributes,
+        "n_rows": int(sample.counts.sum()),
+        "n_left_out": None if 0 < n_lost < options.suppress_below else n_lost,
+    }
 
 
 def written(text: str, path: str | PathLike[str] | None) -> str:
