@@ -1,10 +1,14 @@
 """Clustering problems without rules from plain arrays, and results in the units of the data."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
 from skfair.groups.encoding import encode_groups
+from skfair.papers.vfairkm import variational
+from skfair.papers.vfairkm.soft_assignment import SoftAssignment
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import RunSettings
@@ -20,7 +24,19 @@ def free_problem(X, codes, n_clusters, n_groups, weights=None):
 
 def soft_run(solver, problem, centers, max_iter, tol, random_state=0):
     """Run a soft solver from centres in the units of the data, and return those units."""
-    settings = RunSettings(max_iter, np.random.RandomState(random_state), tol=tol)
-    found = solver._soft_clustering(problem, problem.units.inwards(centers), settings)
-    offsets = problem.units.squared_outwards(found.offsets)
-    return found._replace(centers=problem.units.outwards(found.centers), offsets=offsets)
+    soft, seen = [], []
+
+    def made(*args, **kwargs):
+        soft.append(SoftAssignment(*args, **kwargs))
+        return soft[-1]
+
+    rng = np.random.RandomState(random_state)
+    settings = RunSettings(max_iter, rng, tol, callback=lambda x: seen.append(x.copy()))
+    with mock.patch.object(variational, "SoftAssignment", made):
+        found = solver.run(problem, problem.units.inwards(centers), settings)
+    return SimpleNamespace(
+        # The last centres that the solver saw: those of its result are the means of the labels.
+        **found._asdict() | {"centers": problem.units.outwards(seen[-1])},
+        offsets=problem.units.squared_outwards(found.prices),
+        assignment=np.exp(soft[-1].logs) if soft else None,
+    )

@@ -95,15 +95,11 @@ COSTS: dict[str, CostFunction] = {
 }
 
 
-def cost_function(clusterer: Any) -> CostFunction | None:
-    """Return what fits a clusterer."""
-    return next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)
-
-
 def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
     """Return what rows pay in each cluster, by a function or by what fits the clusterer."""
     name = type(clusterer).__name__
-    function = cost_function(clusterer) if function is None else function
+    if function is None:
+        function = next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)
     if function is None:
         raise TypeError(
             f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "

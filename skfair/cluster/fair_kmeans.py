@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -265,7 +264,7 @@ class FairKMeans(
 
     def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Rules:
         """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
-        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
+        check_rows_suit(solver, data)
         groups, min_balance = data.groups, self.min_balance
         is_default = min_balance == type(self)().min_balance
         if min_balance is not None and is_default and not solver.keeps_balance:
@@ -275,13 +274,7 @@ class FairKMeans(
                 "or use solver='prices' for a limit that is kept."
             )
             min_balance = None
-        check_limits(
-            solver,
-            groups.n_attributes,
-            has_weights=data.has_weights,
-            min_balance=min_balance,
-            has_share_bounds=self.share_bounds is not None,
-        )
+        check_limits(solver, data, min_balance, self.share_bounds)
         if groups.is_vacuous and groups.levels.attributes:
             warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "

@@ -22,7 +22,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.embedding import adjacency, check_room, embed
 from skfair.cluster.limits import check_enough, representation_rules
-from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember
+from skfair.cluster.rounding import CutPrediction, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Rules
@@ -276,8 +276,7 @@ class FairSpectralClustering(
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             vectors, result = embed(problem, n_vectors, solver, rng, callback)
         self._store_embedding(problem, vectors, result, affinity.dtype)
-        rounding = Rounding(self.n_clusters, self.assign_labels, self.n_init)
-        cut = rounding.cut(problem, self.embedding_, result, data.groups, rules, rng)
+        cut = rounded(self, problem, self.embedding_, result, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:

@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -22,6 +21,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import (
+    attribute_balances,
     check_enough,
     check_group_sizes,
     clustering_problem,
@@ -208,19 +208,13 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
+        check_rows_suit(solver, data)
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))
         check_enough(data.n_samples, self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
-        check_limits(
-            solver,
-            groups.n_attributes,
-            has_weights=data.has_weights,
-            min_balance=None,
-            has_share_bounds=False,
-        )
+        check_limits(solver, data)
 
         def rules_of(target: float) -> Rules:
             return balance_rules(groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0])
@@ -263,7 +257,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         costs = np.array([point.clustering.cost for point in points])
 
         def balance(point: FrontPoint) -> float:
-            return _relative_balance(problem, point.clustering.labels, groups, attained)
+            counts = problem.counts(point.clustering.labels) @ problem.membership.T
+            return min(1.0, float((attribute_balances(counts, groups) / attained).min()))
 
         relative = np.array(for_each(balance, points, go_on))
         kept = np.flatnonzero(nondominated(costs, relative))
@@ -355,21 +350,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             ideal_cost=smallest,
             ideal_balance=1.0,
         )
-
-
-def _relative_balance(
-    problem: RepresentationProblem, labels: ColumnLike, groups: GroupEncoding, attained: FloatArray
-) -> float:
-    """Smallest balance of a cluster as a share of the data's, over clusters and attributes."""
-    counts = problem.counts(labels) @ problem.membership.T
-    smallest = 1.0
-    for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
-        part = counts[:, start:stop]
-        largest = part.max(axis=1)
-        if largest.min() <= 0:
-            return 0.0
-        smallest = min(smallest, float((part.min(axis=1) / largest).min()) / attained[a])
-    return smallest
 
 
 def _stacked(labels: list[Any]) -> Any:

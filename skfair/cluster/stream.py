@@ -85,57 +85,40 @@ class StreamMixin(PricePredictionMixin):
             (self.min_balance, self.relative_balance, self.share_bounds),
             weight_range(weights),
         )
-        problem = problem_type(rows)(
-            rows,
-            groups,
-            rules,
-            self.n_clusters,
-            weights,
-            before=self.group_counts_,
-            units=self._units,
-        )
+        known: dict[str, Any] = {"before": self.group_counts_, "units": self._units}
+        problem = problem_type(rows)(rows, groups, rules, self.n_clusters, weights, **known)
         multipliers = self._multipliers
         if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
             multipliers = problem.no_multipliers()
         placed = place(problem, self._scaled_centers, multipliers)
-        attributes = stream_attributes(
-            problem,
-            groups,
-            placed,
-            counts_before=self.group_counts_,
-            centers_before=self._scaled_centers,
-            multipliers_before=multipliers,
-        )
+        attributes = self._joined(problem, groups, placed, multipliers)
         self.__dict__.update(attributes, n_iter_=self.n_iter_ + 1)
         return self
 
-
-def stream_attributes(
-    problem: RepresentationProblem,
-    groups: GroupEncoding,
-    placed: Placement,
-    *,
-    counts_before: FloatArray,
-    centers_before: FloatArray,
-    multipliers_before: FloatArray,
-) -> dict[str, Any]:
-    """Return the attributes after an assigned part of a stream has joined those before it."""
-    first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
-    before = counts_before[:, first].sum(axis=1)
-    means, mass = problem.means(placed.labels)
-    share = mass / np.where(before + mass > 0, before + mass, 1.0)
-    centers = centers_before + share[:, None] * (means - centers_before)
-    step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
-    multipliers = multipliers_before + step * (placed.multipliers - multipliers_before)
-    bound = placed.lower_bound
-    counts = counts_before + problem.counts(placed.labels) @ problem.membership.T
-    return {
-        **center_attributes(problem, centers),
-        **price_attributes(problem, problem.group_prices(multipliers)),
-        **count_attributes(counts, groups),
-        "_multipliers": multipliers,
-        "labels_": problem.label_rows(placed.labels),
-        "inertia_": total_cost(problem, placed.cost),
-        "lower_bound_": total_cost(problem, bound),
-        "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
-    }
+    def _joined(
+        self,
+        problem: RepresentationProblem,
+        groups: GroupEncoding,
+        placed: Placement,
+        multipliers: FloatArray,
+    ) -> dict[str, Any]:
+        """Return the attributes after an assigned part of a stream has joined those before it."""
+        first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
+        before = self.group_counts_[:, first].sum(axis=1)
+        means, mass = problem.means(placed.labels)
+        share = mass / np.where(before + mass > 0, before + mass, 1.0)
+        centers = self._scaled_centers + share[:, None] * (means - self._scaled_centers)
+        step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
+        multipliers = multipliers + step * (placed.multipliers - multipliers)
+        bound = placed.lower_bound
+        counts = self.group_counts_ + problem.counts(placed.labels) @ problem.membership.T
+        return {
+            **center_attributes(problem, centers),
+            **price_attributes(problem, problem.group_prices(multipliers)),
+            **count_attributes(counts, groups),
+            "_multipliers": multipliers,
+            "labels_": problem.label_rows(placed.labels),
+            "inertia_": total_cost(problem, placed.cost),
+            "lower_bound_": total_cost(problem, bound),
+            "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
+        }

@@ -55,12 +55,7 @@ def _fetches(table: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
             cache: bool = True,
             return_X_y: bool = False,
         ) -> Any:
-            return fetch_table(
-                SPECS[table],
-                data_home=data_home,
-                cache=cache,
-                return_X_y=return_X_y,
-            )
+            return fetch_table(SPECS[table], data_home, cache, return_X_y)
 
         fetch.__name__, fetch.__qualname__ = described.__name__, described.__qualname__
         fetch.__doc__ = described.__doc__

@@ -162,15 +162,13 @@ class _ConvexBatch:
         self, problem: PartialParityProblem, center: FloatArray, w: FloatArray, mu: float
     ) -> None:
         self._problem, self._away, self._mu = problem, w - center, mu
-        self._uppers = np.flatnonzero(np.isfinite(problem.upper))
-        self._lowers = np.flatnonzero(np.isfinite(problem.lower))
+        self._rows = OneSided(problem)
         self._at, self._at_center = problem.parts(w), problem.parts(center)
 
     def gradient(self, V: float, queues: FloatArray) -> FloatArray:
         """Return V grad g_0 + sum of Q_i grad g_i: one pull-back."""
         (plus, minus), (plus_tangent, minus_tangent) = self._at, self._at_center
-        of_uppers, of_lowers = np.zeros((2, self._problem.n_constraints))
-        of_uppers[self._uppers], of_lowers[self._lowers] = np.split(queues, [self._uppers.size])
+        of_uppers, of_lowers = self._rows.both(queues)
         slopes, of_aux = V * plus.objective_slopes, np.zeros(self._problem.n_aux)
         for at, multipliers in (
             (plus, of_uppers),
@@ -189,23 +187,15 @@ class _ConvexBatch:
         plus, step = self._at[0], w - self._at[0].theta
         change = self._problem.scores(w) - plus.scores
         since_center = plus.scores - self._at_center[0].scores
-        tangent = self._signed(self._at_center[::-1])
-        values = self._signed(self._at)
+        values, tangent = (
+            self._rows.sides(first.constraints, second.constraints)
+            for first, second in (self._at, self._at_center[::-1])
+        )
         rise = self._along(self._at, change, step)
         rise -= self._along(self._at_center[::-1], change + since_center, step + self._away)
-        bounds = np.concatenate(
-            [self._problem.upper[self._uppers], -self._problem.lower[self._lowers]]
-        )
         pull = self._mu * (0.5 * self._away @ self._away + self._away @ step)
-        return np.asarray(values - tangent - bounds + rise + pull)
-
-    def _signed(self, parts: Parts) -> FloatArray:
-        """Return the first part of the upper rows, and the second one of the lower rows."""
-        return np.concatenate(
-            [parts[0].constraints[self._uppers], parts[1].constraints[self._lowers]]
-        )
+        return np.asarray(values - tangent - self._rows.bounds + rise + pull)
 
     def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of these along a change of the scores and a step."""
-        first, second = (part.along(of_scores, step) for part in parts)
-        return np.concatenate([first[self._uppers], second[self._lowers]])
+        return self._rows.sides(*(part.along(of_scores, step) for part in parts))

@@ -46,9 +46,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfair._typing import FloatArray, IntArray
 from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
-from skfair.papers.soft import SoftClustering, SoftSolver
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
-from skfair.solvers.clustering.base import Clustering, RunSettings, register
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    RunSettings,
+    of_labels,
+    register,
+)
 from skfair.utils.pieces import NUMBERS
 
 # Temperatures: the first in total variances, the last in mean distances to the nearest centre, and
@@ -66,7 +71,7 @@ _TAIL = 0.1
 
 @register
 @dataclass
-class Smooth(SoftSolver):
+class Smooth(ClusteringSolver):
     r"""Gradient steps on a soft k-means cost and on a soft balance in turn.
 
     .. math:: \min_{C, W} \frac{n_a}{n_a + n_b} f_1(C, W) - \frac{n_b}{n_a + n_b} f_2(C, W)
@@ -145,15 +150,15 @@ class Smooth(SoftSolver):
     name = "smooth"
     trades_by = "n_kmeans_steps and n_swap_steps"
 
-    def _soft_clustering(
-        self, problem: RepresentationProblem, centers: FloatArray, settings: RunSettings
-    ) -> SoftClustering:
+    def run(
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
+    ) -> Clustering:
         max_iter = settings.max_iter
         groups = _Groups(problem)
-        temperatures = self._temperatures(problem, centers, max_iter)
+        temperatures = self._temperatures(problem, start, max_iter)
         relaxed = _Relaxed(problem, groups, self.batch_size, self.sharpness, temperatures)
         n_last = _TAIL * max_iter
-        before_last = [centers]
+        before_last = [start]
 
         def after_iteration(x: FloatArray) -> bool:
             relaxed.n_iter += 1
@@ -165,7 +170,7 @@ class Smooth(SoftSolver):
         steps = alternating_gradient(
             relaxed.cost_gradient,
             relaxed.unfairness_gradient,
-            np.hstack((centers, np.zeros((problem.n_clusters, groups.n_present)))),
+            np.hstack((start, np.zeros((problem.n_clusters, groups.n_present)))),
             n_a=int(self.n_kmeans_steps),
             n_b=int(self.n_swap_steps),
             # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
@@ -176,19 +181,22 @@ class Smooth(SoftSolver):
             random_state=settings.random_state,
             callback=after_iteration,
         )
-        centers, offsets = relaxed.state(steps.theta)
+        centers, of_present = relaxed.split(steps.theta)
+        offsets = np.zeros((problem.n_clusters, problem.n_groups))
+        offsets[:, groups.levels] = of_present
         status = steps.status
         moved = float(np.linalg.norm(centers - before_last[0]))
         if status == "max_iter" and moved <= np.sqrt(settings.tol) * n_last:
             status = "converged"
-        return SoftClustering(
-            labels=_labels(problem, offsets, centers),
-            centers=centers,
-            offsets=offsets,
+        found = of_labels(
+            problem,
+            _labels(problem, offsets, centers),
             n_iter=steps.n_iter,
             status=status,
             history={"temperature": temperatures[: steps.n_iter], **steps.history},
+            prices=offsets,
         )
+        return found._replace(objective=self._objective(problem, found))
 
     def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
         """Return the weighted sum of the two objectives at labels, where nothing is soft."""
@@ -237,11 +245,6 @@ class _Relaxed:
         n_features = x.shape[1] - self.groups.n_present
         return x[:, :n_features], _OFFSET_UNIT * x[:, n_features:]
 
-    def state(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return centres and the offsets of all groups."""
-        centers, offsets = self.split(x)
-        return centers, self.groups.expand(offsets)
-
     def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of f_1 on a batch."""
         _, by_centers, by_offsets = soft_cost(*self._arguments(x, rng))
@@ -272,11 +275,11 @@ class _Groups:
     """Draws rows group by group. Groups are numbered by their first row, so names do not matter."""
 
     def __init__(self, problem: RepresentationProblem) -> None:
-        codes, masses, n_groups = problem.codes, problem.masses, problem.n_groups
+        codes, masses = problem.codes, problem.masses
         counted = np.flatnonzero(masses)
         levels, first = np.unique(codes[counted], return_index=True)
         self.levels = levels[np.argsort(first)]  # of the groups with rows, in order
-        self.n_present, self.n_groups = self.levels.size, n_groups
+        self.n_present = self.levels.size
         self.rows = [counted[codes[counted] == level] for level in self.levels]
         self.totals = [np.cumsum(masses[rows]) for rows in self.rows]
         self.shares = np.array([totals[-1] for totals in self.totals])
@@ -297,12 +300,6 @@ class _Groups:
             places.append(rows[np.minimum(drawn, rows.size - 1)])  # u * total can round up
         codes = np.repeat(np.arange(self.n_present), sizes)
         return np.concatenate(places), codes, (self.shares / sizes)[codes]
-
-    def expand(self, offsets: FloatArray) -> FloatArray:
-        """Return offsets for all groups, 0 for those without rows."""
-        every = np.zeros((len(offsets), self.n_groups))
-        every[:, self.levels] = offsets
-        return every
 
 
 def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatArray) -> IntArray:

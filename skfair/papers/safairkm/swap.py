@@ -202,10 +202,7 @@ class Swap(ClusteringSolver):
     ) -> Clustering:
         balances = problem.rules.min_balances
         best = self.descend(
-            problem.X,
-            problem.codes,
-            problem.n_clusters,
-            problem.n_groups,
+            *_rows_and_sizes(problem),
             labels=problem.distances(start).nearest(),
             min_balance=None if balances is None else float(balances[0]),
             max_iter=settings.max_iter,
@@ -229,10 +226,7 @@ class Swap(ClusteringSolver):
         no_rules = rules_of(0.0)
         free = problem.with_rules(no_rules)
         front = self.search(
-            problem.X,
-            problem.codes,
-            problem.n_clusters,
-            problem.n_groups,
+            *_rows_and_sizes(problem),
             max_iter=settings.max_iter,
             random_state=settings.random_state,
             callback=settings.callback,
@@ -499,6 +493,11 @@ class _Descent:
             # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
             if is_stuck or n_made < _PLANNED_SWAPS:
                 return n_swaps
+
+
+def _rows_and_sizes(problem: RepresentationProblem) -> tuple[NDArray[Any], IntArray, int, int]:
+    """Return what a search is told of a problem."""
+    return problem.X, problem.codes, problem.n_clusters, problem.n_groups
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:

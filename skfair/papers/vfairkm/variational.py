@@ -54,17 +54,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.papers.soft import SoftClustering, SoftSolver
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
+    ClusteringSolver,
     Front,
     FrontPoint,
     RulesOf,
     RunSettings,
     Starts,
+    of_labels,
     register,
 )
 from skfair.utils.history import History, go_on
@@ -78,7 +79,7 @@ FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 
 @register
 @dataclass
-class Variational(SoftSolver):
+class Variational(ClusteringSolver):
     r"""k-means with a penalty on the divergence between the groups' shares and a target.
 
     .. math:: \min_{S, C} \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
@@ -180,18 +181,18 @@ class Variational(SoftSolver):
                     return Front(points, {})
         return Front(points, {})
 
-    def _soft_clustering(
-        self, problem: RepresentationProblem, centers: FloatArray, settings: RunSettings
-    ) -> SoftClustering:
+    def run(
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
+    ) -> Clustering:
         soft = SoftAssignment(
             problem,
             weight=self.fairness_weight,
             target_shares=self.target_shares,
             lipschitz=self.lipschitz,
         )
-        soft.measure(centers)
+        soft.measure(start)
         soft.start()
-        history = History()
+        history, centers = History(), start
         status: Status = "max_iter"
         n_iter, objective, tol = 0, np.inf, _SHARE_OF_TOL * settings.tol
         while n_iter < settings.max_iter and status == "max_iter":
@@ -210,16 +211,12 @@ class Variational(SoftSolver):
                 status = "stopped"
             elif before - objective <= tol * abs(objective):
                 status = "converged"
-        return SoftClustering(
-            labels=soft.logs.argmax(axis=1),
-            centers=centers,
-            offsets=soft.slopes().T,
-            assignment=np.exp(soft.logs, out=soft.logs),
+        return of_labels(
+            problem,
+            soft.logs.argmax(axis=1),
             n_iter=n_iter,
             status=status,
             history=history.as_dict(),
+            prices=soft.slopes().T,
+            objective=objective,
         )
-
-    def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
-        objectives = clustering.history["objective"]
-        return float(objectives[-1])

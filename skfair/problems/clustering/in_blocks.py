@@ -195,10 +195,6 @@ class PartitionedDistances(Distances):
         self.rows = problem
         self._centers = np.asarray(centers, dtype=np.float64)
 
-    def blocks(self) -> Iterator[Any]:
-        """Raise: the rows are elsewhere."""
-        raise TypeError("The rows of a partitioned problem are not here. Ask for sums over them.")
-
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
         """Return the sum of soft minima of cost plus price, the soft counts and their curvature."""
         arguments = price, temperature

@@ -28,7 +28,6 @@ from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
-from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering
 from skfair.solvers.smooth_dual import Second, lowered
 from skfair.utils.history import History
@@ -110,19 +109,17 @@ def placed_rows(
     problem: RepresentationProblem,
     centers: FloatArray,
     multipliers: FloatArray,
-    n_iter: int,  # of the rounds that led here
-    status: Status,  # how they ended
-    *,
-    rounds: int,
-    search_counts: bool,
     history: History,
-    part: RepresentationProblem | None,
+    rounds: int = 1,
+    max_iter: int = 2 * STEPS,
+    search_counts: bool = False,
+    part: RepresentationProblem | None = None,
 ) -> Clustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     inf = np.inf  # there are no labels yet: any are better
-    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
+    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
-        steps = TEMPERATURES[-1:], 2 * STEPS
+        steps = TEMPERATURES[-1:], max_iter
         placed = place(problem, best.centers, best.multipliers, *steps, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means_and_cost(placed.labels)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     InvalidParameterError,
@@ -208,14 +209,14 @@ def takes_sparse(solver: str | ClusteringSolver) -> bool:
     return solver.takes_sparse
 
 
-def check_rows_suit(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: bool) -> None:
+def check_rows_suit(solver: ClusteringSolver, data: Any) -> None:
     """Raise if the rows live elsewhere, or are sparse, and the solver needs them whole."""
-    if is_elsewhere and not solver.works_in_blocks:
+    if data.blocks is not None and not solver.works_in_blocks:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
             "solver='prices', or compute() the collections."
         )
-    if is_sparse and not solver.takes_sparse:
+    if issparse(data.X) and not solver.takes_sparse:
         raise ValueError(
             f"solver={solver.name!r} needs dense rows, got a sparse matrix. Use solver='prices', "
             "or X.toarray() if it fits into memory."
@@ -224,26 +225,25 @@ def check_rows_suit(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: 
 
 def check_limits(
     solver: ClusteringSolver,
-    n_attributes: int,
-    *,
-    has_weights: bool,
-    min_balance: float | None,
-    has_share_bounds: bool,
+    data: Any,  # the training data
+    min_balance: float | None = None,
+    share_bounds: Any = None,
 ) -> None:
     """Raise if a solver cannot keep the limits that it was given on such rows."""
+    n_attributes = data.groups.n_attributes
     if n_attributes > 1 and not solver.takes_overlaps:
         raise ValueError(
             f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
             "Cross them: Sensitive(crossed=True), or use solver='prices'."
         )
-    if has_share_bounds and not solver.keeps_shares:
+    if share_bounds is not None and not solver.keeps_shares:
         raise ValueError(f"solver={solver.name!r} knows no share_bounds. Use solver='prices'.")
     if min_balance is not None and not solver.keeps_balance:
         raise ValueError(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and cannot "
             f"keep min_balance={min_balance}. Pass min_balance=None."
         )
-    if has_weights and not solver.takes_weights:
+    if data.has_weights and not solver.takes_weights:
         raise ValueError(
             f"solver={solver.name!r} exchanges single rows and knows no sample_weight. Use "
             "solver='prices'."

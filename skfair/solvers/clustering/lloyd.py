@@ -66,14 +66,8 @@ def fair_lloyd(
             status = "stopped"
         elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:
             status = "converged"
-    return placed_rows(
-        problem,
-        centers,
-        multipliers,
-        n_iter,
-        status,
-        rounds=1 if status == "stopped" else finishing_rounds,
-        search_counts=search_counts,
-        history=history,
-        part=part,
+    rounds = 1 if status == "stopped" else finishing_rounds
+    found = placed_rows(
+        problem, centers, multipliers, history, rounds, search_counts=search_counts, part=part
     )
+    return found._replace(n_iter=n_iter, status=status)

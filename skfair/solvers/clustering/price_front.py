@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, place
+from skfair.solvers.clustering.assignment import STEPS, placed_rows
 from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
+from skfair.utils.history import History
 
 
 def sweep(
@@ -57,30 +56,16 @@ def _follow(
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
     """Follow the front from target to target, one round each."""
-    limited = problem.with_rules(rules_of(targets[0]))
-    first = fair_lloyd(limited, centers, search_counts=False)
-    centers, multipliers = first.centers, first.multipliers
-    yield FrontPoint(targets[0], rules_of(targets[0]), first)
-    for target in targets[1:]:
+    at: Clustering | None = None
+    for target in targets:
         rules = rules_of(target)
         limited = problem.with_rules(rules)
-        placed = place(limited, centers, multipliers, TEMPERATURES[-1:], STEPS, search_counts=False)
-        means, mass, cost = limited.means_and_cost(placed.labels)
-        centers = np.where(mass[:, None] > 0, means, centers)
-        multipliers = placed.multipliers
-        clustering = Clustering(
-            labels=placed.labels,
-            centers=centers,
-            multipliers=multipliers,
-            cost=cost,
-            cost_at_bound=placed.cost,
-            lower_bound=placed.lower_bound,
-            violation=placed.violation,
-            n_iter=1,
-            status="converged",
-            history={},
-        )
-        yield FrontPoint(target, rules, clustering)
+        if at is None:
+            at = fair_lloyd(limited, centers, search_counts=False)
+        else:
+            at = placed_rows(limited, at.centers, at.multipliers, History(), max_iter=STEPS)
+            at = at._replace(history={})
+        yield FrontPoint(target, rules, at)
 
 
 def on_all_points(

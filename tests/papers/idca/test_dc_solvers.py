@@ -133,7 +133,9 @@ def check_steps(problem, w, eps, expected):
     convex = Linearised(problem, problem.parts(w))
     at, lengths = convex.center, StepLengths(convex.n)
     for theta in expected[1:]:
-        at = switching_step(convex, at, eps).take(convex, at, lengths)
+        row, length, against = switching_step(at.constraints, partial(convex.gradient, at), eps)
+        lengths.add(row, length)
+        at = convex.evaluate(at.theta - length * against)
         np.testing.assert_allclose(at.theta, theta, atol=1e-9)
     assert lengths.of_objective > 0
     assert lengths.of_rows.max() > 0

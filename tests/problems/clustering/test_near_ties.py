@@ -36,7 +36,7 @@ def drawn(seed=0, n=4000, spread=0.15, weights=None):
 
 def plain_sums(problem, centers, price, temperature):
     """The soft minima and counts of all rows by numpy."""
-    costs = np.concatenate([costs for _, costs in problem.distances(centers).blocks()])
+    costs = np.concatenate(problem.distances(centers).each(lambda _, costs: costs))
     value = costs + price[problem.cells]
     shares = np.exp((value.min(axis=1, keepdims=True) - value) / temperature)
     total = shares.sum(axis=1)

@@ -88,7 +88,7 @@ def test_points_move_to_the_wanted_counts():
     assert placed.violation == problem.rules.violation(target).sum()
     assert placed.cost == distances.cost(labels)
     # The cheapest points moved: within a cell nobody who stayed would have been cheaper.
-    D = np.concatenate([block for _, block in distances.blocks()])
+    D = np.concatenate(distances.each(lambda _, costs: costs))
     extra = D[:, 1] - D[:, 0]
     for s in range(2):
         moved, stayed = (extra[(problem.cells == s) & (labels == k)] for k in (1, 0))

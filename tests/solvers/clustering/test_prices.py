@@ -40,7 +40,7 @@ def random_problem(seed, n=60, n_clusters=3, n_groups=2, beta=0.7, weights=None,
 
 
 def dense(problem, centers):
-    return np.concatenate([block for _, block in problem.distances(centers).blocks()])
+    return np.concatenate(problem.distances(centers).each(lambda _, costs: costs))
 
 
 def linear_program(problem, centers, integer=False):
