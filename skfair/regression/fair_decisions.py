@@ -16,21 +16,12 @@ from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import (
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    FloatArray,
-    IntArray,
-    MatrixLike,
-)
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.inner_models import (
     InnerRegressors,
-    check_prefit_regressor,
-    mean_numbers,
     number_splits,
     numbers_of,
     read_for_inner,
@@ -39,10 +30,10 @@ from skfair.estimators.inner_scores import (
     FOLDS,
     Split,
     as_rows,
-    cross_fitted,
     groups_of_new_rows,
     keep_folds,
     known_folds,
+    mean_over,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
@@ -232,7 +223,8 @@ class FairDecisionRegressor(
         places = data.groups.places(targets, data.sample_weight)
         cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
         splits = cache(lambda: number_splits(folds, data.X, targets, cells))
-        values = self._cross_fit(data, targets, fit_params, others, splits)
+        params = self._row_params(data.sample_weight, fit_params, others)
+        values = self._values_unseen(numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
@@ -252,23 +244,6 @@ class FairDecisionRegressor(
             return constraint, self.max_disparity
         check_number(constraint.own_limit, "max_disparity of the constraint", 0)
         return constraint, constraint.own_limit
-
-    def _cross_fit(
-        self,
-        data: TrainingData,
-        targets: FloatArray,
-        metadata: dict[str, Any],
-        others: dict[str, Any],
-        splits: Callable[[], list[Split]],
-    ) -> FloatArray:
-        """Fit the models and return their predictions of the training rows."""
-        params = self._row_params(data.sample_weight, metadata, others)
-        if self._is_prefit:
-            self.estimators_ = [check_prefit_regressor(self._inner())]
-            return numbers_of(self.estimators_[0], data.X)
-        rows = data.X, targets, params, splits(), self.n_jobs
-        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
-        return values
 
     def _chances(
         self,
@@ -343,7 +318,7 @@ class FairDecisionRegressor(
         check_is_fitted(self)
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
         rows = read_features(self, as_rows(X), skip_check_array=True)
-        values = mean_numbers(self.estimators_, rows)
+        values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
         if not self.steps_:
             return values
         if self._group_models is not None:
