@@ -267,13 +267,15 @@ class PartialParityCalibrator(
 
         A pass reads groups and classes, one the scores, which are computed where the rows are.
         """
+        from dask.array import from_array
+
         if not self._is_prefit:
             _check_fits_lazily(self._inner(), self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
         groups = (sensitive_features, None, sample_weight, self._sensitive.crossed)
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        labels = {"y": _as_one_block(y) if is_in_memory else y}
+        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
         kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         store_groups(self, kinds.groups, int(kinds.counts.sum()))
@@ -294,9 +296,8 @@ class PartialParityCalibrator(
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
         read_lazy_columns(self, X, sensitive_features)
         if self._sensitive.columns is not None:
-            sensitive_features = _columns_of(
-                X, column_positions(meta_of(X), self._sensitive.columns)
-            )
+            positions = column_positions(meta_of(X), self._sensitive.columns)
+            sensitive_features = _columns_of(X, positions)
             X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
 
@@ -364,12 +365,6 @@ def _check_fits_lazily(inner: Any, cv: Any) -> None:
 def _columns_of(X: Any, positions: list[int]) -> Any:
     """Return columns of a Dask collection."""
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
-
-
-def _as_one_block(y: ColumnLike) -> Any:
-    import dask.array as da
-
-    return da.from_array(np.asarray(y), chunks=-1)
 
 
 def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:

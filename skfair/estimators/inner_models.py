@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
@@ -50,8 +50,9 @@ def read_for_inner(
 
 
 class InnerModels:
-    """Gives the classifier that is wrapped, that of groups, and what their fits take."""
+    """Gives the estimator that is wrapped, the classifier of groups, and what their fits take."""
 
+    _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
     group_estimator: Any
     cv: Any
@@ -61,7 +62,7 @@ class InnerModels:
     _group_models: GroupModels | None
 
     def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
+        return self._default() if self.estimator is None else self.estimator
 
     @property
     def _is_prefit(self) -> bool:
@@ -155,21 +156,6 @@ class InnerModels:
         if inner.classifier_tags and tags.classifier_tags:  # else fit raises
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
-
-
-class InnerRegressors(InnerModels):
-    """Gives the regressor that is wrapped, the classifier of groups, and what their fits take."""
-
-    def _inner(self) -> Any:
-        return LinearRegression() if self.estimator is None else self.estimator
-
-    def _check_inner(self) -> None:
-        """Raise if the estimator predicts classes."""
-        if is_classifier(self._inner()):
-            raise TypeError(
-                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
-                "or use FairDecisionClassifier."
-            )
 
 
 def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
