@@ -104,6 +104,7 @@ def _classes(classes: Any) -> Any:
 
 
 def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    _refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
         return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
     # Log-odds at which the decisions are even, as decision_function returns them.
@@ -116,11 +117,6 @@ def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
     """Return the decisions with prices that a certificate has put in the place of a model."""
     return [model.decisions_] if hasattr(model, "decisions_") else []
-
-
-def _partial(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    _refuse_groups(model, model.is_group_aware_)
-    return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
 
 
 def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
@@ -150,26 +146,22 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
             "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
             "model with Python."
         )
-    models = [*model.estimators_, *chain.from_iterable(_used_group_models(model))]
-    for fitted in models:
-        if isinstance(_last_step(_unwrapped(fitted)), HistGradientBoostingClassifier):
+    models = list(model.estimators_)
+    if model._group_models is not None and model.prices_.any():
+        models += chain.from_iterable(model._group_models.models)
+    for kind in [type(_last_step(_unwrapped(fitted))) for fitted in models]:
+        if issubclass(kind, HistGradientBoostingClassifier):
             raise ValueError(
                 "skl2onnx 1.20 converts no HistGradientBoostingClassifier, which also estimates "
                 "groups where no linear model decides. Fit with group_estimator=, such as "
                 "LogisticRegression(), and another estimator."
             )
-        if type(_last_step(_unwrapped(fitted))) in KINDS:
+        if kind in KINDS:
             raise TypeError(
-                f"{type(model).__name__} has a {type(_last_step(_unwrapped(fitted))).__name__} "
-                "inside, whose converter returns no probabilities. Use the model with Python."
+                f"{type(model).__name__} has a {kind.__name__} inside, whose converter returns no "
+                "probabilities. Use the model with Python."
             )
     return models
-
-
-def _used_group_models(model: BaseEstimator) -> list[list[Any]]:
-    """Return the models of the groups of each attribute, if prices depend on these."""
-    is_used = model._group_models is not None and model.prices_.any()
-    return model._group_models.models if is_used else []
 
 
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
@@ -191,10 +183,7 @@ def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Op
     if groups is None:  # no price depends on the group
         of_anybody = prices[model._group_levels.offsets[:-1]].sum(axis=0)
         return ops("MatMul", chances, of_anybody)
-    joint = [
-        _joint_chances(groups, number, chances, of_models, ops)
-        for number in range(len(groups.models))
-    ]
+    joint = [_joint_chances(groups, k, chances, of_models, ops) for k in range(len(groups.models))]
     together = ops("Concat", *joint, axis=1)
     return ops("MatMul", together, prices.reshape(-1, prices.shape[-1]))
 
@@ -206,12 +195,9 @@ def _joint_chances(
     models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
-    if size * n_classes > MOST_PAIRS:
-        chances_of_groups = _mean_chances(models, groups.labels[number], of_models, ops)
-        return ops(
-            "Mul", ops("MatMul", chances_of_groups, of_group), ops("MatMul", chances, of_class)
-        )
     pairs = _mean_chances(models, groups.labels[number], of_models, ops)
+    if size * n_classes > MOST_PAIRS:  # the models are of groups alone
+        return ops("Mul", ops("MatMul", pairs, of_group), ops("MatMul", chances, of_class))
     # The models of pairs say P(group | class), and P(group) of a class they find impossible.
     of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
     pairs = ops("Add", pairs, of_groups)
@@ -275,7 +261,7 @@ class Kind(NamedTuple):
 KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
-    PartialParityClassifier: Kind(_partial, ("label", "scores")),
+    PartialParityClassifier: Kind(_classifier, ("label", "scores")),
     FairRanker: Kind(_one_number, ("scores",)),
     FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
     FairKMeans: Kind(_clusters, ("label", "distances")),
@@ -286,11 +272,8 @@ def _number_type(inputs: list[Any]) -> Any:
     """Return the type of numbers: single precision if all numbers of the inputs have it."""
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
-    numbers = [variable for variable in inputs if not isinstance(variable.type, StringTensorType)]
-    is_single = bool(numbers) and all(
-        isinstance(variable.type, FloatTensorType) for variable in numbers
-    )
-    return FloatTensorType if is_single else DoubleTensorType
+    kinds = {type(variable.type) for variable in inputs} - {StringTensorType}
+    return FloatTensorType if kinds == {FloatTensorType} else DoubleTensorType
 
 
 def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
@@ -435,10 +418,8 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
             f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
             f"in one of them. Got {type(last).__name__}."
         )
-    if any(
-        isinstance(settings, Mapping) and settings.get("raw_scores")
-        for settings in (options or {}).values()
-    ):
+    settings = (of_step for of_step in (options or {}).values() if isinstance(of_step, Mapping))
+    if any(of_step.get("raw_scores") for of_step in settings):
         raise ValueError(
             "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
         )

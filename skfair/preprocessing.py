@@ -92,10 +92,7 @@ class Reweighing(
     }
 
     def __init__(
-        self,
-        estimator: Estimator | None = None,
-        *,
-        sensitive: SensitiveLike = None,
+        self, estimator: Estimator | None = None, *, sensitive: SensitiveLike = None
     ) -> None:
         self.estimator = estimator
         self.sensitive = sensitive

@@ -154,11 +154,7 @@ def _choose_columns(estimator: Any, table: MatrixLike) -> None:
 
 
 def _check_kept_columns(
-    estimator: Any,
-    rest: Any,
-    y: ColumnLike | None,
-    supervised: bool,
-    check_params: dict[str, Any],
+    estimator: Any, rest: Any, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
 ) -> Any:
     """Return the checked columns that the model uses, and y with them if it is needed."""
     if check_params.get("skip_check_array"):

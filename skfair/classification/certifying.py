@@ -20,10 +20,9 @@ from sklearn.utils import indexable
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.enforcement.certified.walk import row_rates
-from skfair.estimators.certified.judges import certified_decisions, in_memory
+from skfair.estimators.certified.certificate import Certified
+from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
 from skfair.estimators.certified.paths import check_no_floors
-from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
@@ -36,11 +35,7 @@ from skfair.utils.warn import unwanted
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
 _LARGEST = 1e6
-_SHARED = (
-    *("status_", "path_", "p_value_", "p_values_"),
-    *("certified_disparity_", "certified_disparities_"),
-    *("train_disparity_", "train_disparities_"),
-)
+_SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_disparities_")
 
 
 def certified(
@@ -54,8 +49,10 @@ def certified(
 
     There are none if no constraint limits anything.
     """
-    in_memory(data)
-    if not rules or not _limits_something(estimator, data, rules):
+    if data.blocks is not None:
+        raise ValueError(NOT_LAZY)
+    rates = rates_of(estimator, data, rules)
+    if rates is None:  # a dict may have None for attributes of two groups or more
         return {}
     strata = _kept_strata(estimator, X)
     has_prices = (
@@ -76,8 +73,7 @@ def certified(
         )
     if by == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
-        classes = estimator._ordered_classes
-        return certified_decisions(estimator, data, rules, classes, rows, metadata)
+        return certified_decisions(estimator, data, rates, rows, metadata)
     groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
@@ -94,15 +90,6 @@ def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
         return positions
     kept = estimator._model_positions.tolist()
     return [kept.index(position) for position in positions] if set(positions) <= set(kept) else None
-
-
-def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
-    """Whether a limit is on an attribute of two groups or more: a dict may have None for them."""
-    classes = estimator._ordered_classes
-    codes = (data.y == classes[1]).astype(np.int64)
-    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = class_rules(rules, rows, estimator.max_disparity)
-    return bool(bound) and bool(row_rates(bound, codes, rows.weights).blocks)
 
 
 def takes_parts(estimator: Any) -> bool:

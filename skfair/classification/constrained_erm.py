@@ -22,7 +22,7 @@ from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certified.certificate import Certificate, Certified
+from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
@@ -164,7 +164,6 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "enforce": [StrOptions({"strict", "strict_loss", "surrogate"})],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
-        **Certified._confidence_constraints,
         **PositiveClass._pos_label_constraints,
     }
 
@@ -281,15 +280,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         """
         self._forget()
         is_first = not hasattr(self, "_stream")
-        if not is_first:
-            data = read_part(self, X, y, sensitive_features, sample_weight, **ROW_CHECKS)
-        else:
-            refuse_lazy(self, X, y, sensitive_features, sample_weight)
-            columns: Any = {
-                "sensitive_features": sensitive_features,
-                "sample_weight": sample_weight,
-            }
-            data = read_rows(self, X, y, **columns, **ROW_CHECKS)
+        refuse_lazy(self, X, y, sensitive_features, sample_weight)
+        columns: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        data = (read_rows if is_first else read_part)(self, X, y, **columns, **ROW_CHECKS)
         rules = active_rules(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))

@@ -13,14 +13,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    MatrixLike,
-    Seed,
-)
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, Estimator, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.decisions.fitting import DecisionFitting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    InvalidParameterError,
-    StrOptions,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import (
@@ -39,7 +34,6 @@ from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
     check_fitted,
-    cross_fitted,
     fitted,
     keep_folds,
     known_folds,
@@ -61,7 +55,7 @@ from skfair.utils.threads import one_thread_if_few
 
 @documented
 class PartialParityCalibrator(
-    InnerModels, PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    PartialPrediction, InnerModels, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     """Scores of any classifier, mapped so that groups are alike within an interval of ranks.
 
@@ -242,16 +236,12 @@ class PartialParityCalibrator(
 
     def _fit_models(self, data: TrainingData, folds: Any, row_params: dict[str, Any]) -> FloatArray:
         """Fit the estimator on folds, or once; return the scores of the training rows."""
-        if folds is None or self._is_prefit:
+        if folds is None:
             self.estimators_ = [self._one_model(data.X, data.y, row_params)]
             return self._scores(data.X)
         kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
-        splits = make_splits(folds, data.X, data.y, kinds)
-        rows = data.X, data.y, row_params, splits, self.n_jobs
-        self.estimators_, scores = cross_fitted(
-            lambda model, rows: self._scores(rows, [model]), self._inner(), *rows
-        )
-        return scores
+        splits = partial(make_splits, folds, data.X, data.y, kinds)
+        return self._values_unseen(self._scores_by, data.X, data.y, row_params, splits)
 
     def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
         self._settle(promise, scores, is_repaired=True)
@@ -277,13 +267,15 @@ class PartialParityCalibrator(
 
         A pass reads groups and classes, one the scores, which are computed where the rows are.
         """
+        from dask.array import from_array
+
         if not self._is_prefit:
             _check_fits_lazily(self._inner(), self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
         groups = (sensitive_features, None, sample_weight, self._sensitive.crossed)
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        labels = {"y": _as_one_block(y) if is_in_memory else y}
+        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
         kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         store_groups(self, kinds.groups, int(kinds.counts.sum()))
@@ -304,9 +296,8 @@ class PartialParityCalibrator(
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
         read_lazy_columns(self, X, sensitive_features)
         if self._sensitive.columns is not None:
-            sensitive_features = _columns_of(
-                X, column_positions(meta_of(X), self._sensitive.columns)
-            )
+            positions = column_positions(meta_of(X), self._sensitive.columns)
+            sensitive_features = _columns_of(X, positions)
             X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
 
@@ -338,11 +329,13 @@ class PartialParityCalibrator(
             return self._inner()
         return fitted(self._inner(), X, y, row_params)
 
-    def _scores(self, X: MatrixLike, models: Sequence[Any] | None = None) -> FloatArray:
-        """Return the mean of the scores of some models, all if None."""
-        models = self.estimators_ if models is None else models
-        args = self.response_method, self.classes_[1]
-        return np.asarray(np.mean([scores_of(model, X, *args) for model in models], axis=0))
+    def _scores(self, X: MatrixLike) -> FloatArray:
+        """Return the mean of the scores of the models."""
+        scores = [self._scores_by(model, X) for model in self.estimators_]
+        return np.asarray(np.mean(scores, axis=0))
+
+    def _scores_by(self, model: Any, X: MatrixLike) -> FloatArray:
+        return scores_of(model, X, self.response_method, self.classes_[1])
 
     def _check_probabilities(self) -> bool:
         if not hasattr(self._inner(), "predict_proba"):
@@ -351,11 +344,6 @@ class PartialParityCalibrator(
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         return self._scores(read_features(self, as_rows(X), skip_check_array=True))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # those of the inner model
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _check_fits_lazily(inner: Any, cv: Any) -> None:
@@ -377,12 +365,6 @@ def _check_fits_lazily(inner: Any, cv: Any) -> None:
 def _columns_of(X: Any, positions: list[int]) -> Any:
     """Return columns of a Dask collection."""
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
-
-
-def _as_one_block(y: ColumnLike) -> Any:
-    import dask.array as da
-
-    return da.from_array(np.asarray(y), chunks=-1)
 
 
 def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:

@@ -37,11 +37,8 @@ class GroupCorrections:
             corrected[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
         return corrected
 
-    def uncorrected(self, thresholds: FloatArray, groups: IntArray) -> FloatArray:
-        """Return the thresholds on probabilities of the second of two classes before correction."""
-        return np.array([self._uncorrected(*pair) for pair in zip(thresholds, groups, strict=True)])
-
-    def _uncorrected(self, threshold: float, group: int) -> float:
+    def uncorrected(self, threshold: float, group: int) -> float:
+        """Return a threshold on probabilities of the second of two classes before correction."""
         which = np.flatnonzero(self.groups == group)
         if not which.size or not 0 < threshold < 1:
             return threshold

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import _check_y
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.estimators.group_chances import GroupModels, cross_fit_groups, fit_neutral
-from skfair.estimators.inner_scores import Split, as_rows, fitted, make_splits
+from skfair.estimators.inner_scores import (
+    Split,
+    as_rows,
+    check_fitted,
+    cross_fitted,
+    fitted,
+    make_splits,
+)
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
@@ -44,8 +50,9 @@ def read_for_inner(
 
 
 class InnerModels:
-    """Gives the classifier that is wrapped, that of groups, and what their fits take."""
+    """Gives the estimator that is wrapped, the classifier of groups, and what their fits take."""
 
+    _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
     group_estimator: Any
     cv: Any
@@ -55,12 +62,30 @@ class InnerModels:
     _group_models: GroupModels | None
 
     def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
+        return self._default() if self.estimator is None else self.estimator
 
     @property
     def _is_prefit(self) -> bool:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
+
+    def _values_unseen(
+        self,
+        read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
+        X: MatrixLike,
+        y: ColumnLike,
+        row_params: dict[str, Any],
+        splits: Callable[[], list[Split]],
+    ) -> FloatArray:
+        """Fit the models on folds, or take the fitted one; return what they say of the rows."""
+        inner = self._inner()
+        if self._is_prefit:
+            check_fitted(inner)
+            self.estimators_ = [inner]
+            return read(inner, X)
+        crossed = cross_fitted(read, inner, X, y, row_params, splits(), self.n_jobs)
+        self.estimators_, values = crossed
+        return values
 
     def _fit_groups(
         self,
@@ -128,26 +153,9 @@ class InnerModels:
         inner = get_tags(self._inner())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        if (
-            inner.classifier_tags is not None and tags.classifier_tags is not None
-        ):  # else fit raises
+        if inner.classifier_tags and tags.classifier_tags:  # else fit raises
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
-
-
-class InnerRegressors(InnerModels):
-    """Gives the regressor that is wrapped, the classifier of groups, and what their fits take."""
-
-    def _inner(self) -> Any:
-        return LinearRegression() if self.estimator is None else self.estimator
-
-    def _check_inner(self) -> None:
-        """Raise if the estimator predicts classes."""
-        if is_classifier(self._inner()):
-            raise TypeError(
-                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
-                "or use FairDecisionClassifier."
-            )
 
 
 def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
@@ -160,27 +168,6 @@ def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
             f"{'values that are infinite or missing' if numbers.ndim == 1 else numbers.shape}."
         )
     return numbers
-
-
-def mean_numbers(models: Sequence[Any], X: MatrixLike) -> FloatArray:
-    """Return the mean prediction of several models."""
-    total = numbers_of(models[0], X)
-    for model in models[1:]:
-        total = total + numbers_of(model, X)
-    return total / len(models)
-
-
-def check_prefit_regressor(estimator: Any) -> Any:
-    """Return a fitted regressor as it is; raise if it is not fitted."""
-    inside = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    try:
-        check_is_fitted(inside)
-    except NotFittedError:
-        raise NotFittedError(
-            f"cv='prefit' takes a fitted estimator, but this {type(inside).__name__} is not "
-            "fitted. Fit it first, and for searches pass sklearn.frozen.FrozenEstimator(estimator)."
-        ) from None
-    return estimator
 
 
 def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> list[Split]:

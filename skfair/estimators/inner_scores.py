@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from inspect import signature
 from typing import Any
 
@@ -26,14 +26,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnsLike,
-    FloatArray,
-    IntArray,
-    MatrixLike,
-)
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
 from skfair.read import read_groups
 from skfair.utils.response import get_response
@@ -166,7 +159,7 @@ def held_out(
 
 
 def groups_of_new_rows(
-    estimator: Any,  # fitted, with ``is_group_aware_`` and ``unseen``
+    estimator: Any,  # fitted, with ``is_group_aware_``
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
     *,
@@ -175,14 +168,14 @@ def groups_of_new_rows(
     """Return the groups of new rows, None if they are not used; raise if they are missing."""
     if not estimator.is_group_aware_:
         return None
-    may_be_unseen = estimator.unseen == "overall"
-    codes: IntArray | None = read_groups(
-        estimator, X, sensitive_features, allow_unseen=may_be_unseen
-    )
+    may_be_unseen = getattr(estimator, "unseen", "error") == "overall"
+    codes = read_groups(estimator, X, sensitive_features, allow_unseen=may_be_unseen)
     if codes is None and are_used:
         raise ValueError(
             f"This {type(estimator).__name__} is group-aware: pass the groups of the rows, "
-            "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
+            "predict(X, sensitive_features=...), or name their columns of X in sensitive. "
+            "scikit-learn's own scorers need these names; those of skfair.metrics pass the groups "
+            "on. Inside a Pipeline, metadata routing must be enabled."
         )
     return codes
 
@@ -210,10 +203,9 @@ def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
 
 
 def check_fitted(estimator: Any) -> str:
-    """Return the name of a classifier that is passed fitted; raise if it is not."""
-    name = type(
-        estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    ).__name__
+    """Return the name of an estimator that is passed fitted; raise if it is not."""
+    inside = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    name = type(inside).__name__
     try:
         check_is_fitted(estimator)
     except NotFittedError:
@@ -257,22 +249,20 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
             f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
             f"has {classes.tolist()}."
         )
-    predicted = predicted / np.where(total > 0, total, 1.0)[:, None]
-    if np.array_equal(place, np.arange(classes.size)):
-        chances = predicted
-    else:
-        chances = np.zeros((predicted.shape[0], classes.size))
-        chances[:, place] = predicted
+    chances = np.zeros((predicted.shape[0], classes.size))
+    chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]
     chances[total == 0] = 1.0 / classes.size
     return chances
 
 
 def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the mean of the probabilities of several models."""
-    total = chances_of(models[0], X, classes)
-    for model in models[1:]:
-        total = total + chances_of(model, X, classes)
-    return total / len(models)
+    return mean_over(models, partial(chances_of, X=X, classes=classes))
+
+
+def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> FloatArray:
+    """Return the mean of what is read off several models, of which one at a time is held."""
+    return reduce(np.add, map(read, models)) / len(models)
 
 
 def folds_of_certificate(codes: IntArray) -> int:

@@ -102,9 +102,7 @@ def floor_rule(rules: Sequence[Constraint]) -> Constraint:
 
 
 def floors(
-    rule: Constraint,
-    rows: TrainingRows,
-    min_rate: float | Sequence[float] | FloatArray,
+    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
 ) -> list[BoundConstraint]:
     """Return constraints that keep the rate of each group at or above ``min_rate``.
 
@@ -144,9 +142,9 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
     low, high = selection_range(selection_rate, float(largest))
     bound = []
     if high < 1:
-        bound.append(_of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
+        bound.append(of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
     if low > 0:
-        bound.append(_of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
+        bound.append(of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
     return bound
 
 
@@ -172,12 +170,7 @@ def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
     return low, high
 
 
-def recall_floor(rows: TrainingRows, recall: float) -> BoundConstraint:
-    """Return a constraint that selects at least so large a share of all positive rows."""
-    return _of_everybody(BoundedFalseNegativeRate(), rows, 1.0 - recall, "recall")
-
-
-def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str) -> BoundConstraint:
+def of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str) -> BoundConstraint:
     """Bind a constraint on the rates of groups to all rows as one group."""
     everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
     bound = rule.prepare(everybody, limit)

@@ -126,8 +126,7 @@ def read_objective(objective: Any) -> Objective:
 
 def is_linear(objective: Objective) -> bool:
     """Whether an objective is linear in the shares of rows that are decided alike."""
-    is_named = isinstance(objective.measure, str)
-    if is_named:
+    if isinstance(objective.measure, str):
         return objective.measure in ("accuracy", "balanced_accuracy")
     return not callable(objective.measure)
 

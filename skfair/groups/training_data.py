@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -16,8 +16,6 @@ from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
 from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import weight_range
-
-Made = TypeVar("Made")
 
 
 class People(NamedTuple):
@@ -45,8 +43,7 @@ class TrainingData:
     """Validated input of ``fit``, wherever the rows are.
 
     In memory there is an entry for each row. Rows in blocks are many but of few *kinds* (the same
-    groups, class and stratum), and there is an entry for each kind. What looks at the rows
-    themselves is made by :meth:`build`, which knows where they are.
+    groups, class and stratum), and there is an entry for each kind.
     """
 
     # (n_samples, n_features): rows in memory, without the sensitive columns that are dropped
@@ -143,9 +140,3 @@ class TrainingData:
         draws = row_draws(self.X, range(self.X.shape[1]), 0)
         weights = () if self.sample_weight is None else (self.sample_weight,)
         return self.taken(np.lexsort((*weights, *self.groups.codes, self.y, draws)))
-
-    def build(
-        self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]
-    ) -> Made:
-        """Return what one of two functions makes, of the rows in memory or of those in blocks."""
-        return in_memory(self.X) if self.blocks is None else in_blocks(self.blocks)

@@ -140,10 +140,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     _task = "regression"
 
-    _parameter_constraints = {
-        **ConstrainedERMBase._parameter_constraints,
-    }
-
     def __init__(
         self,
         constraint: RuleChoice = "mean_score_parity",
@@ -232,11 +228,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
-        problem = self._build(data, task, rules) if is_cross else None
-        whole = None
-        if problem is not None:
-            whole = cast(LinearConstrainedERM, problem), task.scale.spread
-        self._store_certified(certified_means(self, data, rules, rows, metadata, whole))
+        problem = cast(LinearConstrainedERM, self._build(data, task, rules)) if is_cross else None
+        asked = self, data, rules, rows, metadata
+        self._store_certified(certified_means(*asked, problem, task.scale.spread))
         if problem is not None:
             decisions = problem.decide(self._own_scores(data, task))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))
@@ -268,7 +262,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
                 "y by a power of ten."
             )
         scale = TargetScale(middle, spread, loss.degree)
-        return Task(scale.inside(y), loss, weights, scale=scale)
+        return Task(scale.inside(y), loss, weights, scale=scale, alpha=self.alpha)
 
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:

@@ -9,40 +9,27 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import (
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    FloatArray,
-    IntArray,
-    MatrixLike,
-)
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.inner_models import (
-    InnerRegressors,
-    check_prefit_regressor,
-    mean_numbers,
-    number_splits,
-    numbers_of,
-    read_for_inner,
-)
+from skfair.estimators.inner_models import InnerModels, number_splits, numbers_of, read_for_inner
 from skfair.estimators.inner_scores import (
     FOLDS,
     Split,
     as_rows,
-    cross_fitted,
     groups_of_new_rows,
     keep_folds,
     known_folds,
+    mean_over,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
@@ -62,7 +49,7 @@ NEARLY_CONSTANT = 0.01
 
 @documented
 class FairDecisionRegressor(
-    InnerRegressors, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    InnerModels, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     r"""Any regressor with predictions that keep a fairness limit on the training rows.
 
@@ -156,6 +143,8 @@ class FairDecisionRegressor(
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
+    _default = LinearRegression
+
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "constraint": [str, Constraint],
@@ -219,7 +208,11 @@ class FairDecisionRegressor(
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         constraint, limit = self._checked_constraint()
-        self._check_inner()
+        if is_classifier(self._inner()):
+            raise TypeError(
+                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
+                "or use FairDecisionClassifier."
+            )
         refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
@@ -232,7 +225,8 @@ class FairDecisionRegressor(
         places = data.groups.places(targets, data.sample_weight)
         cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
         splits = cache(lambda: number_splits(folds, data.X, targets, cells))
-        values = self._cross_fit(data, targets, fit_params, others, splits)
+        params = self._row_params(data.sample_weight, fit_params, others)
+        values = self._values_unseen(numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
         free = task.unmoved(values)
@@ -253,28 +247,8 @@ class FairDecisionRegressor(
         check_number(constraint.own_limit, "max_disparity of the constraint", 0)
         return constraint, constraint.own_limit
 
-    def _cross_fit(
-        self,
-        data: TrainingData,
-        targets: FloatArray,
-        metadata: dict[str, Any],
-        others: dict[str, Any],
-        splits: Callable[[], list[Split]],
-    ) -> FloatArray:
-        """Fit the models and return their predictions of the training rows."""
-        params = self._row_params(data.sample_weight, metadata, others)
-        if self._is_prefit:
-            self.estimators_ = [check_prefit_regressor(self._inner())]
-            return numbers_of(self.estimators_[0], data.X)
-        rows = data.X, targets, params, splits(), self.n_jobs
-        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
-        return values
-
     def _chances(
-        self,
-        data: TrainingData,
-        splits: Callable[[], list[Split]],
-        is_needed: bool,
+        self, data: TrainingData, splits: Callable[[], list[Split]], is_needed: bool
     ) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""
         self.is_group_aware_ = bool(self.group_aware)
@@ -296,10 +270,19 @@ class FairDecisionRegressor(
         self.price_of_fairness_ = moved.error - free.error
         self.status_ = "converged" if moved.excess <= 0 else "infeasible"
         if self.status_ == "infeasible":
+            remedy = (
+                "The other columns say too little of the group: set a larger limit, or let "
+                "predictions use it (group_aware=True)."
+            )
+            if self.is_group_aware_:
+                remedy = (
+                    "Monotone maps move whole rows, and tied rows together; of losses they only "
+                    "raise the smaller ones. Set a larger limit."
+                )
             warn_user(
                 f"FairDecisionRegressor found no maps that keep max_disparity={limit}: the "
                 f"disparity ({self.constraint}) of the training rows is "
-                f"{self.train_disparity_:.3g}. {self._remedy()}",
+                f"{self.train_disparity_:.3g}. {remedy}",
                 ConvergenceWarning,
             )
         elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
@@ -308,17 +291,6 @@ class FairDecisionRegressor(
                 "the group, groups are alike only if all rows are. Set a larger limit, or let "
                 "predictions use the group (group_aware=True)."
             )
-
-    def _remedy(self) -> str:
-        if self.is_group_aware_:
-            return (
-                "Monotone maps move whole rows, and tied rows together; of losses they only raise "
-                "the smaller ones. Set a larger limit."
-            )
-        return (
-            "The other columns say too little of the group: set a larger limit, or let predictions "
-            "use it (group_aware=True)."
-        )
 
     def _by_attribute(self, joint: FloatArray) -> list[FloatArray]:
         """Return the probabilities of the groups of each attribute."""
@@ -343,7 +315,7 @@ class FairDecisionRegressor(
         check_is_fitted(self)
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
         rows = read_features(self, as_rows(X), skip_check_array=True)
-        values = mean_numbers(self.estimators_, rows)
+        values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
         if not self.steps_:
             return values
         if self._group_models is not None:

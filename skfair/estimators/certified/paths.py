@@ -43,13 +43,7 @@ from skfair.enforcement.certified.price_path import (
     price_paths,
     starts_with_few,
 )
-from skfair.enforcement.certified.walk import (
-    RowRates,
-    Walked,
-    last_satisfied,
-    people_needed,
-    walk,
-)
+from skfair.enforcement.certified.walk import RowRates, Walked, last_satisfied, people_needed, walk
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
@@ -82,19 +76,6 @@ def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None
         )
 
 
-def check_folds(splits: Sequence[Split], n: int, cv: Any) -> None:
-    """Raise if the folds of ``n`` rows cannot judge each other."""
-    if sum(test.size for _, test in splits) > n:
-        raise ValueError(
-            "With confidence= each row must be in one test part of cv, not in several."
-        )
-    if len(splits) < 3:
-        raise ValueError(
-            f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Folds:
     """Models of folds, what they say of rows that they have not seen, and what is limited."""
@@ -117,12 +98,6 @@ class Folds:
     def strata(self) -> IntArray | None:
         """Stratum of each row, if there are several."""
         return None if self.rows.strata is None else self.rows.strata.codes
-
-    @property
-    def kinds(self) -> IntArray:
-        """Stratum and true class of each row, as one number."""
-        codes, strata = self.rows.codes, self.strata
-        return codes if strata is None else strata * self.truth.n_classes + codes
 
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
@@ -278,7 +253,7 @@ def _of_two(
         rates,
         gains[some],
         shares[some],
-        folds.kinds[some],
+        folds.rows.kinds[some],
         n_kinds,
         np.arange(of_rows.offsets[1] * n_kinds),
         from_few,
@@ -342,7 +317,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
         search = PriceSearch(
             whole,
             features,
-            folds.kinds[fitted_on],
+            rows.kinds[fitted_on],
             values[fitted_on],
             shares[fitted_on],
             check_random_state(seed),

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,6 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
-from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import SHARES
 from skfair.estimators.erm.problem import choose_solver, penalty_of
 from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
@@ -59,7 +57,7 @@ class Verdict(NamedTuple):
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
     is_constant: bool  # whether all rows are treated alike
     # More to report: "p_values_" and "certified_disparities_", by constraint
-    by_constraint: Mapping[str, object] = MappingProxyType({})
+    by_constraint: Mapping[str, object] = {}
 
 
 class HeldOut(NamedTuple):
@@ -180,15 +178,11 @@ def _path_of_fold(
         task.loss,
         task.targets,
         [rule.refitted(rows) for rule in whole.rules],
-        alpha=penalty_of(task, estimator.alpha),
+        alpha=penalty_of(task),
     )
-    solver, rng = (
-        choose_solver(estimator.solver, problem),
-        check_random_state(estimator.random_state),
-    )
-    options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
-    if estimator.max_iter is not None:
-        options["max_iter"] = estimator.max_iter
+    solver = choose_solver(estimator.solver, problem)
+    rng = check_random_state(estimator.random_state)
+    options = {"tol": estimator.tol, "max_iter": estimator.max_iter, "random_state": rng}
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
     for share in SHARES:
         (s0, theta0, lam0), (s1, theta1, lam1) = before, last

@@ -30,11 +30,8 @@ from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
-from skfair.estimators.certified.paths import Folds, certify, check_folds, check_no_floors
-from skfair.estimators.classes import (
-    encode_classes,
-    read_positive,
-)
+from skfair.estimators.certified.paths import Folds, certify, check_no_floors
+from skfair.estimators.classes import encode_classes, read_positive
 from skfair.estimators.decisions.prediction import DecisionPrediction
 from skfair.estimators.decisions.steps import (
     LabelledRows,
@@ -82,16 +79,6 @@ class Before(NamedTuple):
 
     predicted: IntArray
     worth: FloatArray
-
-    @classmethod
-    def of(cls, goal: Goal, chances: FloatArray, codes: IntArray, weights: FloatArray) -> Before:
-        """Return them for rows with probabilities and numbers of their classes."""
-        worth = goal.worth
-        if worth is None:
-            positives = np.asarray(codes == 1, dtype=np.float64)
-            level = best_level(goal.rank, chances[:, 1], positives, weights, goal.recall)
-            worth = worth_at(level)
-        return cls(decided(chances @ worth), worth)
 
 
 @dataclass
@@ -205,11 +192,6 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
     _reads_probabilities = True
     group_aware: bool | str
-    max_disparity: Any
-    objective: Any
-    min_rate: Any
-    selection_rate: Any
-    n_jobs: int | None
     random_state: Seed
 
     def _labelled(
@@ -311,7 +293,12 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
         Floors, budgets and the recall of the objective are constraints besides.
         """
-        before = Before.of(goal, chances, rows.codes, rows.weights)
+        worth = goal.worth
+        if worth is None:
+            positives = np.asarray(rows.codes == 1, dtype=np.float64)
+            level = best_level(goal.rank, chances[:, 1], positives, rows.weights, goal.recall)
+            worth = worth_at(level)
+        before = Before(decided(chances @ worth), worth)
         values = self.min_rate, self.selection_rate, before.predicted
         limits = class_limits(rules, rows, *values, self.pos_label_, goal.recall)
 
@@ -373,7 +360,15 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
         kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
         splits = make_splits(cv, data.X, data.y, kinds)
-        check_folds(splits, rows.codes.size, cv)
+        if sum(test.size for _, test in splits) > rows.codes.size:
+            raise ValueError(
+                "With confidence= each row must be in one test part of cv, not in several."
+            )
+        if len(splits) < 3:
+            raise ValueError(
+                f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
+                "path is found on are scored by a model of just those that judge it."
+            )
         # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts
         # as (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))
@@ -415,12 +410,11 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         everyone = np.arange(offsets[0], offsets[1])
         features = Features(groups.n_groups, n_strata, n_classes, everyone, order)
         strata = None if rows.strata is None else rows.strata.codes
-        kinds = rows.codes if strata is None else strata * n_classes + rows.codes
         shares = self._shares(chances, groups.codes, joint, strata)
 
         def search(truth: Truth, values: FloatArray) -> PriceSearch:
             rng = check_random_state(self.random_state)
-            return PriceSearch(truth, features, kinds, values, shares, rng)
+            return PriceSearch(truth, features, rows.kinds, values, shares, rng)
 
         is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
         may_draw = self.is_group_aware_ and self.group_aware != "thresholds"

@@ -21,9 +21,9 @@ from skfair.estimators.limits import (
     budget,
     floor_rule,
     floors,
+    of_everybody,
     prepare_rule,
     rates_before,
-    recall_floor,
     unique_names,
     warn_if_one_answer,
 )
@@ -62,6 +62,12 @@ class LabelledRows(NamedTuple):
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
         return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def kinds(self) -> IntArray:
+        """Stratum and true class of each row, as one number."""
+        strata = self.strata
+        return self.codes if strata is None else strata.codes * self.classes.size + self.codes
 
     def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
         """Return one row for each kind, with the weights of all; groups are at other places."""
@@ -161,18 +167,18 @@ def class_limits(
     limits = []
     for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
         rule, against = floor_rule(rules), rows.against_rest(label)
-        smallest = floor
-        if isinstance(floor, str):
-            if floor != "as before":
-                raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
-            smallest = rates_before(rule, against, before == label)
-        else:
+        if not isinstance(floor, str):
             check_number(floor, "min_rate", 0, 1)
-        limits += [(bound, label) for bound in floors(rule, against, smallest)]
+        elif floor != "as before":
+            raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
+        else:
+            floor = rates_before(rule, against, before == label)
+        limits += [(bound, label) for bound in floors(rule, against, floor)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
         limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     if recall is not None:
-        limits.append((recall_floor(rows.against_rest(1), recall), 1))
+        rule = BoundedFalseNegativeRate()
+        limits.append((of_everybody(rule, rows.against_rest(1), 1.0 - recall, "recall"), 1))
     return [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
 
 

@@ -29,7 +29,6 @@ from skfair.enforcement.truth import Verdict
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
-    ModelOptions,
     Problem,
     Task,
     build_problem,
@@ -64,17 +63,6 @@ class Stream:
     units: Units  # of the columns of the first part
     rng: np.random.RandomState
     weight: float = 0.0  # of all rows so far, in the mean loss
-
-    def advanced(self, problem: Problem, solver: StreamSolver, weight: float) -> Stream:
-        """Return the stream after some steps, at least one pass over the rows of a new part.
-
-        ``weight`` is that of these rows in the mean loss.
-        """
-        after = deepcopy(self)  # what is there stays as it is if something fails below
-        problem.model.use_units(after.units)
-        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)
-        solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
-        return replace(after, weight=after.weight + weight)
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -144,17 +132,17 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         earlier: float = 0.0,
     ) -> Problem:
         """Build the problem."""
-        options = ModelOptions(read_model(self.model), self.fit_intercept, self.alpha)
+        options = {"fit_intercept": self.fit_intercept, "alpha": self.alpha}
+        task = task._replace(model=read_model(self.model), **options)
         try:
             floor: Any = min_rate
             if min_rate == "as before":
-                floor = rates_of_free_model(data, task, rules, options, self._solve_freely)
+                floor = rates_of_free_model(data, task, rules, self._solve_freely)
             return build_problem(
                 data,
                 task,
                 rules,
                 self.max_disparity,
-                options,
                 min_rate=floor,
                 selection_rate=selection_rate,
                 earlier=earlier,
@@ -202,12 +190,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             )
 
     def _report(
-        self,
-        data: TrainingData,
-        task: Task,
-        problem: Problem,
-        solver: Solver,
-        ended: StrictResult,
+        self, data: TrainingData, task: Task, problem: Problem, solver: Solver, ended: StrictResult
     ) -> Self:
         """Store the model and what it keeps of the constraints, and warn if that is not enough."""
         self._store_model(self._model(problem, task, ended.result.theta, ended.shift, ended.scale))
@@ -274,16 +257,11 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
         They are those of predictions, to the last bit: what is reported holds for these.
         """
-
-        def in_memory(rows: Rows) -> FloatArray | LinearScores:
-            return task.scale.inside(self._raw_scores(rows))
-
-        return data.build(
-            in_memory,
-            lambda _: LinearScores(
-                self._used_weights / task.scale.spread, float(task.scale.inside(self.intercept_)[0])
-            ),
-        )
+        scale = task.scale
+        if data.blocks is None:
+            return scale.inside(self._raw_scores(data.X))
+        intercept = float(scale.inside(self.intercept_)[0])
+        return LinearScores(self._used_weights / scale.spread, intercept)
 
     # --- streams -------------------------------------------------------------------------------
 
@@ -318,8 +296,12 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
                     multipliers = self.multipliers_
             training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
             self._stream = Stream(training, problem.model.units, rng)
-        self._stream = self._stream.advanced(problem, solver, task.total_weight)
-        training = self._stream.training
+        stream = deepcopy(self._stream)  # what is there stays as it is if something fails below
+        problem.model.use_units(stream.units)
+        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # a pass or more
+        training = stream.training
+        solver.advance(cast(ConstrainedERM, problem), training, n_steps, stream.rng)
+        self._stream = replace(stream, weight=stream.weight + task.total_weight)
         self._store_model(self._model(problem, task, training.solution))
         self.n_iter_ = training.n_steps
         self.multipliers_ = training.solution_multipliers

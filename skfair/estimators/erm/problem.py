@@ -1,8 +1,7 @@
 """From validated data to a problem and its solver.
 
-Functions over plain values: what is learned is a :class:`Task`, how is :class:`ModelOptions`.
-Nothing here knows an estimator, and only here problems and solvers of constrained estimators are
-made.
+Functions over plain values: what is learned, and how, is a :class:`Task`. Nothing here knows an
+estimator, and only here problems and solvers of constrained estimators are made.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class TargetScale(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What scores are fitted to, by row in memory or by kind of rows in blocks."""
+    """What scores are fitted to, by row in memory or by kind of rows in blocks, and which ones."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised
@@ -84,20 +83,15 @@ class Task(NamedTuple):
     # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None = None
     scale: TargetScale = TargetScale()  # what the targets were before
+    model: ChosenModel = ChosenModel()  # how scores are made of columns
+    fit_intercept: bool = True
+    alpha: float | None = None  # weight of the penalty
 
     @property
     def total_weight(self) -> float:
         """Sum of the weights in the mean loss; the number of rows if there are none."""
         weights = self.loss_weights
         return float(self.targets.size if weights is None else weights.sum())
-
-
-class ModelOptions(NamedTuple):
-    """How scores are made of columns: the model, its intercept, weight of the penalty."""
-
-    model: ChosenModel
-    fit_intercept: bool
-    alpha: float | None
 
 
 def active_rules(
@@ -132,7 +126,6 @@ def build_problem(
     task: Task,  # targets, loss and weights
     rules: Sequence[Constraint],  # the constraints that hold
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
-    options: ModelOptions,  # the model
     *,
     min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
     selection_rate: float | tuple[float, float] | None = None,  # budget
@@ -155,17 +148,17 @@ def build_problem(
         )
     if task.class_names is None:  # limits are in units of y, or of its loss
         bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
-    alpha = penalty_of(task, options.alpha, earlier)
+    alpha = penalty_of(task, earlier)
     if data.blocks is None:
-        return _in_memory(data.X, task, bound, options, alpha)
-    return _in_blocks(data.blocks, task, rules, bound, options, alpha)
+        return _in_memory(data.X, task, bound, alpha)
+    return _in_blocks(data.blocks, task, rules, bound, alpha)
 
 
-def penalty_of(task: Task, alpha: float | None, earlier: float = 0.0) -> float:
+def penalty_of(task: Task, earlier: float = 0.0) -> float:
     """Return the weight of the penalty of standardised targets."""
-    if alpha is None:  # of weights inside: the unit of y changes no prediction
+    if task.alpha is None:  # of weights inside: the unit of y changes no prediction
         return 1 / (task.total_weight + earlier)
-    return float(alpha) * task.scale.of_penalty
+    return float(task.alpha) * task.scale.of_penalty
 
 
 def training_rows(data: TrainingData, task: Task) -> TrainingRows:
@@ -179,22 +172,19 @@ def rates_of_free_model(
     data: TrainingData,
     task: Task,
     rules: Sequence[Constraint],
-    options: ModelOptions,
     solution: Callable[[Problem], FloatArray],  # solves a problem without constraints
 ) -> FloatArray | float:
     """Return the rates of groups by a model without constraints: the floor "as before"."""
     if data.blocks is not None:  # floors are refused there, whatever they are
         return 0.0
-    free = build_problem(data, task, [], np.inf, options)
+    free = build_problem(data, task, [], np.inf)
     scores, _ = free.model.forward(free.model_part(solution(free)))
     return rates_before(floor_rule(rules), training_rows(data, task), scores > 0)
 
 
-def _in_memory(
-    rows: Rows, task: Task, bound: list[BoundConstraint], options: ModelOptions, alpha: float
-) -> Problem:
-    weights, has_intercept = task.loss_weights, options.fit_intercept
-    layers, function = options.model
+def _in_memory(rows: Rows, task: Task, bound: list[BoundConstraint], alpha: float) -> Problem:
+    weights, has_intercept = task.loss_weights, task.fit_intercept
+    layers, function = task.model
     kind: type[ConstrainedERM] = ConstrainedERM
     scores: ScoreModel
     if function is not None:
@@ -212,10 +202,9 @@ def _in_blocks(
     task: Task,
     rules: Sequence[Constraint],
     bound: list[BoundConstraint],
-    options: ModelOptions,
     alpha: float,
 ) -> Problem:
-    if not options.model.is_linear:
+    if not task.model.is_linear:
         raise ValueError(
             "Dask collections need model='linear': other models are trained on batches. Use "
             "partial_fit on parts of the rows, or linear scores."
@@ -230,7 +219,7 @@ def _in_blocks(
         bound,
         task.loss,
         task.class_names,
-        fit_intercept=options.fit_intercept,
+        fit_intercept=task.fit_intercept,
         alpha=alpha,
     )
 

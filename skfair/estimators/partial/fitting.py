@@ -6,8 +6,9 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -83,20 +84,6 @@ def make_objective(
             f"are {', '.join(map(repr, known))}."
         )
     return MeanLoss(make_loss(loss, "classification"), targets, shares)
-
-
-def solver_of_name(name: str) -> Solver:
-    """Return a solver of smooth problems by its name."""
-    if name == "auto":
-        return ALLBFGS()
-    for registry in (SOLVERS, DC_SOLVERS):
-        if name in registry:
-            return registry[name]()
-    known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
-    listing = ", ".join(map(repr, known))
-    raise ValueError(
-        f"There is no solver {name!r}.{did_you_mean(name, known)} The solvers are {listing}."
-    )
 
 
 def make_surrogate(
@@ -205,14 +192,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             weights=data.sample_weight,
         )
         if self.enforce == "strict" and solver.can_continue:
+            in_rounds = partial(self._solve_in_rounds, promise, solver, target, params)
             if not free.objective.uses_interval:
-                return self._solve_in_rounds(free, promise, solver, target, params)
+                return in_rounds(free)
             unlimited = measured(free, _fit_freely(free, params).result, target)
             if unlimited.verdict.is_feasible:
                 return unlimited
-            easy = _with_log_loss(free)
-            first = self._solve_in_rounds(easy, promise, solver, target, params)
-            return _go_on(self, first, free, promise, solver, target, params)
+            return _go_on(in_rounds(_with_log_loss(free)), free, in_rounds)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
@@ -225,11 +211,11 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
     def _solve_in_rounds(
         self,
-        free: PartialParityProblem,
         promise: Promise,
         solver: Solver,
         target: Target,
         params: SolveOptions,
+        free: PartialParityProblem,
         start: FloatArray | None = None,  # None for the free model, if that misses the limit
     ) -> PartialResult:
         """Solve smooth problems, from a start on."""
@@ -259,14 +245,19 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             return cast(Solver, name)  # check_needs says whether it is one
         if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
-        return solver_of_name(name)
+        if name == "auto":
+            return ALLBFGS()
+        for registry in (SOLVERS, DC_SOLVERS):
+            if name in registry:
+                return registry[name]()
+        known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
+        raise ValueError(
+            f"There is no solver {name!r}.{did_you_mean(name, known)} The solvers are "
+            f"{', '.join(map(repr, known))}."
+        )
 
     def _problems(
-        self,
-        promise: Promise,
-        free: PartialParityProblem,
-        solver: Solver,
-        surrogate: Surrogate,
+        self, promise: Promise, free: PartialParityProblem, solver: Solver, surrogate: Surrogate
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of its constraint; the paper's algorithms get one."""
         limited = promise.of_attributes()
@@ -373,13 +364,7 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 
 
 def _go_on(
-    options: PartialFitting,
-    first: PartialResult,
-    free: PartialParityProblem,
-    promise: Promise,
-    solver: Solver,
-    target: Target,
-    params: SolveOptions,
+    first: PartialResult, free: PartialParityProblem, in_rounds: Callable[..., PartialResult]
 ) -> PartialResult:
     """Go on from the solution under a smooth loss; return the better of both.
 
@@ -388,7 +373,7 @@ def _go_on(
     """
     form = first.problem.with_objective(free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
-    smoothed = options._solve_in_rounds(free, promise, solver, target, params, start)
+    smoothed = in_rounds(free, start)
     best = min(replace(first, problem=form), smoothed, key=lambda candidate: candidate.verdict.rank)
     factor = best_factor(best.problem, best.result.theta)
     return replace(

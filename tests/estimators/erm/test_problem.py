@@ -5,7 +5,6 @@ import pytest
 
 from skfair.constraints import DemographicParity
 from skfair.estimators.erm.problem import (
-    ModelOptions,
     TargetScale,
     Task,
     active_rules,
@@ -26,14 +25,8 @@ TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
 
 def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
     rules = active_rules(list(rules), "classification", DATA, 0.1)
-    return build_problem(
-        DATA,
-        TASK,
-        rules,
-        0.1,
-        ModelOptions(ChosenModel(layers), True, alpha),
-        **options,
-    )
+    task = TASK._replace(model=ChosenModel(layers), alpha=alpha)
+    return build_problem(DATA, task, rules, 0.1, **options)
 
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():
