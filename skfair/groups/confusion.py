@@ -30,12 +30,7 @@ from skfair.groups.compared_groups import (
 from skfair.groups.means import CellMeans
 from skfair.groups.probabilities import GroupArguments
 from skfair.groups.weighted_rows import MetricRows, read_rows
-from skfair.utils.validation import (
-    check_common,
-    check_labels,
-    is_strict,
-    positive_codes,
-)
+from skfair.utils.validation import check_common, check_labels, is_strict, positive_codes
 
 # The entries by true class, then by predicted class: negatives and positives, true and false.
 _ENTRIES = (("tn", "fp"), ("fn", "tp"))

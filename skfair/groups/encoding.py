@@ -27,13 +27,7 @@ from scipy import sparse
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.attributes import (
-    SENSITIVE,
-    Role,
-    check_alignment,
-    check_levels,
-    read_columns,
-)
+from skfair.groups.attributes import SENSITIVE, Role, check_alignment, check_levels, read_columns
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural

@@ -116,10 +116,7 @@ class LazyRows:
         return self._kinds
 
     def means(
-        self,
-        name: str,
-        function: Callable[..., FloatArray] | None = None,
-        *tables: NDArray[Any],
+        self, name: str, function: Callable[..., FloatArray] | None = None, *tables: NDArray[Any]
     ) -> WeightedRows:
         """Return the kinds with the mean over their rows of a number, or of a function of them.
 

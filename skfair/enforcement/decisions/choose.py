@@ -40,9 +40,7 @@ class Chosen(NamedTuple):
 
 @one_blas_thread
 def choose(
-    search: PriceSearch,
-    groups: IntArray | None,
-    draws: Callable[[], FloatArray] | None = None,
+    search: PriceSearch, groups: IntArray | None, draws: Callable[[], FloatArray] | None = None
 ) -> Chosen:
     """Return the best decisions.
 
@@ -96,10 +94,7 @@ def _at_windows(search: PriceSearch, groups: IntArray | None) -> Candidate | Non
 
 
 def _mixed(
-    search: PriceSearch,
-    groups: IntArray,
-    draws: Callable[[], FloatArray],
-    pure: Chosen,
+    search: PriceSearch, groups: IntArray, draws: Callable[[], FloatArray], pure: Chosen
 ) -> Chosen:
     """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
 

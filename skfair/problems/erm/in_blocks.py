@@ -311,11 +311,7 @@ def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float
 
 
 def _gram(
-    block: RowBlock,
-    task: Task,
-    theta: FloatArray,
-    temperature: float,
-    pulls: list[FloatArray],
+    block: RowBlock, task: Task, theta: FloatArray, temperature: float, pulls: list[FloatArray]
 ) -> FloatArray:
     """Return the weighted Gram matrix of the second derivative, summed over the block."""
     curvatures, end = np.empty(block.n_rows), 0
