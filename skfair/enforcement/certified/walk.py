@@ -205,15 +205,15 @@ class Walked(NamedTuple):
 
     def reported(self, step: int) -> dict[str, object]:
         """Return the fitted attributes that say what was shown at a step."""
+        p_values, bounds = (
+            {name: float(values[k, step]) for name, values in self.by_constraint.items()}
+            for k in (0, 1)
+        )
         return {
             "p_value_": float(self.p_values[step]),
-            "p_values_": {
-                name: float(values[0, step]) for name, values in self.by_constraint.items()
-            },
+            "p_values_": p_values,
             "certified_disparity_": float(self.bounds[step]),
-            "certified_disparities_": {
-                name: float(values[1, step]) for name, values in self.by_constraint.items()
-            },
+            "certified_disparities_": bounds,
         }
 
 

@@ -121,12 +121,8 @@ def _mixed(
             share = float(truth.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _chosen(at_prices, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
-        counted = [
-            bound.row_values(means) - bound.row_values(start)
-            for bound, means, start in zip(
-                truth.bounds, trial.decisions.means, truth.starts, strict=True
-            )
-        ]
+        every = zip(truth.bounds, trial.decisions.means, truth.starts, strict=True)
+        counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects
     return best if _gains(truth, best, pure) else pure
 

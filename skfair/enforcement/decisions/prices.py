@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
+from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import (
     MOST_SORTED,
     NEAR,
@@ -199,9 +199,7 @@ class PriceSearch:
 
     def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
-        expected = soft_values(data, rows, candidate.prices, TEMPERATURES[-1])
-        strict = [
-            b.row_values(m)
-            for b, m in zip(self.truth.bounds, candidate.decisions.means, strict=True)
-        ]
-        return np.asarray(np.concatenate(strict) - rows.fixed - expected)
+        _, table = data.soft_table(candidate.prices, TEMPERATURES[-1])
+        pairs = zip(self.truth.bounds, candidate.decisions.means, strict=True)
+        strict = np.concatenate([bound.row_values(means) for bound, means in pairs])
+        return np.asarray(strict - rows.fixed - rows.matrix @ table.ravel())

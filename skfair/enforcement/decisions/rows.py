@@ -216,6 +216,5 @@ def _linear_near(
         # A group of which nobody is selected is treated as if a few of it were.
         expected = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
         precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
-        slope = quotients.sums - sparse.diags_array(precision) @ quotients.totals
-        linear.append(sparse.csr_array(sparse.diags_array(1 / expected) @ slope))
+        linear.append(quotients.linear(expected, precision))
     return linear[0], linear[1]
