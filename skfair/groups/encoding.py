@@ -299,9 +299,7 @@ def _encode_intersections(
         intersection_name(names, [column[i] for column, i in zip(levels, row, strict=True)])
         for row in combinations
     )
+    counts = np.bincount(codes, minlength=len(group_names)).astype(np.int64)
     offsets = np.array([0, len(group_names)])
-    return GroupEncoding(
-        codes[None, :],
-        GroupLevels(names, levels, combinations, group_names, offsets, role.argument),
-        np.bincount(codes, minlength=len(group_names)).astype(np.int64),
-    )
+    known = GroupLevels(names, levels, combinations, group_names, offsets, role.argument)
+    return GroupEncoding(codes[None, :], known, counts)

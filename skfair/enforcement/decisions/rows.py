@@ -116,13 +116,11 @@ def linear_rows(
         n_columns = features.size * features.n_classes
         nothing = sparse.csr_array((0, n_columns))
         return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
-    centers = sparse.block_diag([part.centers for part in parts], format="csr")
+    matrices, lower, upper, fixed, centers = zip(*parts, strict=True)
     return LinearRows(
-        sparse.csr_array(sparse.vstack([part.matrix for part in parts])),
-        np.concatenate([part.lower for part in parts]),
-        np.concatenate([part.upper for part in parts]),
-        np.concatenate([part.fixed for part in parts]),
-        sparse.csr_array(centers),
+        sparse.csr_array(sparse.vstack(matrices)),
+        *(np.concatenate(lower), np.concatenate(upper), np.concatenate(fixed)),
+        sparse.csr_array(sparse.block_diag(centers, format="csr")),
     )
 
 

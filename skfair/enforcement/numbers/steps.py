@@ -23,7 +23,6 @@ from skfair.enforcement.numbers.maps import (
     expected,
     lines_of_losses,
     shifts_of_means,
-    shifts_of_residuals,
 )
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.rounds import PATIENCE
@@ -52,7 +51,7 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
     Wasserstein: NumberMaps(barycentre_maps, True, "alike"),
     Kolmogorov: NumberMaps(band_around_barycentre, False, "end"),
     MeanScoreParity: NumberMaps(shifts_of_means, False, "alike"),
-    MeanResidualParity: NumberMaps(shifts_of_residuals),
+    MeanResidualParity: NumberMaps(lambda z, rows, a: shifts_of_means(z - rows.targets, rows, a)),
     LossParity: NumberMaps(lines_of_losses),
 }
 

@@ -102,5 +102,5 @@ def _from_factor(
 def _scaled(z: Rows, scale: NDArray[Any]) -> Rows:
     """Multiply each row of a dense or sparse block."""
     if isinstance(z, np.ndarray):
-        return z * scale[:, None]
+        return np.asarray(z * scale[:, None])
     return sparse.csr_array(sparse.diags_array(scale) @ z)
