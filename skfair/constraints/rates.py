@@ -66,8 +66,7 @@ class RateParity(_OnRates):
         comparison: Literal["difference", "ratio"] = "difference",
         min_ratio: float | None = None,
     ) -> None:
-        self.max_disparity = max_disparity
-        self.reference = reference
+        super().__init__(max_disparity, reference)
         self.comparison = comparison
         self.min_ratio = min_ratio
 

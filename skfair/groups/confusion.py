@@ -30,12 +30,7 @@ from skfair.groups.compared_groups import (
 from skfair.groups.means import CellMeans
 from skfair.groups.probabilities import GroupArguments
 from skfair.groups.weighted_rows import MetricRows, read_rows
-from skfair.utils.validation import (
-    check_common,
-    check_labels,
-    is_strict,
-    positive_codes,
-)
+from skfair.utils.validation import check_common, check_labels, is_strict, positive_codes
 
 # The entries by true class, then by predicted class: negatives and positives, true and false.
 _ENTRIES = (("tn", "fp"), ("fn", "tp"))
@@ -120,13 +115,9 @@ class ConfusionTable:
             rows = read_rows(labels, {}, rows, beside=true_labels)
         y_true, y_pred = rows.columns.get("y_true"), rows.columns["y_pred"]
         outcomes = outcomes_by(None if ignores_true else y_true, y_pred, pos_label)
-        compared, weights = checked_rows(
-            *rows.groups,
-            n_samples=outcomes.size,
-            like=y_true if hasattr(y_true, "index") else y_pred,
-            predictions=y_pred,
-            row_counts=rows.counts,
-        )
+        like = y_true if hasattr(y_true, "index") else y_pred
+        options: Any = {"like": like, "predictions": y_pred, "row_counts": rows.counts}
+        compared, weights = checked_rows(*rows.groups, n_samples=outcomes.size, **options)
         cells, people = compared.cells, compared.cells.people
         if weights is None:
             return cls(compared, cells.cross_counts(outcomes, 4, people).reshape(-1, 2, 2))

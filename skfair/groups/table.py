@@ -117,11 +117,6 @@ def total(
         for name in first.measures
     }
     scores = [table.scores for table in tables if table.scores is not None]
-    return replace(
-        first,
-        levels=levels,
-        codes=combinations,
-        counts=counts,
-        measures=measures,
-        scores=total(scores, order, last)[0] if scores else None,
-    ), cells
+    of_scores = total(scores, order, last)[0] if scores else None
+    whole = GroupTable(levels, combinations, counts, measures, of_scores, first.within)
+    return whole, cells

@@ -72,14 +72,10 @@ class TrainingData:
         owners, weights, encoding = groups.spread(sample_weight)
         if owners.size == len(groups):
             return cls(X, y, sample_weight, encoding, strata)
-        return cls(
-            _safe_indexing(X, owners),
-            None if y is None else _safe_indexing(y, owners),
-            weights,
-            encoding,
-            None if strata is None else strata._replace(codes=strata.codes[owners]),
-            people=People(X, y, sample_weight, owners),
-        )
+        people = People(X, y, sample_weight, owners)
+        X, y = (None if own is None else _safe_indexing(own, owners) for own in (X, y))
+        strata = None if strata is None else strata._replace(codes=strata.codes[owners])
+        return cls(X, y, weights, encoding, strata, people=people)
 
     @property
     def first_rows(self) -> IntArray | slice:
@@ -124,16 +120,11 @@ class TrainingData:
 
     def taken(self, rows: IntArray) -> TrainingData:
         """Return some rows in memory, without strata, in this order."""
-        weights = self.sample_weight
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
         codes = self.groups.codes[:, rows]
         counts = np.bincount(codes.ravel(), minlength=self.groups.n_groups)
-        return replace(
-            self,
-            X=self.X[rows],
-            y=self.y[rows],
-            sample_weight=None if weights is None else weights[rows],
-            groups=replace(self.groups, codes=codes, counts=counts, people=None),
-        )
+        groups = replace(self.groups, codes=codes, counts=counts, people=None)
+        return replace(self, X=self.X[rows], y=self.y[rows], sample_weight=weights, groups=groups)
 
     def in_canonical_order(self) -> TrainingData:
         """Return the rows sorted by their values: sums then round alike however they are passed."""

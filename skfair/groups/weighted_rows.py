@@ -90,20 +90,15 @@ class LazyRows:
         # Whether groups must be arguments; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
-        sensitive_features, control_features, sample_weight, intersectional = groups
+        *_, sample_weight, intersectional = groups
         labels = {name: values for name, values in labels.items() if values is not None}
         for name, values in numbers.items():
             if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
-        if sensitive_features is None and needs_groups:
+        if groups[0] is None and needs_groups:
             read_columns(None)  # raises
-        rows = align(
-            **labels,
-            **numbers,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-        ).then(_read, tuple(labels), tuple(numbers))
+        of_groups = dict(zip(_GROUPS, groups[:3], strict=True))
+        rows = align(**labels, **numbers, **of_groups).then(_read, tuple(labels), tuple(numbers))
         nothing = f"{next(iter([*labels, *numbers]))} is empty."
         # Kinds are read in one pass; numbers are visited again.
         self._blocks, self._kinds, *_ = number_kinds(
@@ -116,10 +111,7 @@ class LazyRows:
         return self._kinds
 
     def means(
-        self,
-        name: str,
-        function: Callable[..., FloatArray] | None = None,
-        *tables: NDArray[Any],
+        self, name: str, function: Callable[..., FloatArray] | None = None, *tables: NDArray[Any]
     ) -> WeightedRows:
         """Return the kinds with the mean over their rows of a number, or of a function of them.
 

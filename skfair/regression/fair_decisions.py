@@ -229,7 +229,7 @@ class FairDecisionRegressor(
         values = self._values_unseen(numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
-        free = task.unmoved(values)
+        free = task.moved([], values)
         task = task._replace(chances=self._chances(data, splits, free.excess > 0))
         self._store(find_steps(free, task), free, data, limit)
         return self

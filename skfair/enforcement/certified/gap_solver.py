@@ -187,10 +187,10 @@ class GapSolver:
         for block in self.rows.rates.blocks:
             part, errors = rates[:, block.rates], variances[:, block.rates]
             i, j = np.triu_indices(block.rates.size, k=1)
-            below = _allowed(block, part, self.totals[:, block.rates]) - abs(
-                part[:, i] - part[:, j]
+            allowed = _allowed(block, part, self.totals[:, block.rates])
+            spare = (allowed - np.abs(part[:, i] - part[:, j])) / np.sqrt(
+                errors[:, i] + errors[:, j]
             )
-            spare = below / np.sqrt(errors[:, i] + errors[:, j])
             least = np.minimum(least, spare.min(axis=1))
         return least
 

@@ -40,9 +40,7 @@ class Chosen(NamedTuple):
 
 @one_blas_thread
 def choose(
-    search: PriceSearch,
-    groups: IntArray | None,
-    draws: Callable[[], FloatArray] | None = None,
+    search: PriceSearch, groups: IntArray | None, draws: Callable[[], FloatArray] | None = None
 ) -> Chosen:
     """Return the best decisions.
 
@@ -96,10 +94,7 @@ def _at_windows(search: PriceSearch, groups: IntArray | None) -> Candidate | Non
 
 
 def _mixed(
-    search: PriceSearch,
-    groups: IntArray,
-    draws: Callable[[], FloatArray],
-    pure: Chosen,
+    search: PriceSearch, groups: IntArray, draws: Callable[[], FloatArray], pure: Chosen
 ) -> Chosen:
     """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
 
@@ -126,12 +121,8 @@ def _mixed(
             share = float(truth.weights @ mixed.mixture.decides(values, groups, cuts))
             best = _chosen(at_prices, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
-        counted = [
-            bound.row_values(means) - bound.row_values(start)
-            for bound, means, start in zip(
-                truth.bounds, trial.decisions.means, truth.starts, strict=True
-            )
-        ]
+        every = zip(truth.bounds, trial.decisions.means, truth.starts, strict=True)
+        counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects
     return best if _gains(truth, best, pure) else pure
 

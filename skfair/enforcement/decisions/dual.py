@@ -131,11 +131,3 @@ def solve_dual(
     multipliers = np.zeros(scale.size)
     np.add.at(multipliers, which, point * units)
     return multipliers
-
-
-def soft_values(
-    data: SoftRows, rows: LinearRows, prices: FloatArray, temperature: float
-) -> FloatArray:
-    """Return the expected values of the rows at given prices."""
-    _, table = data.soft_table(prices, temperature)
-    return np.asarray(rows.matrix @ table.ravel())

@@ -113,11 +113,9 @@ def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) ->
 
     def missed(candidate: Candidate) -> float:
         lost = goal - candidate.verdict.merit
-        return (
-            lost
-            if candidate.verdict.is_feasible
-            else lost + steep * (1.0 + candidate.verdict.excess)  # no gain makes up for that
-        )
+        # What is beyond a limit is made up for by no gain.
+        beyond = 0.0 if candidate.verdict.is_feasible else 1.0 + candidate.verdict.excess
+        return lost + steep * beyond
 
     def move(candidate: Candidate, length: float) -> Candidate:
         step = np.zeros_like(candidate.prices)

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
+from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import (
     MOST_SORTED,
     NEAR,
@@ -132,17 +132,13 @@ class PriceSearch:
         """Constraints near free decisions, sampled rows, and the multipliers of soft decisions."""
         if self.start is not None:
             rows, data, multipliers = self.start
-            return rows, data, self._resolved(data, rows, multipliers)
+            return rows, data, solve_dual(data, rows, multipliers, TEMPERATURES[-1], STEPS)
         few, data = self._samples()
         rows = self._rows_near(self.free, data)
         multipliers = np.zeros(rows.upper.size)
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
             multipliers = solve_dual(some, rows, multipliers, temperature, FIRST_STEPS)
         return rows, data, multipliers
-
-    def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
-        """Return the multipliers of other bounds, begun at given ones."""
-        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], STEPS)
 
     def run(self) -> Candidate:
         """Return the best prices found."""
@@ -172,7 +168,7 @@ class PriceSearch:
                 rows = self._rows_near(candidate, data)
             lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
             tighter = rows._replace(lower=lower, upper=upper)
-            multipliers = self._resolved(data, tighter, multipliers)
+            multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
         return self.polished(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
@@ -199,9 +195,7 @@ class PriceSearch:
 
     def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
-        expected = soft_values(data, rows, candidate.prices, TEMPERATURES[-1])
-        strict = [
-            b.row_values(m)
-            for b, m in zip(self.truth.bounds, candidate.decisions.means, strict=True)
-        ]
-        return np.asarray(np.concatenate(strict) - rows.fixed - expected)
+        _, table = data.soft_table(candidate.prices, TEMPERATURES[-1])
+        pairs = zip(self.truth.bounds, candidate.decisions.means, strict=True)
+        strict = np.concatenate([bound.row_values(means) for bound, means in pairs])
+        return np.asarray(strict - rows.fixed - rows.matrix @ table.ravel())

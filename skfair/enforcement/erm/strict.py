@@ -85,12 +85,8 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if few is None:
         return None
     rough: SolveOptions = {**path.params, "callback": None}
-    sample = Path(
-        *(few, path.solver, rough, path.min_gap),
-        is_classifier=True,
-        slack=0.0,
-        step_tol=path.step_tol,
-    )
+    asked = few, path.solver, rough, path.min_gap
+    sample = Path(*asked, is_classifier=True, slack=0.0, step_tol=path.step_tol)
     end = _walk(sample, theta0, refine=refine)
     if end.n_solves == 1 or not end.is_sound:
         return None

@@ -313,7 +313,7 @@ def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
     if promise.is_vacuous and groups.levels.attributes:
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
-            "active.",
+            "active."
         )
     if not isinstance(promise.limit, Mapping):
         return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
@@ -332,7 +332,7 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
     warn_user(
         f"{name}={promise.bound:g} is less than one row of the smallest group in the "
         f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
-        "interval or merge small groups.",
+        "interval or merge small groups."
     )
     return floor
 

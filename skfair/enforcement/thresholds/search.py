@@ -119,14 +119,9 @@ class ThresholdSearch:
         for k, rule in enumerate(rules):
             cells[k, :, : rule.n_cells] = np.arange(rule.n_cells)
             steps[k, :, : rule.n_cells] = bins.steps[k].sum(axis=0)[:, some].T
-        shape = len(rules), gains.size
-        return SortedRows(
-            np.arange(gains.size),
-            can_cut.ravel()[:-1],
-            gains.ravel(),
-            cells.reshape(shape),
-            steps.reshape(shape),
-        )
+        order, shape = np.arange(gains.size), (len(rules), gains.size)
+        rows = can_cut.ravel()[:-1], gains.ravel(), cells.reshape(shape), steps.reshape(shape)
+        return SortedRows(order, *rows)
 
 
 def _from_above(values: FloatArray) -> FloatArray:
@@ -166,9 +161,9 @@ def _fill(block: RowBlock, task: Task, scores: LinearScores, edges: FloatArray) 
         return np.stack([bincount(places, own, prod(shape)).reshape(shape) for own in signs])
 
     steps = []
-    for rule, n_cells in zip(rows.rules, task.n_cells, strict=True):
-        step = rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))
-        steps.append(by_sign(rule.cells * n_bins + of_row, step, n_cells, n_bins))
+    for (moment, cells, weights), n_cells in zip(rows.rules, task.n_cells, strict=True):
+        step = weights * (moment.strict(-refused) - moment.strict(refused))
+        steps.append(by_sign(cells * n_bins + of_row, step, n_cells, n_bins))
     gains = by_sign(of_row, rows.loss_weights * rows.targets, n_bins)
     return Bins(np.bincount(of_row, minlength=n_bins), lowest, highest, gains, steps)
 

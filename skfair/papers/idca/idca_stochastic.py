@@ -38,7 +38,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.papers.idca.base import DCSolver, Parts
 from skfair.papers.one_sided import OneSided
-from skfair.problems.partial.batches import RowSampler
+from skfair.problems.erm.batches import CellSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
 from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Step
@@ -118,7 +118,8 @@ class IDCAStochastic(DCSolver):
 
     def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # Yields the centres; there is no test of optimality.
-        rows, draw = OneSided(problem), RowSampler(problem.strata)
+        rows, strata = OneSided(problem), problem.strata
+        draw = CellSampler(strata, np.ones(strata.size), int(strata.max()) + 1)
         w, nu = run.start, np.zeros(problem.n_constraints)
         queues, best = self.weights[0] * rows.split(run.multipliers), Best(self.eps)
 
@@ -138,7 +139,7 @@ class IDCAStochastic(DCSolver):
     def _minimise(
         self,
         problem: PartialParityProblem,
-        draw: RowSampler,
+        draw: CellSampler,
         w: FloatArray,
         queues: FloatArray,
         rng: np.random.RandomState,
@@ -149,7 +150,9 @@ class IDCAStochastic(DCSolver):
         for _ in range(self.n_inner):
             of_iterates += w / self.n_inner
             of_queues += queues / self.n_inner
-            batch = _ConvexBatch(problem.on_rows(*draw(rng, self.n_batch)), center, w, self.mu)
+            n_each = max(1, self.n_batch // draw.sizes.size)  # about n_batch rows in all
+            factors = np.repeat(draw.sizes / n_each, n_each)
+            batch = _ConvexBatch(problem.on_rows(draw(rng, n_each), factors), center, w, self.mu)
             w = w - batch.gradient(V, queues) / (2 * alpha)
             queues = np.maximum(queues + batch.predicted(w), 0.0)
         return of_iterates, queues, of_queues

@@ -26,8 +26,8 @@ class BatchSampler:
         loss_weights: FloatArray,  # (n_samples,): weights of the rows in the mean loss
     ) -> None:
         one_cell = np.zeros(loss_weights.size, np.int64)
-        self._for_loss = _CellSampler(one_cell, loss_weights, 1)
-        self._for_cells = [_CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
+        self._for_loss = CellSampler(one_cell, loss_weights, 1)
+        self._for_cells = [CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
         self._masses = [_masses(rule, loss_weights) for rule in rules]
 
     def __call__(
@@ -70,23 +70,24 @@ def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | Non
     return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
 
 
-class _CellSampler:
+class CellSampler:
     """Draws rows of every cell in proportion to their weights, with replacement."""
 
     def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
         counted = np.flatnonzero(weights > 0)
         self._order = counted[np.argsort(cells[counted], kind="stable")]
-        self._sizes = np.bincount(cells[counted], minlength=n_cells)
-        self._first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        self.sizes = np.bincount(cells[counted], minlength=n_cells)  # rows of each cell
+        self._first = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
         ordered = weights[self._order]
-        is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self._sizes))
+        is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self.sizes))
         self._running = None if is_even else np.cumsum(ordered)
 
     def __call__(
         self, rng: np.random.RandomState, per_cell: int, cells: IntArray | None = None
     ) -> IntArray:
+        """Return equally many rows of all cells, or of those that are listed."""
         first = self._first if cells is None else self._first[cells]
-        sizes = self._sizes if cells is None else self._sizes[cells]
+        sizes = self.sizes if cells is None else self.sizes[cells]
         marks = rng.random_sample((sizes.size, per_cell))
         if self._running is None:
             places = first[:, None] + (marks * sizes[:, None]).astype(np.int64)

@@ -42,19 +42,17 @@ class MeasuredRows(Measured):
     tape: Any  # what the model needs for a pull-back
     rows: IntArray | None  # those of a batch; None for all
     cells: list[IntArray]  # of each constraint, (n_batch,)
-    loss_slope: FloatArray  # (n_batch,) weighted
-    loss_curvature: FloatArray  # (n_batch,) weighted
-    moment_slopes: list[FloatArray]  # of each constraint, weighted
-    moment_curvatures: list[FloatArray]
+    # (n_constraints + 1, n_batch): of the moment of each constraint, and of the loss; weighted
+    slopes: FloatArray
+    curvatures: FloatArray
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means: one pull-back."""
-        slopes = self._pulled(objective, self.loss_slope, self.moment_slopes, pulls or [])
-        return self.model.pullback(self.tape, slopes)
+        return self.model.pullback(self.tape, self._pulled(objective, self.slopes, pulls or []))
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
         """Return the gradients of a matrix times the means of constraint k, one per row."""
-        cells, slopes = self.cells[k], self.moment_slopes[k]
+        cells, slopes = self.cells[k], self.slopes[k]
         n_rows, n_cells = matrix.shape
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
             return np.asarray(matrix @ self.model.pullback_cells(cells, slopes, n_cells))
@@ -71,11 +69,11 @@ class MeasuredRows(Measured):
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means, of all rows."""
-        return self.model.gram(self._curvatures(pulls))
+        return self.model.gram(self._pulled(1.0, self.curvatures, pulls))
 
     def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
         """Return the same as a function, and the mean size of the curvatures."""
-        weights = self._curvatures(pulls)
+        weights = self._pulled(1.0, self.curvatures, pulls)
 
         def product(vector: FloatArray) -> FloatArray:
             scores, tape = self.model.forward(vector)
@@ -83,24 +81,17 @@ class MeasuredRows(Measured):
 
         return product, float(np.abs(weights).sum())
 
-    def _curvatures(self, pulls: list[FloatArray]) -> FloatArray:
-        """Return the second derivative of mean loss + sum of pulls * means by the scores."""
-        return self._pulled(1.0, self.loss_curvature, self.moment_curvatures, pulls)
-
     def _pulled(
-        self,
-        objective: float,
-        of_loss: FloatArray,
-        of_moments: list[FloatArray],
-        pulls: list[FloatArray],
+        self, objective: float, derivatives: FloatArray, pulls: list[FloatArray]
     ) -> FloatArray:
-        """Return objective * what belongs to the loss + sum of pulls * that of the moments."""
+        """Return objective * the derivative of the loss + sum of pulls * those of the moments."""
+        of_loss: FloatArray = derivatives[-1]
         out = np.empty_like(of_loss)
 
         def of_block(start: int, stop: int) -> None:
             part = slice(start, stop)
             np.multiply(objective, of_loss[part], out=out[part])
-            for of_rule, pull, cells in zip(of_moments, pulls, self.cells, strict=False):
+            for of_rule, pull, cells in zip(derivatives, pulls, self.cells, strict=False):
                 if pull.any():
                     out[part] += of_rule[part] * pull[cells[part]]
 
@@ -177,10 +168,8 @@ class ConstrainedERM(RuledProblem):
             tape=tape,
             rows=rows,
             cells=cells,
-            loss_slope=slopes[-1],
-            loss_curvature=curvatures[-1],
-            moment_slopes=list(slopes[:-1]),
-            moment_curvatures=list(curvatures[:-1]),
+            slopes=slopes,
+            curvatures=curvatures,
         )
 
     def scores(self, theta: FloatArray) -> FloatArray:
@@ -266,14 +255,9 @@ class LinearConstrainedERM(ConstrainedERM):
             counts = np.bincount(rule.cells[rows][has_weight], minlength=rule.n_cells)
             if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
                 return None
-        sample = type(self)(
-            model.on_rows(rows),
-            self.loss,
-            self.targets[rows],
-            [rule.on_rows(rows) for rule in self.rules],
-            sample_weight=loss_weights,
-            alpha=self.alpha,
-        )
+        of_rows = model.on_rows(rows), self.loss, self.targets[rows]
+        rules = [rule.on_rows(rows) for rule in self.rules]
+        sample = type(self)(*of_rows, rules, sample_weight=loss_weights, alpha=self.alpha)
         sample.lower, sample.upper = self.lower, self.upper
         sample.temperature = self.temperature
         return sample

@@ -10,7 +10,7 @@ from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.choose import choose
-from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
+from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
@@ -129,10 +129,10 @@ def test_prices_keep_the_rules_in_expectation(rule, n_classes):
     rows = linear_rows(truth, features, truth.classes, truth.means(predicted), data.totals)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
     prices = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
-    values = soft_values(data, rows, prices, 0.05)
+    values = rows.matrix @ data.soft_table(prices, 0.05)[1].ravel()
     assert (values <= rows.upper + 1e-3).all()
     assert (values >= rows.lower - 1e-3).all()
-    free = soft_values(data, rows, 0 * prices, 0.05)
+    free = rows.matrix @ data.soft_table(0 * prices, 0.05)[1].ravel()
     assert (free > rows.upper + 0.01).any() or (free < rows.lower - 0.01).any()
 
 
