@@ -232,7 +232,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         asked = self, data, rules, rows, metadata
         self._store_certified(certified_means(*asked, problem, task.scale.spread))
         if problem is not None:
-            decisions = problem.decide(self._own_scores(data, task))
+            decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))
         return self
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from skfair.problems.partial.batches import RowSampler
 
 from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint, Surrogate
@@ -11,7 +12,6 @@ from skfair.metrics import partial_statistical_parity_gap
 from skfair.models import MLPScore
 from skfair.papers import IDCA, IDCAStochastic
 from skfair.papers.idca.idca_stochastic import _ConvexBatch
-from skfair.problems.partial.batches import RowSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from tests.naive.dc import TinyParity
 from tests.papers.idca.test_dc_solvers import (
