@@ -336,7 +336,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         table = thresholds_of(self._ordered_prices, self._worth, self.groups_, self._strata_levels)
         if self._corrections is not None:
             groups = np.repeat(np.arange(len(self.groups_)), self._n_strata)
-            pairs = zip(table["threshold"], groups, strict=True)
+            pairs = zip(table["threshold"], groups.tolist(), strict=True)
             table["threshold"] = [self._corrections.uncorrected(*pair) for pair in pairs]
         return table
 
