@@ -334,7 +334,7 @@ class PartialParityCalibrator(
         scores = [self._scores_by(model, X) for model in self.estimators_]
         return np.asarray(np.mean(scores, axis=0))
 
-    def _scores_by(self, model: Any, X: MatrixLike) -> FloatArray:
+    def _scores_by(self, model: BaseEstimator, X: MatrixLike) -> FloatArray:
         return scores_of(model, X, self.response_method, self.classes_[1])
 
     def _check_probabilities(self) -> bool:

@@ -91,7 +91,8 @@ class PositiveClass:
             self.pos_label_ = read_positive(self.pos_label, labels)
             return
         self.pos_label_ = labels[-1]
-        warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
+        if set(labels) not in CLEAR_LABELS:
+            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
 
     def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
         """Return the constraints, and the names of other limits, that need a positive class."""

@@ -228,9 +228,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
-        problem = cast(LinearConstrainedERM, self._build(data, task, rules)) if is_cross else None
-        asked = self, data, rules, rows, metadata
-        self._store_certified(certified_means(*asked, problem, task.scale.spread))
+        problem = self._build(data, task, rules) if is_cross else None
+        whole = cast(LinearConstrainedERM | None, problem), task.scale.spread
+        self._store_certified(certified_means(self, data, rules, rows, metadata, *whole))
         if problem is not None:
             decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))

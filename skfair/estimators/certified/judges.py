@@ -161,9 +161,8 @@ def _limits_of_means(estimator: Any, rules: Sequence[Constraint]) -> list[float]
                 f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
                 "which compares the groups with each other."
             )
-        limits.append(
-            _one_limit(estimator.max_disparity if rule.own_limit is None else rule.own_limit)
-        )
+        own = rule.own_limit
+        limits.append(_one_limit(estimator.max_disparity if own is None else own))
     return limits
 
 

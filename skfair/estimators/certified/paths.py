@@ -76,6 +76,19 @@ def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None
         )
 
 
+def check_folds(splits: Sequence[Split], n: int, cv: Any) -> None:
+    """Raise if the folds of ``n`` rows cannot judge each other."""
+    if sum(test.size for _, test in splits) > n:
+        raise ValueError(
+            "With confidence= each row must be in one test part of cv, not in several."
+        )
+    if len(splits) < 3:
+        raise ValueError(
+            f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
+            "path is found on are scored by a model of just those that judge it."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Folds:
     """Models of folds, what they say of rows that they have not seen, and what is limited."""

@@ -247,9 +247,7 @@ def certified_refit(
 
 def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> None:
     n, n_judging = len(rows.y), rows.judging.size
-    people = f"{n} people"
-    if n_judging < n:
-        people += f", {n_judging} of them to judge by"
+    judges = f", {n_judging} of them to judge by" if n_judging < n else ""
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if verdict.is_constant and verdict.p_value <= 1 - confidence:
@@ -258,7 +256,7 @@ def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> N
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
-        f"With {people}, no model was found of which it can be shown, at a confidence of "
+        f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
         f"of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ is "
         "'no_solution'.",

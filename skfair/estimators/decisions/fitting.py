@@ -30,7 +30,7 @@ from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
-from skfair.estimators.certified.paths import Folds, certify, check_no_floors
+from skfair.estimators.certified.paths import Folds, certify, check_folds, check_no_floors
 from skfair.estimators.classes import encode_classes, read_positive
 from skfair.estimators.decisions.prediction import DecisionPrediction
 from skfair.estimators.decisions.steps import (
@@ -360,15 +360,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
         kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
         splits = make_splits(cv, data.X, data.y, kinds)
-        if sum(test.size for _, test in splits) > rows.codes.size:
-            raise ValueError(
-                "With confidence= each row must be in one test part of cv, not in several."
-            )
-        if len(splits) < 3:
-            raise ValueError(
-                f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-                "path is found on are scored by a model of just those that judge it."
-            )
+        check_folds(splits, rows.codes.size, cv)
         # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts
         # as (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))

@@ -245,8 +245,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             return cast(Solver, name)  # check_needs says whether it is one
         if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
-        if name == "auto":
-            return ALLBFGS()
+        name = "al_lbfgs" if name == "auto" else name
         for registry in (SOLVERS, DC_SOLVERS):
             if name in registry:
                 return registry[name]()
