@@ -66,7 +66,8 @@ class RateParity(_OnRates):
         comparison: Literal["difference", "ratio"] = "difference",
         min_ratio: float | None = None,
     ) -> None:
-        super().__init__(max_disparity, reference)
+        self.max_disparity = max_disparity
+        self.reference = reference
         self.comparison = comparison
         self.min_ratio = min_ratio
 

@@ -274,11 +274,8 @@ def twins():
     encoding = encode_groups(groups, intersectional=False)
     rules = balance_rules(encoding, np.array([0.3, 0.1]), weights[weights > 0].min())
     lazy = da.from_array(X, chunks=(chunks(2000), 3))
-    training = (
-        FairKMeans(sensitive=Sensitive(crossed=False))
-        ._read(lazy, sensitive_features=groups, sample_weight=weights)
-        .blocks
-    )
+    model = FairKMeans(sensitive=Sensitive(crossed=False))
+    training = read_rows(model, lazy, sensitive_features=groups, sample_weight=weights).blocks
     here = RepresentationProblem(X, encoding, rules, 4, weights)
     return here, PartitionedProblem(training, rules, 4)
 

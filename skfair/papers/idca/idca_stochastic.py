@@ -38,7 +38,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.papers.idca.base import DCSolver, Parts
 from skfair.papers.one_sided import OneSided
-from skfair.problems.erm.batches import CellSampler
+from skfair.problems.cell_sampler import CellSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
 from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Step
@@ -150,11 +150,10 @@ class IDCAStochastic(DCSolver):
         for _ in range(self.n_inner):
             of_iterates += w / self.n_inner
             of_queues += queues / self.n_inner
-            n_each = max(1, self.n_batch // draw.sizes.size)  # about n_batch rows in all
-            factors = np.repeat(draw.sizes / n_each, n_each)
-            batch = _ConvexBatch(problem.on_rows(draw(rng, n_each), factors), center, w, self.mu)
-            w = w - batch.gradient(V, queues) / (2 * alpha)
-            queues = np.maximum(queues + batch.predicted(w), 0.0)
+            batch = problem.on_rows(*draw.standing_in(rng, self.n_batch))
+            convex = _ConvexBatch(batch, center, w, self.mu)
+            w = w - convex.gradient(V, queues) / (2 * alpha)
+            queues = np.maximum(queues + convex.predicted(w), 0.0)
         return of_iterates, queues, of_queues
 
 

@@ -4,7 +4,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from skfair.problems.partial.batches import RowSampler
 
 from skfair.classification import PartialParityClassifier
 from skfair.constraints.partial import IntervalConstraint, Surrogate
@@ -12,6 +11,7 @@ from skfair.metrics import partial_statistical_parity_gap
 from skfair.models import MLPScore
 from skfair.papers import IDCA, IDCAStochastic
 from skfair.papers.idca.idca_stochastic import _ConvexBatch
+from skfair.problems.cell_sampler import CellSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from tests.naive.dc import TinyParity
 from tests.papers.idca.test_dc_solvers import (
@@ -54,7 +54,8 @@ def test_the_iterates_are_those_of_the_naive_twin(mu, given):
     centres = []
     found = solver.solve(problem, start, max_iter=2, random_state=3, callback=centres.append)
 
-    draw, rng = RowSampler(who[2]), np.random.RandomState(3)
+    draw = CellSampler(who[2], np.ones(who[2].size), 2).standing_in
+    rng = np.random.RandomState(3)
     w, queues = start, [0.0] * len(twin.sides)
     for n_done in range(2):
         batches = [twin.of_rows(*draw(rng, 14)) for _ in range(25)]
@@ -70,7 +71,8 @@ def test_the_iterates_are_those_of_the_naive_twin(mu, given):
 def test_batches_estimate_the_problem_without_bias():
     problem = problem_of(who=uneven())
     theta = start_of(problem) + 0.5 * np.random.default_rng(0).normal(size=problem.n_parameters)
-    draw, rng = RowSampler(problem.strata), np.random.RandomState(0)
+    draw = CellSampler(problem.strata, np.ones(problem.strata.size), 2).standing_in
+    rng = np.random.RandomState(0)
     exact, found = problem.parts(theta), []
     for _ in range(800):
         rows, factors = draw(rng, 20)
