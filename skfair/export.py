@@ -115,7 +115,7 @@ def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _certified_decisions(model: BaseEstimator) -> list[Any]:
-    """Return the decisions with prices that a certificate has put in the place of a model."""
+    """Return the decisions with offsets that a certificate has put in the place of a model."""
     return [model.decisions_] if hasattr(model, "decisions_") else []
 
 
@@ -147,7 +147,7 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
             "model with Python."
         )
     models = list(model.estimators_)
-    if model._group_models is not None and model.prices_.any():
+    if model._group_models is not None and model.offsets_.any():
         models += chain.from_iterable(model._group_models.models)
     for kind in [type(_last_step(_unwrapped(fitted))) for fitted in models]:
         if issubclass(kind, HistGradientBoostingClassifier):
@@ -165,11 +165,11 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
 
 
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """The decision of largest worth minus price; the groups are estimated from the row."""
+    """The decision of largest worth minus offset; the groups are estimated from the row."""
     of_models = iter(inputs)
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
-    if model.prices_.any():
+    if model.offsets_.any():
         margins = ops("Sub", margins, _paid(model, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     if model._sign < 0:
@@ -178,20 +178,20 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 
 def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
-    """Return the expected price of each decision."""
-    prices, groups = model._ordered_prices[:, 0], model._group_models
-    if groups is None:  # no price depends on the group
-        of_anybody = prices[model._group_levels.offsets[:-1]].sum(axis=0)
+    """Return the expected offset of each decision."""
+    offsets, groups = model._ordered_offsets[:, 0], model._group_models
+    if groups is None:  # no offset depends on the group
+        of_anybody = offsets[model._group_levels.offsets[:-1]].sum(axis=0)
         return ops("MatMul", chances, of_anybody)
     joint = [_joint_chances(groups, k, chances, of_models, ops) for k in range(len(groups.models))]
     together = ops("Concat", *joint, axis=1)
-    return ops("MatMul", together, prices.reshape(-1, prices.shape[-1]))
+    return ops("MatMul", together, offsets.reshape(-1, offsets.shape[-1]))
 
 
 def _joint_chances(
     groups: GroupModels, number: int, chances: Any, of_models: Iterator[Any], ops: _Ops
 ) -> Any:
-    """Return P(group and class | row) of an attribute, a column a pair, as the prices lie."""
+    """Return P(group and class | row) of an attribute, a column a pair, as the offsets lie."""
     models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))

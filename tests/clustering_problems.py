@@ -1,4 +1,4 @@
-"""Clustering problems without rules from plain arrays, and results in the units of the data."""
+"""Clustering problems without constraints from plain arrays, and results in units of the data."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import numpy as np
 from skfair.groups.encoding import encode_groups
 from skfair.papers.vfairkm import variational
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import RunSettings
 
@@ -19,7 +19,7 @@ def free_problem(X, codes, n_clusters, n_groups, weights=None):
     every = encode_groups(np.arange(n_groups))
     counts = np.bincount(codes, minlength=n_groups)
     groups = replace(every, codes=np.asarray(codes, np.int64)[None], counts=counts)
-    return RepresentationProblem(X, groups, Rules.none(n_groups), n_clusters, weights)
+    return RepresentationProblem(X, groups, Constraints.none(n_groups), n_clusters, weights)
 
 
 def soft_run(solver, problem, centers, max_iter, tol, random_state=0):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 GROUND = {"_version", "exceptions", "_typing", "_kernels", "utils"}
 READING = GROUND | {"groups", "blocks"}
-RULES = READING | {"losses", "models", "constraints"}
-ENFORCEMENT = RULES | {
+CONSTRAINT_NAMES = READING | {"losses", "models", "constraints"}
+ENFORCEMENT = CONSTRAINT_NAMES | {
     "metrics",
     "problems",
     "problems.erm",
@@ -39,8 +39,8 @@ MAY_IMPORT = {
     "models": GROUND,
     "constraints": GROUND | {"groups", "losses"},
     "problems": GROUND,
-    "problems.erm": RULES | {"problems"},
-    "problems.partial": RULES | {"problems"},
+    "problems.erm": CONSTRAINT_NAMES | {"problems"},
+    "problems.partial": CONSTRAINT_NAMES | {"problems"},
     "problems.clustering": READING | {"problems"},
     "problems.cut": READING | {"problems"},
     "solvers": GROUND | {"problems"},
@@ -87,7 +87,7 @@ HAND_NAMES_ON = ("__init__.py", "_all.py")
 
 @functools.cache
 def parsed(text):
-    """Parse the text of a file, once for all rules."""
+    """Parse the text of a file, once for all constraints."""
     return ast.parse(text)
 
 

@@ -241,12 +241,12 @@ def test_networks_are_trained_followed_and_compared():
 
 
 def test_two_constraints_bound_the_sum_of_absolute_differences():
-    """The third rule of the same paper's table 1, against its formula."""
-    rules, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
+    """The third constraint of the same paper's table 1, against its formula."""
+    constraints, runs = (harness.module_of(f"_network_{part}") for part in ("constraints", "runs"))
     rng = np.random.default_rng(0)
     X, is_white = rng.normal(size=(200, 3)), rng.random(200) < 0.6
     rows = runs.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
-    problem = rows.problem(rules.both_classes, 0.1, runs.own_network)
+    problem = rows.problem(constraints.both_classes, 0.1, runs.own_network)
     at = problem.evaluate(problem.start(np.random.RandomState(0)))
     scores = problem.scores(problem.start(np.random.RandomState(0)))
     losses = np.logaddexp(0, -np.where(rows.y, 1, -1) * scores)

@@ -109,8 +109,10 @@ def test_reports_stay_reports():
 
 
 def test_the_four_fifths_rule_is_said_as_people_say_it():
-    rule = DemographicParity(min_ratio=0.8)
-    model = FairDecisionClassifier(constraint=rule, cv=3).fit(FRAME, Y, sensitive_features=SEX)
+    constraint = DemographicParity(min_ratio=0.8)
+    model = FairDecisionClassifier(constraint=constraint, cv=3).fit(
+        FRAME, Y, sensitive_features=SEX
+    )
     decided = model.train_predictions_
     assert demographic_parity_ratio(Y, decided, sensitive_features=SEX) >= 0.8
     free = FairDecisionClassifier(max_disparity=1.0, cv=3).fit(FRAME, Y, sensitive_features=SEX)
@@ -246,7 +248,7 @@ def test_probabilities_have_logarithms():
         (lambda: FairDecisionClassifier(constraint="equal_oportunity"), "equal_opportunity"),
         (lambda: PartialParityClassifier(constraint="equal_oportunity"), "equal_opportunity"),
         (lambda: PartialParityCalibrator(constraint="equal_oportunity"), "equal_opportunity"),
-        (lambda: FairKMeans(solver="pricess"), "prices"),
+        (lambda: FairKMeans(solver="pricess"), "offsets"),
         (lambda: FairSpectralClustering(solver="lanczo"), "lanczos"),
         (lambda: FairSpectralClustering(affinity="nearest_neighbors_graph"), "nearest_neighbors"),
         (lambda: PartialParityClassifier(solver="al_newtn"), "al_newton"),

@@ -1,7 +1,9 @@
-"""The rules of the house hold, and each guard catches the breach it is there for."""
+"""The constraints of the house hold, and each guard catches the breach it is there for."""
 
+import ast
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -463,3 +465,21 @@ def test_all_lists_strings():
 def test_modules_begin_with_what_they_offer():
     asked = tuple(f'"""{word} ' for word in ("What", "Where", "Which", "How"))
     assert not [path for path in ROOT.rglob("*.py") if path.read_text().startswith(asked)]
+
+
+def test_names_are_words_of_the_field():
+    """Constraints are no rules, but for rules of law; outside clustering nothing has a price."""
+    law = ("report", "command", "datasets", "monitoring", "model_selection/search", "papers")
+    clusters = ("cluster", "papers", "metrics", "report", "problems/clustering", "solvers")
+    rooms = {"rule": (*law, "_kernels/swaps"), "price": (*clusters, "_kernels/prices")}
+    for path in ROOT.rglob("*.py"):
+        text, place = path.read_text(), path.relative_to(ROOT).as_posix()
+        assert "so many" not in text.lower(), place
+        tree = list(ast.walk(ast.parse(text)))
+        names = {getattr(node, "id", None) or getattr(node, "arg", None) for node in tree}
+        names |= {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        words = {
+            part.lower() for name in names - {None} for part in re.findall("[A-Z]?[a-z]+", name)
+        }
+        for word, where in rooms.items():
+            assert place.startswith(where) or not words & {word, f"{word}s"}, f"{place}: {word}"

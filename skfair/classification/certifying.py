@@ -41,7 +41,7 @@ _SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_dispar
 def certified(
     estimator: Any,
     data: TrainingData,
-    rules: Sequence[Constraint],  # those that are active
+    constraints: Sequence[Constraint],  # those that are active
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
@@ -51,33 +51,33 @@ def certified(
     """
     if data.blocks is not None:
         raise ValueError(NOT_LAZY)
-    rates = rates_of(estimator, data, rules)
+    rates = rates_of(estimator, data, constraints)
     if rates is None:  # a dict may have None for attributes of two groups or more
         return {}
     strata = _kept_strata(estimator, X)
-    has_prices = (
+    has_offsets = (
         read_model(estimator.model).is_linear
         and isinstance(estimator.loss, str)
         and isinstance(estimator.solver, str)
         and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")
         and estimator.class_weight is None
-        and (strata is not None or not any(rule.within_strata for rule in rules))
+        and (strata is not None or not any(constraint.within_strata for constraint in constraints))
     )
     by = estimator._certificate.by
-    check_no_floors(estimator.min_rate, estimator.selection_rate, has_prices and by != "split")
-    if by == "cross" and not has_prices:
+    check_no_floors(estimator.min_rate, estimator.selection_rate, has_offsets and by != "split")
+    if by == "cross" and not has_offsets:
         raise ValueError(
-            "by='cross' sets prices on the probabilities of logistic regressions, so it needs "
+            "by='cross' sets offsets on the probabilities of logistic regressions, so it needs "
             "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight, and "
             "strata in columns that stay in the model. Use Certificate(by='split')."
         )
-    if by == "split" or not has_prices:
+    if by == "split" or not has_offsets:
         rows, _ = indexable(as_rows(X), data.y)
         return certified_decisions(estimator, data, rates, rows, metadata)
     groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
-    decisions = _priced(estimator, data, groups, strata)
+    decisions = _offset_search(estimator, data, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
@@ -100,11 +100,11 @@ def takes_parts(estimator: Any) -> bool:
             "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
         )
     try:
-        rules = make_constraints(estimator.constraint, "classification")
+        constraints = make_constraints(estimator.constraint, "classification")
         solver = choose_solver(estimator.solver)
     except (TypeError, ValueError):
         return True  # the method says what is wrong
-    if any(rule.within_strata for rule in rules):
+    if any(constraint.within_strata for constraint in constraints):
         raise AttributeError(
             "A constraint within strata needs control_features in fit; partial_fit has none. Use "
             f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
@@ -117,10 +117,10 @@ def takes_parts(estimator: Any) -> bool:
     return True
 
 
-def _priced(
+def _offset_search(
     estimator: Any, data: TrainingData, groups: ColumnsLike | None, strata: list[int] | None
 ) -> FairDecisionClassifier:
-    """Return decisions with prices, of logistic regressions on folds."""
+    """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight
     n_rows = float(data.y.size if weights is None else weights.sum())
     alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)

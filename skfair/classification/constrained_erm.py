@@ -32,10 +32,10 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
+    ConstraintChoice,
     LossChoice,
-    RuleChoice,
     SolverChoice,
-    active_rules,
+    active_constraints,
     choose_solver,
 )
 from skfair.groups.sensitive import SensitiveLike
@@ -97,7 +97,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "multiplier_model", "ssl_alm", "ghost", "ssw", "penalty", "sgd" (no constraints). Or an
         object.
     max_iter : int or None, default=None
-        Most steps of a run of the solver.
+        Most steps of a run.
     tol : float, default=1e-6
         Largest residual of the first-order conditions.
     random_state : int, RandomState instance or None, default=None
@@ -169,7 +169,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
 
     def __init__(
         self,
-        constraint: RuleChoice = "demographic_parity",
+        constraint: ConstraintChoice = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
         min_rate: float | Literal["as before"] | None = None,
@@ -236,17 +236,17 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         }
         data = read_rows(self, X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
-        self._take_positive(rules)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
+        self._take_positive(constraints)
         self._forget()
         if self.confidence is not None and (
-            attributes := certified(self, data, rules, X, metadata)
+            attributes := certified(self, data, constraints, X, metadata)
         ):
             return self._store_certified(attributes)
         task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
-        problem = self._build(data, task, rules, self.min_rate, self.selection_rate)
+        problem = self._build(data, task, constraints, self.min_rate, self.selection_rate)
         solver = choose_solver(self.solver, problem)
         solved = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solved)
@@ -283,10 +283,10 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         refuse_lazy(self, X, y, sensitive_features, sample_weight)
         columns: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = (read_rows if is_first else read_part)(self, X, y, **columns, **ROW_CHECKS)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-            self._take_positive(rules)
+            self._take_positive(constraints)
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(
@@ -296,11 +296,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
-        self._advance(data, task, rules, min_rate=self.min_rate, selection_rate=self.selection_rate)
+        self._advance(
+            data, task, constraints, min_rate=self.min_rate, selection_rate=self.selection_rate
+        )
         return self
 
     def _raw_scores(self, rows: Rows) -> NDArray[Any]:
-        """Return scores; of decisions with prices the log-odds at which these are even."""
+        """Return scores; of decisions with offsets the log-odds at which these are even."""
         if "decisions_" not in vars(self):
             return super()._raw_scores(rows)
         margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)

@@ -1,7 +1,7 @@
 """Any classifier, fair decisions: the model stays, and what it decides satisfies the limits.
 
 ``fit`` reads as the method does: cross-fit the model, bind the constraints to the rows, search
-prices, store them. A row is decided for the class with the largest probability minus price.
+offsets, store them. A row is decided for the class with the largest probability minus offset.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, Estimator, Matri
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.decisions.fitting import DecisionFitting
-from skfair.estimators.decisions.steps import class_rules
-from skfair.estimators.erm.problem import active_rules
+from skfair.estimators.decisions.steps import class_constraints
+from skfair.estimators.erm.problem import active_constraints
 from skfair.estimators.inner_models import read_for_inner
 from skfair.estimators.inner_scores import keep_folds
 from skfair.estimators.objective import Measure, Objective
@@ -83,7 +83,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
+    offsets_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
         L by group, stratum, true class and decision.
     tie_weight_ : float
         Weight of p log p in p where many rows would be tied.
@@ -98,7 +98,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     status_ : str
         "converged", "infeasible", "certified" or "no_solution".
     method_ : str
-        The search: "none", "windows", "prices", "mixtures" or "path".
+        The search: "none", "windows", "offsets", "mixtures" or "path".
     mixed_share_ : float
         Share of rows that a hash decides.
     is_group_aware_ : bool
@@ -193,7 +193,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         groups: ColumnLike | None = None,
         **fit_params: Any,
     ) -> FairDecisionClassifier:
-        """Fit the classifier on folds, and choose the prices of its decisions.
+        """Fit the classifier on folds, and choose the offsets of its decisions.
 
         Parameters
         ----------
@@ -218,14 +218,16 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             "control_features": control_features,
         }
         X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
-        rules = active_rules(self.constraint, "classification", data, self.max_disparity)
-        rows = self._labelled(data, rules, X, control_features)
+        constraints = active_constraints(
+            self.constraint, "classification", data, self.max_disparity
+        )
+        rows = self._labelled(data, constraints, X, control_features)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = self._folds(X, data, rows, groups)
-        goal = self._goal(rules, rows)  # of shares alone, whatever the order of the rows
+        goal = self._goal(constraints, rows)  # of shares alone, whatever the order of the rows
         limit = 0.0 if goal.at_least is not None else self.max_disparity
-        fair = class_rules(rules, rows, limit)
-        if self.confidence is not None and any(rule.limits_something for rule in fair):
+        fair = class_constraints(constraints, rows, limit)
+        if self.confidence is not None and any(constraint.limits_something for constraint in fair):
             return self._certify(data, rows, fair, goal, params, folds)
         chances, splits = self._cross_fit(data, rows, params, folds)
-        return self._solve(data, rows, rules, limit, fair, goal, chances, splits)
+        return self._solve(data, rows, constraints, limit, fair, goal, chances, splits)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.cluster.limits import representation_rules
+from skfair.cluster.limits import representation_constraints
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.named_columns import take_columns
@@ -338,13 +338,15 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         """Turn the limits into constraints for rows."""
         limits = self.min_balance, self.relative_balance, self.share_bounds
         sums = groups.sums(weights)
-        rules = representation_rules(groups, n_clusters, sums, limits, weight_range(weights))
-        return CostProblem(groups, rules, n_clusters, weights)
+        constraints = representation_constraints(
+            groups, n_clusters, sums, limits, weight_range(weights)
+        )
+        return CostProblem(groups, constraints, n_clusters, weights)
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
         """Say whether the limits are met, and warn if they are not."""
         counts = problem.counts(placement.labels)
-        missed = problem.rules.violation_beyond(counts, problem.largest_weight)
+        missed = problem.constraints.violation_beyond(counts, problem.largest_weight)
         if missed > 0:
             warn_user(
                 f"The limits are missed by {missed:.4g} in all. Ask for a smaller min_balance or "

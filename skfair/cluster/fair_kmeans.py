@@ -28,7 +28,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import (
     check_enough,
     clustering_problem,
-    representation_rules,
+    representation_constraints,
     row_checks,
     warn_of_crossing,
 )
@@ -43,7 +43,7 @@ from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
@@ -262,7 +262,7 @@ class FairKMeans(
             warn_of_crossing(self.group_counts_, data.groups, *limits)
         return self
 
-    def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Rules:
+    def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Constraints:
         """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
         check_rows_suit(solver, data)
         groups, min_balance = data.groups, self.min_balance
@@ -282,9 +282,11 @@ class FairKMeans(
             )
         limits = min_balance, self.relative_balance, self.share_bounds
         sums = groups.sums(data.sample_weight)
-        rules = representation_rules(groups, self.n_clusters, sums, limits, data.weight_range)
+        constraints = representation_constraints(
+            groups, self.n_clusters, sums, limits, data.weight_range
+        )
         check_enough(data.n_samples, self.n_clusters)
-        return rules
+        return constraints
 
     def _solve(
         self, problem: RepresentationProblem, solver: ClusteringSolver, X: Any, y: Any

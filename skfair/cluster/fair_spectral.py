@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.embedding import adjacency, check_room, embed
-from skfair.cluster.limits import check_enough, representation_rules
+from skfair.cluster.limits import check_enough, representation_constraints
 from skfair.cluster.rounding import CutPrediction, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
@@ -267,7 +267,7 @@ class FairSpectralClustering(
             # A dense matrix of weights is looked at when it is summed up.
             ensure_all_finite=not (affinity.is_pairwise and isinstance(X, np.ndarray)),
         )
-        rules = self._bind(data.groups)
+        constraints = self._bind(data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
         problem = GroupCut(weights, data.groups)
@@ -276,20 +276,20 @@ class FairSpectralClustering(
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             vectors, result = embed(problem, n_vectors, solver, rng, callback)
         self._store_embedding(problem, vectors, result, affinity.dtype)
-        cut = rounded(self, problem, self.embedding_, result, data.groups, rules, rng)
-        self._store_labels(cut, data.groups, rules)
+        cut = rounded(self, problem, self.embedding_, result, data.groups, constraints, rng)
+        self._store_labels(cut, data.groups, constraints)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
-            self._prediction = remember(weights.new_rows, weights, cut, data.groups, rules)
+            self._prediction = remember(weights.new_rows, weights, cut, data.groups, constraints)
         return self
 
-    def _bind(self, groups: GroupEncoding) -> Rules:
+    def _bind(self, groups: GroupEncoding) -> Constraints:
         """Return the limits as constraints; only fair labels have any."""
         check_enough(groups.n_samples, self.n_clusters)
         limits = self.min_balance, self.relative_balance, self.share_bounds
         if self.assign_labels != "fair":
             limits = None, self.relative_balance, None
-        return representation_rules(groups, self.n_clusters, groups.sums(), limits)
+        return representation_constraints(groups, self.n_clusters, groups.sums(), limits)
 
     def _store_embedding(
         self, problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
@@ -304,10 +304,10 @@ class FairSpectralClustering(
         self.history_ = result.history
         self.status_ = result.status
 
-    def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
+    def _store_labels(self, cut: Cut, groups: GroupEncoding, constraints: Constraints) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""
         self.__dict__.update(label_attributes(cut, groups))
-        missed = rules.violation_beyond(self.group_counts_, 1.0)
+        missed = constraints.violation_beyond(self.group_counts_, 1.0)
         if missed > 0:
             self.status_ = "infeasible"
             warn_user(

@@ -32,7 +32,7 @@ from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.counts import Constraints, balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
@@ -216,20 +216,22 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         check_group_sizes(groups, self.n_clusters)
         check_limits(solver, data)
 
-        def rules_of(target: float) -> Rules:
-            return balance_rules(groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0])
+        def constraints_of(target: float) -> Constraints:
+            return balance_constraints(
+                groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0]
+            )
 
         def starts(rng: np.random.RandomState) -> list[FloatArray]:
             runs = [starting_centers(problem, self.init, rng) for _ in range(self.n_init)]
             return [start for run in runs for start in run]
 
-        problem = clustering_problem(data, rules_of(1.0), self.n_clusters)
+        problem = clustering_problem(data, constraints_of(1.0), self.n_clusters)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
             rng = check_random_state(self.random_state)
             settings = RunSettings(self.max_iter, rng, callback=callback)
-            front = solver.front(problem, rules_of, targets, starts, settings)
+            front = solver.front(problem, constraints_of, targets, starts, settings)
         self._store(problem, groups, attained, front.points)
         self.history_ = front.history
         return self
@@ -265,8 +267,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         kept = kept[np.argsort(costs[kept])]
 
         def model_of(i: int) -> FairKMeans:
-            rules, clustering = points[i].rules, points[i].clustering
-            own = problem.with_rules(rules)
+            constraints, clustering = points[i].constraints, points[i].clustering
+            own = problem.with_constraints(constraints)
             min_balance = float(min(relative[i], 1.0))
             return FairKMeans.from_clustering(
                 own, groups, clustering, self, min_balance=min_balance

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.cluster.limits import members_known, problem_type, representation_rules
+from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_norms
@@ -31,7 +31,7 @@ from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
-# Distances of a row in two batches differ by so many units in the last place at most, times the
+# Distances of a row in two batches differ by this many units in the last place at most, times the
 # squared norms that they are made of; below that they are tied, and the first cluster gets the row.
 _ROUNDING = 64.0
 # What an estimator keeps of how it read its training data.
@@ -234,12 +234,16 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             sums = held.sum(axis=0) + groups.sums(weights)
             of_all = replace(groups, counts=members_known(held, groups, sums))
         limits = min_balance, self.relative_balance, share_bounds
-        rules = representation_rules(of_all, self.n_clusters, sums, limits, weight_range(weights))
-        problem = problem_type(rows)(rows, groups, rules, self.n_clusters, weights, before=held)
+        constraints = representation_constraints(
+            of_all, self.n_clusters, sums, limits, weight_range(weights)
+        )
+        problem = problem_type(rows)(
+            rows, groups, constraints, self.n_clusters, weights, before=held
+        )
         centers = problem.units.inwards(self.cluster_centers_)
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
-        if (missed := problem.rules.violation_beyond(counts, problem.largest_weight)) > 0:
+        if (missed := problem.constraints.violation_beyond(counts, problem.largest_weight)) > 0:
             warn_user(
                 f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
                 ConvergenceWarning,

@@ -16,12 +16,12 @@ from skfair.cluster.results import count_attributes
 from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import NewRows, Weights
 from skfair.solvers.clustering.assignment import STEPS, assign
-from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
+from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_constraints
 from skfair.solvers.eigen.base import EigenResult
 from skfair.utils.pieces import NUMBERS
 
@@ -35,7 +35,7 @@ def rounded(
     embedding: NDArray[Any],
     result: EigenResult,
     groups: GroupEncoding,
-    rules: Rules,
+    constraints: Constraints,
     rng: np.random.RandomState,
 ) -> Cut:
     """Turn an embedding into labels within the limits, with what else the solver found.
@@ -51,13 +51,13 @@ def rounded(
         labels = result.labels
     else:
         labels = labels_by_kmeans(points, n_clusters, model.n_init, rng)
-    stays = result.labels is not None and not rules.matrix.size
+    stays = result.labels is not None and not constraints.matrix.size
     if model.assign_labels != "fair" or stays:
         return Cut(problem.weights, labels, n_clusters)
 
     def assigned(points: NDArray[Any], labels: IntArray) -> IntArray:
         """Assign points to the means of clusters under the constraints."""
-        own = RepresentationProblem(points, groups, rules, n_clusters)
+        own = RepresentationProblem(points, groups, constraints, n_clusters)
         placed = assign(own, own.means(labels)[0], max_iter=STEPS, search_counts=False)
         return np.asarray(placed.labels)
 
@@ -65,8 +65,8 @@ def rounded(
     if not is_costly(problem.weights):
         for other in _other_embeddings(problem, embedding, result):
             starts.append(assigned(other, labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)))
-    costs = CostProblem(groups, rules, n_clusters)
-    return round_to_rules(problem.weights, costs, starts, rng)
+    costs = CostProblem(groups, constraints, n_clusters)
+    return round_to_constraints(problem.weights, costs, starts, rng)
 
 
 def _other_embeddings(
@@ -153,14 +153,14 @@ class CutPrediction(NamedTuple):
 
 
 def remember(
-    new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, rules: Rules
+    new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, constraints: Constraints
 ) -> CutPrediction:
     """Keep what the assignment of new rows needs."""
     n_clusters = cut.volume.size
     members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
     prices = np.zeros((n_clusters, groups.n_groups))
-    if rules.matrix.size:
-        problem = CostProblem(groups, rules, n_clusters)
+    if constraints.matrix.size:
+        problem = CostProblem(groups, constraints, n_clusters)
         placement = assign(problem, cut.linearised(), search_counts=False)
-        prices = -(placement.multipliers @ problem.group_rules)
+        prices = -(placement.multipliers @ problem.group_constraints)
     return CutPrediction(new_rows, weights.gather(members), cut.terms, prices)

@@ -10,7 +10,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import members_known, problem_type, representation_rules
+from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
@@ -78,7 +78,7 @@ class StreamMixin(PricePredictionMixin):
         rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
-        rules = representation_rules(
+        constraints = representation_constraints(
             replace(groups, counts=members_known(self.group_counts_, groups, seen)),
             self.n_clusters,
             seen,
@@ -86,7 +86,7 @@ class StreamMixin(PricePredictionMixin):
             weight_range(weights),
         )
         known: dict[str, Any] = {"before": self.group_counts_, "units": self._units}
-        problem = problem_type(rows)(rows, groups, rules, self.n_clusters, weights, **known)
+        problem = problem_type(rows)(rows, groups, constraints, self.n_clusters, weights, **known)
         multipliers = self._multipliers
         if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
             multipliers = problem.no_multipliers()

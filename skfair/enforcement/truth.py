@@ -24,7 +24,7 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
-# With so many rows expected worth is trusted as much as counted worth.
+# With this many rows expected worth is trusted as much as counted worth.
 BELIEVED = 6_000
 
 
@@ -128,7 +128,7 @@ class Truth:
         self,
         constraints: Sequence[ClassConstraint],
         classes: IntArray,  # (n_samples,): number of the true class of each row
-        weights: FloatArray,  # (n_samples,): whole numbers count as so many rows each
+        weights: FloatArray,  # (n_samples,): whole numbers count as this many rows each
         # (n_classes, n_classes): what it is worth to decide for a class (column), given the true
         # one (row): from 0 to 1
         worth: FloatArray,
@@ -256,10 +256,10 @@ class Truth:
         ordered = points[order]
         gaps = ordered[:-1] - ordered[1:]
         least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
-        n_rules = len(self.constraints)
-        gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
-        cells = np.empty((n_rules, rows.size), np.int64)
-        added = np.zeros((n_rules, max((start.size for start in self.starts), default=0)))
+        n_constraints = len(self.constraints)
+        gains, steps = np.empty(rows.size), np.empty((n_constraints, rows.size))
+        cells = np.empty((n_constraints, rows.size), np.int64)
+        added = np.zeros((n_constraints, max((start.size for start in self.starts), default=0)))
         of_rows = self.weights, self.values, self.classes, self.cells, self.steps
         counted = Counted(*of_rows, self._selecting)
         worth = now.verdict.merit + exchanged(
@@ -292,7 +292,7 @@ class RateTable:
     """Constraints on rates as the kernel reads them."""
 
     def __init__(self, constraints: Sequence[BoundConstraint]) -> None:
-        from skfair._kernels.thresholds import RuleArrays
+        from skfair._kernels.thresholds import ConstraintArrays
 
         self.which = [k for k, bound in enumerate(constraints) if bound.blocks.size]
         self.bounds = [constraints[k] for k in self.which]
@@ -312,7 +312,7 @@ class RateTable:
         comparisons = [bound.comparison for bound in self.bounds]
         against_overall = [comparison.against_overall for comparison in comparisons]
         are_quotients = [bound.quotients is not None for bound in self.bounds]
-        self._arrays = RuleArrays(
+        self._arrays = ConstraintArrays(
             indptr=indptr,
             owners=np.concatenate(owners),
             shares=np.concatenate(shares),

@@ -84,7 +84,7 @@ class PositiveClass:
     classes_: NDArray[Any]
     _pos_label_constraints: ClassVar[dict[str, Any]] = {"pos_label": [Real, str, "boolean", None]}
 
-    def _take_positive(self, rules: Sequence[Constraint]) -> None:
+    def _take_positive(self, constraints: Sequence[Constraint]) -> None:
         """Read which one of two classes is positive; warn if that is a guess that matters."""
         labels = self.classes_.tolist()
         if self.pos_label is not None:
@@ -92,14 +92,19 @@ class PositiveClass:
             return
         self.pos_label_ = labels[-1]
         if set(labels) not in CLEAR_LABELS:
-            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
+            warn_of_choice(
+                self.classes_, self._depending_on_positive(constraints), "pos_label={!r}"
+            )
 
-    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
+    def _depending_on_positive(self, constraints: Sequence[Constraint]) -> list[object]:
         """Return the constraints, and the names of other limits, that need a positive class."""
         limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
         # A dict says of each value which class it is for.
         names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
-        return [*(rule for rule in rules if rule.depends_on_pos_label), *names]
+        return [
+            *(constraint for constraint in constraints if constraint.depends_on_pos_label),
+            *names,
+        ]
 
     @property
     def _sign(self) -> float:

@@ -80,7 +80,7 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     """Return P(group | class, row) times the chances of the classes.
 
     What the models of pairs say of the class is left out: the classifier knows it better, and
-    prices fit decisions best if both rely on the same probabilities of classes.
+    offsets fit decisions best if both rely on the same probabilities of classes.
     """
     n_classes = chances.shape[1]
     n_groups = of_pairs.shape[1] // n_classes

@@ -1,7 +1,7 @@
 """Probabilities of classes, corrected within each group, for decisions that may use the group.
 
 A classifier that does not know the group gives the average over groups. With two classes and one
-threshold for each group that does not matter. With more, prices need what a row of its group is.
+threshold for each group that does not matter. With more, offsets need what a row of its group is.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ MAX_NUMERIC_LEVELS = 50
 MAX_LEVELS = 1000
 # What has no labels of rows.
 _WITHOUT_INDEX = (np.ndarray, type(None))
-# A list of at most so many texts may be a list of names of columns.
+# A list of at most this many texts may be a list of names of columns.
 _MOST_NAMES = 10
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 
-# Scores are told apart up to this number of different ones; beyond it there are so many bins.
+# Scores are told apart up to this number of different ones; beyond it there are this many bins.
 N_BINS = 1 << 16
-# What a block with more scores tells of them: at least so many quantiles.
+# What a block with more scores tells of them: at least this many quantiles.
 N_QUANTILES = 1 << 12
 
 

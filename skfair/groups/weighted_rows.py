@@ -6,7 +6,7 @@ tables add up, and their cells are rows that the same metric reads as it reads a
 the counts of long arrays of small integers in memory, which one pass of threads finds.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
-Otherwise they are put into about so many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
+Otherwise they are put into about this many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
 quantiles of the scores, taken so that all kinds count alike; the scores of a bin become one, their
 mean. Shares of a group above the ends of bins, and above a threshold that a metric is asked about,
 are exact. Hence every rate in between, and what is a difference of such rates, is exact up to the

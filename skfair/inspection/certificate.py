@@ -146,7 +146,7 @@ class CertificateDisplay(Display):
         return draw_line(self.ax_, disparities, self.accuracies, look(number), {}, **options)
 
     def _write(self, text: str, x: float, y: float, by: tuple[int, int], **options: Any) -> None:
-        """Write a text, so many points away from a place."""
+        """Write a text, this many points away from a place."""
         options = {"textcoords": "offset points", "va": "bottom"} | options
         self.ax_.annotate(text, (x, y), xytext=by, **options)
 

@@ -52,7 +52,7 @@ _FEW_ROWS = 61
 _N_THRESHOLDS = 200
 # Of the level, what each end of an interval gets that is not an end of all ranks.
 _OF_END = 0.1
-# Within intervals that differ by group: where shares may differ most, if rates are so many
+# Within intervals that differ by group: where shares may differ most, if rates are this many
 # standard errors off.
 _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _N_NODES = 96  # of integrals

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROXIES = Role("proxies", "Proxy", "cell")
-# Cells have so many rows at least, if need be by merging: shares of fewer look more certain than
+# Cells have this many rows at least, if need be by merging: shares of fewer look more certain than
 # they are, and bounds would be too narrow by about half a standard error of a rate in a cell.
 ROWS_OF_CELL = 100
-# In so many of these the group is known, if that is how shares of groups are found.
+# In this many of these the group is known, if that is how shares of groups are found.
 KNOWN_OF_CELL = 30
-# Cells that are made of probabilities are at most so many.
+# Cells that are made of probabilities are at most this many.
 MOST_CELLS = 50
 
 

@@ -29,7 +29,7 @@ Numbers: TypeAlias = FloatArray | float
 # many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
 _MANY_NODES, _FEW_NODES = 96, 40
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
-# The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
+# The exact test counts this many tables at most, at this many rates on the edge of the hypothesis.
 MOST_TABLES, _N_EDGE = 250_000, 400
 
 

@@ -63,9 +63,9 @@ def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
             "no path with a limit for each attribute. Give it one limit."
         )
     shares = []
-    for rule, disparity in model.train_disparities_.items():
-        # The rule of an attribute is named "... of attribute"; the longest name that fits is it.
-        own = max((name for name in limits if f" of {name}" in rule), key=len, default=None)
+    for constraint, disparity in model.train_disparities_.items():
+        # That of an attribute is named "... of attribute"; the longest name that fits is it.
+        own = max((name for name in limits if f" of {name}" in constraint), key=len, default=None)
         limit = None if own is None else limits[own]
         if limit is not None:
             shares.append(disparity / limit)

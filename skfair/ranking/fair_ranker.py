@@ -42,7 +42,7 @@ from skfair.utils.warn import warn_user
 AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
 # an end the few queries that cannot satisfy the limit would spoil the order of all others.
-AUTO_PRICE = 6.0
+AUTO_MULTIPLIER = 6.0
 # Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
 TEMPERATURES = (1.0, 2.0)
 # Problems that are solved, at most.
@@ -328,8 +328,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         share, is_strict = self.query_share or 0.0, self.query_share is not None
-        price = AUTO_PRICE / task.n_queries if is_strict and share < 1 else np.inf
-        solver = ALLBFGS(max_multiplier=price) if is_auto else self.solver
+        multiplier = AUTO_MULTIPLIER / task.n_queries if is_strict and share < 1 else np.inf
+        solver = ALLBFGS(max_multiplier=multiplier) if is_auto else self.solver
         solver = SOLVERS[solver]() if isinstance(solver, str) else solver
         check_needs(solver, task.problem)
         max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
@@ -351,7 +351,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.objective_ = at.objective
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
         self.multipliers_ = result.multipliers
-        names = [name for rule in problem.rules for name in rule.row_names]
+        names = [name for constraint in problem.constraints for name in constraint.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
         self.n_iter_, self.n_solves_ = int(result.n_iter), solution.n_solves
         self.history_, self.n_pairs_ = result.history, task.pairs.n_samples

@@ -165,8 +165,8 @@ def bind_pairs(
         for query, a, b in compared
         for g, h in ((a, b), (b, a))
     ]
-    rule = _rule(pairs, rates, names, max(limits, default=0.0))
-    return rule, np.array(compared, dtype=np.int64).reshape(-1, 3), np.array(limits)
+    constraint = _constraint(pairs, rates, names, max(limits, default=0.0))
+    return constraint, np.array(compared, dtype=np.int64).reshape(-1, 3), np.array(limits)
 
 
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
@@ -176,7 +176,7 @@ def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
     return list(zip(*(ends.tolist() for ends in ends), strict=True))
 
 
-def _rule(
+def _constraint(
     pairs: QueryPairs,
     rates: list[tuple[list[int], FloatArray]],
     names: list[str],

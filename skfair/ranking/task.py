@@ -75,7 +75,7 @@ def make_task(
     rows = ranked_rows(grades, np.zeros(grades.size), query_id, groups)
     atoms = groups.cells()
     pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, MAX_PAIRS, rng)
-    rule, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
+    constraint, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
     X = compact_rows(data.X)
     model = (
         MLPScore(X, layers)
@@ -88,7 +88,7 @@ def make_task(
         scores,
         loss,
         np.ones(scores.n_samples),  # of every pair the first document is the better one
-        [rule] if limits.size else [],
+        [constraint] if limits.size else [],
         sample_weight=pairs.weights,
         alpha=1 / grades.size if alpha is None else float(alpha),
     )

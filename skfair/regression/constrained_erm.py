@@ -24,12 +24,12 @@ from skfair.estimators.certified.refits import MOST_ROWS_IN_FOLDS
 from skfair.estimators.erm import report
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
+    ConstraintChoice,
     LossChoice,
-    RuleChoice,
     SolverChoice,
     TargetScale,
     Task,
-    active_rules,
+    active_constraints,
     choose_solver,
 )
 from skfair.estimators.inner_scores import as_rows
@@ -142,7 +142,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     def __init__(
         self,
-        constraint: RuleChoice = "mean_score_parity",
+        constraint: ConstraintChoice = "mean_score_parity",
         max_disparity: float = 0.05,
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
@@ -199,10 +199,10 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
-        if rules and self.confidence is not None:
-            return self._certify(data, task, rules, X, metadata)
-        problem = self._build(data, task, rules)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
+        if constraints and self.confidence is not None:
+            return self._certify(data, task, constraints, X, metadata)
+        problem = self._build(data, task, constraints)
         solver = choose_solver(self.solver, problem)
         solution = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solution)
@@ -211,7 +211,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self,
         data: TrainingData,
         task: Task,
-        rules: Sequence[Constraint],
+        constraints: Sequence[Constraint],
         X: MatrixLike,
         metadata: Mapping[str, Any],
     ) -> ConstrainedERMRegressor:
@@ -228,9 +228,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
-        problem = self._build(data, task, rules) if is_cross else None
+        problem = self._build(data, task, constraints) if is_cross else None
         whole = cast(LinearConstrainedERM | None, problem), task.scale.spread
-        self._store_certified(certified_means(self, data, rules, rows, metadata, *whole))
+        self._store_certified(certified_means(self, data, constraints, rows, metadata, *whole))
         if problem is not None:
             decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))

@@ -240,7 +240,7 @@ class FairDecisionRegressor(
         if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
             raise ValueError(
                 f"FairDecisionRegressor cannot limit constraint={constraint!r}. It takes "
-                f"{listed([rule.__name__ for rule in NUMBER_MAPS])}, with reference='pairwise'."
+                f"{listed([known.__name__ for known in NUMBER_MAPS])}, with reference='pairwise'."
             )
         if constraint.own_limit is None:
             return constraint, self.max_disparity

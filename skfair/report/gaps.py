@@ -32,7 +32,7 @@ _HITS, _MISSES = "true_positive_rate", "false_negative_rate"
 # A pair is clearly beyond chance with a p-value of a fifth of the level. Three people who were all
 # selected are often barely beyond it; a verdict then speaks of a pair of large groups instead.
 _CLEARLY = 5
-# The most extreme pair of a gap is as rare as that of so many independent ones which are as extreme
+# The most extreme pair of a gap is as rare as that of this many independent ones as extreme
 # in these shares of the simulations: the largest number, for a long tail must not outweigh others.
 _SHARES = np.array([0.9, 0.95, 0.99])
 _MOST_DEVIATIONS = 37.0  # the normal distribution is 0 in double precision above it

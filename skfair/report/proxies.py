@@ -78,7 +78,7 @@ def judge(
     rng: np.random.RandomState,
     enough: int = 20,  # permutations that are as extreme end it: p-values are within a third then
 ) -> tuple[float, float]:
-    """Return the AUC, and how often permuted groups are predicted as well; of at most so many.
+    """Return the AUC, and how often permuted groups are predicted as well; of at most this many.
 
     The test is sequential (Besag & Clifford 1991): a column that says nothing needs few.
     """

@@ -50,7 +50,7 @@ from skfair.utils.validation import check_number, check_rows
 MOST_SUBGROUPS = 200_000
 # As many subgroups of each measure are shown: a page of a table.
 _N_SHOWN = 15
-# A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
+# A column has at most this many levels; the rarest of more are one. 20 are 400 subgroups of
 # two columns.
 MOST_LEVELS = 20
 # As many rows say how subgroups overlap: correlations are known up to 0.014, and 12 columns of 4
@@ -205,7 +205,7 @@ def judge_subgroups(
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
-    """Say which subgroups of a measure are beyond chance, of so many searches, and sort them.
+    """Say which subgroups of a measure are beyond chance, of this many searches, and sort them.
 
     Those beyond chance come first by the size of the difference, others by how extreme they are.
     """

@@ -446,7 +446,7 @@ def test_normalized_cut_is_refused():
         metrics.normalized_cut(da.ones((4, 4)), [0, 0, 1, 1])
 
 
-class GroupRule(ClassifierMixin, BaseEstimator):
+class GroupConstraint(ClassifierMixin, BaseEstimator):
     """Takes the groups at prediction."""
 
     def fit(self, X, y):
@@ -475,7 +475,7 @@ def test_scorers(name, takes_groups):
     if name.removeprefix("neg_") in metrics.clusters.__dict__:
         model = KMeans(3, n_init=1, random_state=0).fit(frame[columns])
     elif takes_groups:
-        model = GroupRule().fit(frame[columns], frame.y)
+        model = GroupConstraint().fit(frame[columns], frame.y)
     else:
         model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[columns], frame.y)
     scorer = metrics.get_scorer(name, **extra)

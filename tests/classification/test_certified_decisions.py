@@ -30,11 +30,11 @@ def people(n, seed=0, n_groups=2):
     return X, y, np.array(["a", "b", "c", "d"])[group]
 
 
-def certified(n=3000, rule="demographic_parity", limit=0.15, seed=0, **options):
+def certified(n=3000, constraint="demographic_parity", limit=0.15, seed=0, **options):
     X, y, groups = people(n, seed, options.pop("n_groups", 2))
     model = FairDecisionClassifier(
         LogisticRegression(),
-        rule,
+        constraint,
         limit,
         confidence=Certificate(0.95, shift=options.pop("shift", 0.0)),
         random_state=0,
@@ -45,7 +45,7 @@ def certified(n=3000, rule="demographic_parity", limit=0.15, seed=0, **options):
 
 @pytest.mark.parametrize("aware", [False, True])
 @pytest.mark.parametrize(
-    ("rule", "metric"),
+    ("constraint", "metric"),
     [
         ("demographic_parity", metrics.demographic_parity_difference),
         ("equal_opportunity", metrics.equal_opportunity_difference),
@@ -53,8 +53,8 @@ def certified(n=3000, rule="demographic_parity", limit=0.15, seed=0, **options):
         ("equalized_odds", metrics.equalized_odds_difference),
     ],
 )
-def test_limits_hold_for_new_people(rule, metric, aware):
-    model, *_ = certified(rule=rule, group_aware=aware)
+def test_limits_hold_for_new_people(constraint, metric, aware):
+    model, *_ = certified(constraint=constraint, group_aware=aware)
     X, y, groups = people(100_000, seed=1)
     given = {"sensitive_features": groups} if aware else {}
     predicted = model.predict(X, **given)
@@ -86,25 +86,25 @@ def test_failures_are_at_most_one_in_twenty(aware):
 
 
 @pytest.mark.parametrize(
-    ("aware", "rule", "limit"),
+    ("aware", "constraint", "limit"),
     [
         (True, "demographic_parity", 0.09),
         (False, "demographic_parity", 0.12),
         (True, "equalized_odds", 0.15),
     ],
 )
-def test_a_shortlist_is_certified_at_its_length(aware, rule, limit):
+def test_a_shortlist_is_certified_at_its_length(aware, constraint, limit):
     """Limits at which the best 20% of everybody are not fair, and hold for the population."""
     X, y, groups = people(100_000, seed=1)
     given = {"sensitive_features": groups} if aware else {}
-    metric = getattr(metrics, f"{rule}_difference")
+    metric = getattr(metrics, f"{constraint}_difference")
     base = LogisticRegression()
     chance = base.fit(X, y).predict_proba(X)[:, 1]
     best = chance > np.quantile(chance, 0.8)
     assert metric(y, best, sensitive_features=groups) > limit
     n_exceeded = 0
     for seed in range(4):
-        model, *_ = certified(3000, rule, limit, seed, group_aware=aware, selection_rate=0.2)
+        model, *_ = certified(3000, constraint, limit, seed, group_aware=aware, selection_rate=0.2)
         assert model.status_ == "certified"
         assert model.train_predictions_.sum() == 600
         assert model.path_["selection_rate"] == pytest.approx(0.2, abs=0.5 / 3000)
@@ -177,16 +177,16 @@ def test_a_larger_confidence_certifies_less():
 def test_four_groups_and_ratios_and_strata_are_certified():
     model, *_ = certified(6000, n_groups=4, limit=0.2, group_aware=True)
     assert model.status_ == "certified"
-    rule = DemographicParity(0.4, comparison="ratio")
-    model, *_ = certified(4000, rule=rule, group_aware=True)
+    constraint = DemographicParity(0.4, comparison="ratio")
+    model, *_ = certified(4000, constraint=constraint, group_aware=True)
     assert model.status_ == "certified"
     X, y, groups = people(100_000, seed=1)
     predicted = model.predict(X, sensitive_features=groups)
     assert metrics.demographic_parity_ratio(None, predicted, sensitive_features=groups) >= 0.6
     X, y, groups = people(5000)
     job = np.random.default_rng(7).choice(["x", "y"], 5000)
-    rule = ConditionalOn("demographic_parity")
-    model = FairDecisionClassifier(None, rule, 0.2, confidence=0.9, group_aware=True)
+    constraint = ConditionalOn("demographic_parity")
+    model = FairDecisionClassifier(None, constraint, 0.2, confidence=0.9, group_aware=True)
     model.fit(X, y, sensitive_features=groups, control_features=job)
     assert model.status_ == "certified"
 
@@ -229,7 +229,7 @@ def test_certificates_of_few_rows_have_more_folds(n, n_positives, confidence, n_
             warnings.simplefilter("ignore", ConvergenceWarning)  # 7 positives show nothing
             found.append(model.fit(X, y, sensitive_features=groups))
     assert len(found[0].estimators_) == n_folds
-    assert np.array_equal(found[0].prices_, found[1].prices_)
+    assert np.array_equal(found[0].offsets_, found[1].offsets_)
 
 
 def tailed(rng, n):
@@ -294,7 +294,7 @@ def test_a_limit_of_several_standard_errors_costs_little():
 
 
 def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
-    """To close their gaps takes large prices and much accuracy; a walk may end on the way."""
+    """To close their gaps takes large offsets and much accuracy; a walk may end on the way."""
     rng = np.random.default_rng(0)
     groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
     X[:, 0] += 0.2 * groups

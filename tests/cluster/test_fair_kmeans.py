@@ -30,7 +30,7 @@ from skfair.metrics import (
     kmeans_cost,
     share_ratio,
 )
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 
 
@@ -651,7 +651,7 @@ def test_a_sample_holds_the_rows_that_weigh_most():
     heavy = rng.choice(30_000, 30, replace=False)
     X[heavy], weights[heavy] = 4 * X[heavy], 1e4
     groups = np.where(X[:, 0] > rng.normal(size=30_000), "f", "m")
-    whole = RepresentationProblem(X, encode_groups(groups), Rules.none(2), 6, weights)
+    whole = RepresentationProblem(X, encode_groups(groups), Constraints.none(2), 6, weights)
     part = whole.sample(10_000, np.random.RandomState(0))
     assert np.isin(X[heavy, 0], part.X[:, 0]).all()
     total = part.weights.sum()

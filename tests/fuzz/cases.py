@@ -2,7 +2,7 @@
 
 Most are found by their signature: a metric, a generator or a display is called with arguments that
 :mod:`tests.fuzz.parameters` knows by name; a parameter of an estimator gets values on both sides of
-its ``_parameter_constraints``. Solvers and rules are used as a user would: inside an estimator.
+its ``_parameter_constraints``. Solvers and constraints are used as by a user: in an estimator.
 """
 
 import importlib
@@ -283,7 +283,7 @@ def estimator_case(draw, name: str, estimator_class: type, preset=None, told: st
 
 
 def component_case(draw, name: str, component: type) -> Case:
-    """A solver or a rule with odd parameters, inside the estimator that takes it."""
+    """A solver or a constraint with odd parameters, inside the estimator that takes it."""
     odd = [0, -1, 0.3, 1e9, 1e-9, float("nan"), float("inf"), "nonsense", None, 2, [1], True]
     names = list(inspect.signature(component).parameters)
     n_drawn = n_odd(draw) if names else 0
@@ -300,7 +300,7 @@ def component_case(draw, name: str, component: type) -> Case:
 
 
 def owner_of(component: type) -> type:
-    """The estimator that takes a solver or a rule."""
+    """The estimator that takes a solver or a constraint."""
     for registry, owner in (
         (DC_SOLVERS, PartialParityClassifier),
         (EIGEN_SOLVERS, FairSpectralClustering),

@@ -129,7 +129,7 @@ def test_a_limit_and_a_confidence_change_when_it_is_seen():
         ("equalized_odds", 0),
     ],
 )
-def test_rules_that_need_labels_look_at_their_rows(rule, affected):
+def test_constraints_that_need_labels_look_at_their_rows(rule, affected):
     rng = np.random.default_rng(0)
     alarms = []
     for label in (affected, 1 - affected):

@@ -47,7 +47,7 @@ def test_passes_do_not_depend_on_what_was_counted_before():
 
 
 def test_registry_finds_registers_and_explains():
-    registry = Registry("rule", "skfair.models")
+    registry = Registry("constraint", "skfair.models")
 
     @registry.register("one")
     class One:
@@ -59,9 +59,9 @@ def test_registry_finds_registers_and_explains():
     registry.register("one")(One)  # the same again is harmless
     again = type("One", (), {"__module__": One.__module__, "__qualname__": One.__qualname__})
     assert registry.register("one")(again) is registry["one"] is again  # a cell is run again
-    with pytest.raises(ValueError, match="two rules named 'one'"):
+    with pytest.raises(ValueError, match="two constraints named 'one'"):
         registry.register("one")(object)
-    with pytest.raises(ValueError, match="There is no rule 'two'. The rules are 'one'"):
+    with pytest.raises(ValueError, match="There is no constraint 'two'. The constraints are 'one'"):
         registry["two"]
 
 

@@ -1,4 +1,4 @@
-"""Prices at which gaps between rates are what is wanted: for the paths of all folds at once.
+"""Offsets at which gaps between rates are what is wanted: for the paths of all folds at once.
 
 They minimise the smooth dual by Newton's method, as those of clusters do. A fixed point of least
 squares of missed gaps in its place lost .0029 of accuracy in the mean of 16 cells (80 fits on
@@ -18,15 +18,15 @@ from skfair.enforcement.rounds import DAMPING, moved_bounds
 from skfair.solvers.smooth_dual import Second, lowered
 from skfair.utils.rounding import ROUNDING
 
-# Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
-# each, large prices close gaps when shrinking, where rates are near 0 or 1 and errors small. With
-# several, large prices would leave many rows undecided.
+# Multipliers are in units of worth: an offset of 1 decides against certainty. If groups have a rate
+# each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small. With
+# several, large offsets would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
 # Steps on the dual, at each temperature twice: before and after its bounds are moved again, without
 # which gaps miss their windows by up to .7 standard errors. Slopes (parts of all rows) that need no
 # further step, and slopes of soft decisions that curvature leaves out.
 _STEPS, _SLIGHT, _LEVEL = 30, 1e-5, 1e-4
-# Multipliers are no larger: prices of 1 decide against certainty.
+# Multipliers are no larger: offsets of 1 decide against certainty.
 _LARGEST = 3.0
 # Part of the rarer decisions that may be missing at the first step without harm.
 _NEAR = 0.2
@@ -76,7 +76,7 @@ class PathRows(NamedTuple):
 
 
 class GapSolver:
-    """Finds the prices at which the gaps between rates are what is wanted, for all folds at once.
+    """Finds the offsets at which the gaps between rates are what is wanted, for all folds at once.
 
     The gaps of a block are those of its rates to its largest group. A point is multipliers of the
     gaps, then what all rows pay; there is one for each fold.
@@ -149,7 +149,7 @@ class GapSolver:
         return Window(gaps, np.zeros_like(gaps))
 
     def window(self, points: FloatArray, slack: FloatArray | float) -> Window:
-        """Return the gaps that are below the limits by so many standard errors, or none.
+        """Return the gaps that are below the limits by this many standard errors, or none.
 
         Of two rates that is all gaps of either sign. More rates are moved into a window.
         """
@@ -198,8 +198,8 @@ class GapSolver:
         inner = np.clip(rates, _LOWEST, 1 - _LOWEST)
         return np.asarray(inner * (1 - inner) / self.n_rows)
 
-    def prices(self, points: FloatArray) -> FloatArray:
-        """Return the prices of the features."""
+    def offsets(self, points: FloatArray) -> FloatArray:
+        """Return the offsets of the features."""
         of_rows = points[:, :-1] @ self.features
         of_rows[:, self.rows.everyone] += points[:, -1:]
         return np.asarray(of_rows)
@@ -216,12 +216,12 @@ class GapSolver:
         temperatures: tuple[float, ...],
         folds: BoolArray | None = None,
     ) -> FloatArray:
-        """Return points of most expected worth with gaps inside, as far as prices are worth it.
+        """Return points of most expected worth with gaps inside, as far as offsets are worth it.
 
         They minimise the smooth dual (:mod:`skfair.solvers.smooth_dual`). It goes by the shares
         that rows are expected to have in gaps; its bounds are moved by what is counted. Large
         multipliers cost something, in units of a prior and of the standard errors of the gaps: what
-        is noise, or takes huge prices, is not chased. If no share of selected rows is asked for,
+        is noise, or takes huge offsets, is not chased. If no share of selected rows is asked for,
         what all rows pay stays as it is. Points of other than these ``folds`` stay.
         """
         points, n = start.copy(), self.errors.size + (share is not None)

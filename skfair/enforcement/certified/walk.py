@@ -1,6 +1,6 @@
 """One path of decisions, judged in a fixed order: those that can be certified for unseen data.
 
-Prices that satisfy a limit on the training rows exceed it for unseen data about half of the time.
+Offsets that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows
 that had no part in laying it out; the last step before the first one that fails the test is taken.
 As the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and
@@ -27,12 +27,12 @@ from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
 
-# Decisions are counted for so many rows at once.
+# Decisions are counted for this many rows at once.
 _ROWS_AT_ONCE = 50_000
 _PRECISION = 1e-6  # of bounds
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
-# Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
+# Of groups with this many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
 

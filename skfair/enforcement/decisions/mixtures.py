@@ -76,7 +76,7 @@ class Mixture:
     def _bands(
         scores: FloatArray, thresholds: FloatArray, shares: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Return how many thresholds are above each score, and which share uses so many."""
+        """Return how many thresholds are above each score, and which share uses this many."""
         band = thresholds.size - np.searchsorted(thresholds[::-1], scores)
         return band, np.append(0.0, np.cumsum(shares))
 

@@ -2,7 +2,7 @@
 
 Feature ``(g, s, y)`` of a row is the probability that it is in group g and in stratum s and has the
 true class y. Group and stratum are known, or the pair of group and class is estimated from the
-other columns. Prices are per feature and decision.
+other columns. Offsets are per feature and decision.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def _in_columns(values: FloatArray, first: IntArray, n_columns: int) -> sparse.c
     return sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=shape)
 
 
-def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArray:
-    """Return the expected worth of each decision minus its price, shape (n, n_classes)."""
-    return np.asarray(values - shares @ prices)
+def margins(values: FloatArray, shares: Shares, offsets: FloatArray) -> FloatArray:
+    """Return the expected worth of each decision minus its offset, shape (n, n_classes)."""
+    return np.asarray(values - shares @ offsets)
 
 
 def parted(values: FloatArray, weight: float) -> FloatArray:

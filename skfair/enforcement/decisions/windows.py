@@ -1,4 +1,4 @@
-"""Prices that are a threshold for each group: two classes, known groups that do not overlap.
+"""Offsets that are a threshold for each group: two classes, known groups that do not overlap.
 
 The thresholds are those of :func:`skfair.enforcement.thresholds.cuts.best_cuts`.
 """
@@ -18,10 +18,10 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 
-def window_prices(
+def window_offsets(
     truth: Truth, features: Features, groups: IntArray, values: FloatArray
 ) -> FloatArray | None:
-    """Return the prices of the best windows, or None if windows are not the answer.
+    """Return the offsets of the best windows, or None if windows are not the answer.
 
     Constraints that no window describes are left to the caller, who judges the decisions.
     """
@@ -40,11 +40,11 @@ def window_prices(
     cuts = best_cuts([own for _, _, own in known]) if len(known) == len(of_groups) else None
     if cuts is None:
         return None
-    prices = np.zeros((features.size, 2))
+    offsets = np.zeros((features.size, 2))
     for g, ((ordered, n_above, _), cut) in enumerate(zip(known, cuts, strict=True)):
         shift = shift_at(int(n_above[cut]), ordered, ordered, 0.0)
-        prices[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
-    return prices
+        offsets[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
+    return offsets
 
 
 def is_described(bound: BoundConstraint) -> bool:

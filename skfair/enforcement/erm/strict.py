@@ -40,10 +40,10 @@ from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import PATIENCE, SolveOptions
 from skfair.enforcement.truth import Verdict
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import Solver
 
-# From so many rows on the precision that was asked for is enough, and walks begin on a sample: a
+# From this many rows on the precision that was asked for is enough, and walks begin on a sample: a
 # Newton step on 500,000 x 50 takes .2 s.
 MANY_ROWS = 120_000
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from errors
@@ -51,7 +51,7 @@ OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of
 
 
 def solve_strictly(
-    problem: RuledProblem,  # the problem; its bounds are those that the true values must keep
+    problem: ConstrainedProblem,  # the problem; its bounds are those that the true values must keep
     solver: Solver,
     theta0: FloatArray,
     *,

@@ -29,7 +29,7 @@ from skfair.estimators.certified.refits import (
     linear_refits,
     refits,
 )
-from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.decisions.steps import LabelledRows, class_constraints
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.attributes import take_rows
@@ -53,12 +53,14 @@ NOT_LAZY = (
 )
 
 
-def rates_of(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> RowRates | None:
+def rates_of(
+    estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
+) -> RowRates | None:
     """Return what rows add to the rates that constraints of two classes limit, None for none."""
     classes = estimator._ordered_classes
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = class_rules(rules, rows, estimator.max_disparity)
+    bound = class_constraints(constraints, rows, estimator.max_disparity)
     rates = row_rates(bound, codes, rows.weights) if bound else None
     return rates if rates is not None and rates.blocks else None
 
@@ -98,7 +100,7 @@ def certified_decisions(
 def certified_means(
     estimator: Any,
     data: TrainingData,
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     X: Any,
     metadata: Mapping[str, Any],
     # The problem of all rows, if linear models of folds are to be judged: else that is one of a
@@ -107,7 +109,7 @@ def certified_means(
     spread: float,  # the unit of its targets
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
-    limits = _limits_of_means(estimator, rules)
+    limits = _limits_of_means(estimator, constraints)
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
     certificate, seed = estimator._certificate, estimator.random_state
@@ -118,9 +120,12 @@ def certified_means(
     else:
         held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
         path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    groups = _groups_of_means(data, held_out.judging, rules)
+    groups = _groups_of_means(data, held_out.judging, constraints)
     y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
-    names = ["MeanScoreParity" + " within strata" * rule.within_strata for rule in rules]
+    names = [
+        "MeanScoreParity" + " within strata" * constraint.within_strata
+        for constraint in constraints
+    ]
 
     def judge(models: list[Any]) -> Verdict:
         predicted = held_out.predictions(models)
@@ -152,30 +157,30 @@ def certified_means(
     return certified_refit(estimator, held_out, path, judge, min(limits), quality="r2")
 
 
-def _limits_of_means(estimator: Any, rules: Sequence[Constraint]) -> list[float]:
+def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[float]:
     """Return the limit of each constraint; raise if it has no test."""
     limits = []
-    for rule in rules:
-        if rule.metric != "mean_score_difference" or rule.compared().against_overall:
+    for constraint in constraints:
+        if constraint.metric != "mean_score_difference" or constraint.compared().against_overall:
             raise ValueError(
-                f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
-                "which compares the groups with each other."
+                f"confidence= has no test of {constraint!r} for regressors: use "
+                "'mean_score_parity', which compares the groups with each other."
             )
-        own = rule.own_limit
+        own = constraint.own_limit
         limits.append(_one_limit(estimator.max_disparity if own is None else own))
     return limits
 
 
 def _groups_of_means(
-    data: TrainingData, judging: IntArray, rules: Sequence[Constraint]
+    data: TrainingData, judging: IntArray, constraints: Sequence[Constraint]
 ) -> list[ComparedGroups]:
     """Return the groups that each constraint compares, of the rows that judge."""
     names, strata = np.array(data.groups.names, dtype=object), None
     own = names[data.groups.codes.T[judging]]  # a column for each attribute
     if data.strata is not None:
         strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
-    of_rules = [strata if rule.within_strata else None for rule in rules]
-    return [checked_rows(own, of, None, False, n_samples=judging.size)[0] for of in of_rules]
+    of_constraints = [strata if constraint.within_strata else None for constraint in constraints]
+    return [checked_rows(own, of, None, False, n_samples=judging.size)[0] for of in of_constraints]
 
 
 class IntervalJudge:

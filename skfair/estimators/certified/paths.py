@@ -6,7 +6,7 @@ was fitted on it, or by a path that was found on it. The other folds are scored 
 seen this one. A model for each pair of folds would avoid that for three times as many fits;
 failures stay within 5% without.
 
-Of two classes the paths are those of :mod:`skfair.enforcement.certified.price_path`. Of several,
+Of two classes the paths are those of :mod:`skfair.enforcement.certified.offset_path`. Of several,
 each class against the rest, a step satisfies a share of the limits on the rows that it was found
 on; the shares rise. (With two classes that loses 1.5 points: 120 fits, n=3,000.)
 
@@ -37,15 +37,15 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.certified.gap_solver import PathRows
-from skfair.enforcement.certified.price_path import (
+from skfair.enforcement.certified.offset_path import (
     full_step,
     near_rows,
-    price_paths,
+    offset_paths,
     starts_with_few,
 )
 from skfair.enforcement.certified.walk import RowRates, Walked, last_satisfied, people_needed, walk
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
 from skfair.enforcement.truth import Truth
@@ -57,7 +57,7 @@ from skfair.estimators.limits import is_nearly_constant
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
-# Paths are found, and the mean is compared with the models of folds, on at most so many rows.
+# Paths are found, and the mean is compared with the models of folds, on at most this many rows.
 MOST_ROWS = 20_000
 
 
@@ -149,8 +149,8 @@ class Folds:
             return np.asarray(self.margins(chances, shares, path) > 0)
         values = chances @ self.truth.worth
         labels = np.empty((len(values), len(path)), np.int64)
-        for step, prices in enumerate(path):
-            labels[:, step] = decided(margins(values, shares, prices))
+        for step, offsets in enumerate(path):
+            labels[:, step] = decided(margins(values, shares, offsets))
         return labels
 
     def margins(self, chances: FloatArray, shares: Shares, path: FloatArray) -> FloatArray:
@@ -225,7 +225,7 @@ def certify(
             "is_certified": np.arange(worth.size) <= chosen,
         },
         "method_": "path",
-        "prices_": (mean if step < len(mean) else paths.mean(axis=0))[step].reshape(shape),
+        "offsets_": (mean if step < len(mean) else paths.mean(axis=0))[step].reshape(shape),
         "train_disparities_": disparities,
         "train_disparity_": max(disparities.values(), default=0.0),
         "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
@@ -240,7 +240,7 @@ def _of_two(
     rng: np.random.RandomState,
     wanted: tuple[float, float] | None,
 ) -> FloatArray:
-    """Return the prices of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
+    """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
     rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
     of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
     gains = worth[:, 1] - worth[:, 0]
@@ -273,7 +273,7 @@ def _of_two(
         of_fold[some],
         None if alike is None else alike[some],
     )
-    second = price_paths(rows)
+    second = offset_paths(rows)
     paths = np.stack([np.zeros_like(second), second], axis=-1)
     if wanted is not None:
         paths = folds.cut(paths, np.full(paths.shape[1], threshold))
@@ -306,9 +306,9 @@ def _thresholds(
 
 @one_blas_thread
 def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
-    """Return the prices of the folds, (n_folds, n_steps, n_features, n_classes).
+    """Return the offsets of the folds, (n_folds, n_steps, n_features, n_classes).
 
-    The last step is without prices: it passes if decisions satisfy the limits as they are.
+    The last step is without offsets: it passes if decisions satisfy the limits as they are.
     """
     truth, rows = folds.truth, folds.rows
     n_classes, offsets = truth.n_classes, rows.groups.offsets
@@ -327,7 +327,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
             for limited in truth.constraints
         ]
         whole = Truth(bound, rows.codes[fitted_on], rows.counts[fitted_on], truth.worth)
-        search = PriceSearch(
+        search = OffsetSearch(
             whole,
             features,
             rows.kinds[fitted_on],
@@ -335,10 +335,10 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
             shares[fitted_on],
             check_random_state(seed),
         )
-        # From small prices to large ones: nearest to the free decisions.
+        # From small offsets to large ones: nearest to the free decisions.
         for step, share in reversed(list(enumerate(SHARES))):
             search = search.under(whole.tightened(share))
-            path[step] = search.run().prices
+            path[step] = search.run().offsets
     return paths
 
 

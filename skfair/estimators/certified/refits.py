@@ -177,7 +177,7 @@ def _path_of_fold(
         LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
         task.loss,
         task.targets,
-        [rule.refitted(rows) for rule in whole.rules],
+        [constraint.refitted(rows) for constraint in whole.constraints],
         alpha=penalty_of(task),
     )
     solver = choose_solver(estimator.solver, problem)

@@ -1,7 +1,7 @@
 """The fit of FairDecisionClassifier: its steps in their order.
 
 The models of classes are cross-fitted, then those of groups if these are not to be used, then
-prices are searched on the rows.
+offsets are searched on the rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from skfair.enforcement.decisions.levels import (
     shares_of,
 )
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certified
@@ -36,8 +36,8 @@ from skfair.estimators.decisions.prediction import DecisionPrediction
 from skfair.estimators.decisions.steps import (
     LabelledRows,
     clash,
+    class_constraints,
     class_limits,
-    class_rules,
     in_order,
     report,
     report_objective,
@@ -106,7 +106,7 @@ class DecisionSearch:
     goal: Goal
     before: Before
     chances: FloatArray
-    search: Callable[[Truth, FloatArray], PriceSearch]
+    search: Callable[[Truth, FloatArray], OffsetSearch]
     is_aware: bool
     groups: IntArray | None
     draws: Callable[[], FloatArray] | None
@@ -146,7 +146,7 @@ class DecisionSearch:
         truth_of : callable
             Returns the truth about decisions under a limit.
         n_fair : int
-            So many constraints, the first ones, have this limit or one of their own.
+            This many constraints, the first ones, have this limit or one of their own.
 
         Returns
         -------
@@ -188,14 +188,14 @@ class DecisionSearch:
 
 
 class DecisionFitting(Certified, InnerModels, DecisionPrediction):
-    """Fits the models, and finds the prices of decisions."""
+    """Fits the models, and finds the offsets of decisions."""
 
     _reads_probabilities = True
     group_aware: bool | str
     random_state: Seed
 
     def _labelled(
-        self, data: TrainingData, rules: Sequence[Constraint], X: Any, control_features: Any
+        self, data: TrainingData, constraints: Sequence[Constraint], X: Any, control_features: Any
     ) -> LabelledRows:
         """Read classes, groups and strata; nothing is left of an earlier fit."""
         self._forget()
@@ -205,7 +205,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self._strata_levels: GroupLevels | None = None
         self.classes_, codes = encode_classes(data.y)
         if self.classes_.size == 2:
-            self._take_positive(rules)
+            self._take_positive(constraints)
         else:
             self._take_positive_of_several()
         order = self._order
@@ -213,7 +213,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         offsets = self._group_levels.offsets
         self._marginals = data.groups.sums(data.sample_weight)
         self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
-        strata = data.strata if any(rule.within_strata for rule in rules) else None
+        is_within = any(constraint.within_strata for constraint in constraints)
+        strata = data.strata if is_within else None
         if strata is not None:  # new rows have levels of their own
             if self._sensitive.within is not None:
                 control_features = take_columns(X, self._sensitive.within, "within")
@@ -235,15 +236,16 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
                 "selection_rate as a number, which then holds for this class."
             )
 
-    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
-        reasons, objective = super()._depending_on_positive(rules), read_objective(self.objective)
+    def _depending_on_positive(self, constraints: Sequence[Constraint]) -> list[object]:
+        reasons = super()._depending_on_positive(constraints)
+        objective = read_objective(self.objective)
         is_symmetric = is_linear(objective) or objective.measure == "mcc"
         return reasons if is_symmetric else [*reasons, "objective"]
 
-    def _goal(self, rules: Sequence[Constraint], rows: LabelledRows) -> Goal:
+    def _goal(self, constraints: Sequence[Constraint], rows: LabelledRows) -> Goal:
         """Read the objective; raise if nothing says how far limits are to go."""
         objective = read_objective(self.objective)
-        is_open = any(rule.own_limit is None for rule in rules)
+        is_open = any(constraint.own_limit is None for constraint in constraints)
         check_swap(objective, self.max_disparity, is_open)
         shares = np.bincount(rows.codes, rows.weights, rows.classes.size).astype(np.float64)
         return goal_of(objective, rows.classes, self._order, shares)
@@ -252,7 +254,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self,
         data: TrainingData,
         rows: LabelledRows,
-        rules: Sequence[Constraint],
+        constraints: Sequence[Constraint],
         limit: Any,  # of constraints without a limit of their own
         fair: Sequence[ClassConstraint],  # the constraints, bound to the rows
         goal: Goal,
@@ -260,7 +262,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         splits: Callable[[], list[Split]],
     ) -> Self:
         """Search decisions of the rows, and store them and what they keep."""
-        truth_of, before = self._truth_of(rules, rows, goal, chances)
+        truth_of, before = self._truth_of(constraints, rows, goal, chances)
         truth, joint = truth_of(fair), None
         needs_none = self.is_group_aware_ or rows.groups.is_vacuous
         if not (needs_none or truth(before.predicted).is_feasible):
@@ -268,26 +270,27 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
-            truth_of, before = self._truth_of(rules, rows, goal, chances)
-            fair = class_rules(rules, rows, limit)
+            truth_of, before = self._truth_of(constraints, rows, goal, chances)
+            fair = class_constraints(constraints, rows, limit)
             truth = truth_of(fair)
-        n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
+        n_fair = sum(bool(constraint.bound.blocks.size) for constraint in fair)
         search = self._searching(rows, data.X, chances, joint, goal, before)
         if goal.at_least is None:
             candidate = search.best(truth)
         else:
             truth, candidate = search.smallest(
-                lambda limit: truth_of(class_rules(rules, rows, limit)), n_fair
+                lambda limit: truth_of(class_constraints(constraints, rows, limit)), n_fair
             )
         chosen = candidate.chosen
-        self._store_prices(chosen.prices.reshape(places.size, -1)[places], candidate.worth)
-        reported = report(truth, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
+        self._store_offsets(chosen.offsets.reshape(places.size, -1)[places], candidate.worth)
+        limits = clash(constraints, self.min_rate, self.selection_rate)
+        reported = report(truth, chosen, n_fair, limits)
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
         self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
         return self
 
     def _truth_of(
-        self, rules: Sequence[Constraint], rows: LabelledRows, goal: Goal, chances: FloatArray
+        self, constraints: Sequence[Constraint], rows: LabelledRows, goal: Goal, chances: FloatArray
     ) -> tuple[Callable[[Sequence[ClassConstraint]], Truth], Before]:
         """Return the truth under bound constraints, and the decisions without any.
 
@@ -300,7 +303,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             worth = worth_at(level)
         before = Before(decided(chances @ worth), worth)
         values = self.min_rate, self.selection_rate, before.predicted
-        limits = class_limits(rules, rows, *values, self.pos_label_, goal.recall)
+        limits = class_limits(constraints, rows, *values, self.pos_label_, goal.recall)
 
         def truth_of(fair: Sequence[ClassConstraint]) -> Truth:
             return Truth([*fair, *limits], rows.codes, rows.counts, before.worth)
@@ -341,7 +344,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         self,
         data: TrainingData,
         rows: LabelledRows,
-        rules: Sequence[ClassConstraint],
+        constraints: Sequence[ClassConstraint],
         goal: Goal,
         params: dict[str, Any],
         cv: Any,
@@ -356,7 +359,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
         certificate, rng = self._certificate, check_random_state(self.random_state)
         assert certificate is not None
-        truth = Truth(rules, rows.codes, rows.weights, goal.worth)
+        truth = Truth(constraints, rows.codes, rows.weights, goal.worth)
         rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
         kinds = rows.groups.cells(rows.codes, self.classes_.size).codes
         splits = make_splits(cv, data.X, data.y, kinds)
@@ -365,16 +368,14 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         # as (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))
         chances, _ = self._cross_fit(data, rows, params, splits)
-        groups = None
-        if not self.is_group_aware_:
-            groups = self._fit_groups(data, rows.groups, rows.codes, splits)
+        asked = data, rows.groups, rows.codes, splits
+        groups = None if self.is_group_aware_ else self._fit_groups(*asked)
         folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
-        wanted = None
-        if self.selection_rate is not None:
-            wanted = selection_range(self.selection_rate, float(rows.weights.max()))
+        share = self.selection_rate
+        wanted = None if share is None else selection_range(share, float(rows.weights.max()))
         attributes, predicted = certify(folds, certificate.confidence, rng, wanted)
         self.__dict__.update(attributes)
-        self._store_prices(attributes["prices_"], goal.worth)
+        self._store_offsets(attributes["offsets_"], goal.worth)
         self.train_objective_ = goal.of(rows.codes, rows.weights, predicted)
         self.price_of_fairness_ *= goal.unit
         self.train_predictions_ = self._ordered_classes[predicted]
@@ -404,9 +405,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         strata = None if rows.strata is None else rows.strata.codes
         shares = self._shares(chances, groups.codes, joint, strata)
 
-        def search(truth: Truth, values: FloatArray) -> PriceSearch:
+        def search(truth: Truth, values: FloatArray) -> OffsetSearch:
             rng = check_random_state(self.random_state)
-            return PriceSearch(truth, features, rows.kinds, values, shares, rng)
+            return OffsetSearch(truth, features, rows.kinds, values, shares, rng)
 
         is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
         may_draw = self.is_group_aware_ and self.group_aware != "thresholds"

@@ -125,7 +125,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         self,
         data: TrainingData,
         task: Task,
-        rules: Sequence[Constraint],
+        constraints: Sequence[Constraint],
         min_rate: float | str | None = None,
         selection_rate: Any = None,
         *,
@@ -137,11 +137,11 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         try:
             floor: Any = min_rate
             if min_rate == "as before":
-                floor = rates_of_free_model(data, task, rules, self._solve_freely)
+                floor = rates_of_free_model(data, task, constraints, self._solve_freely)
             return build_problem(
                 data,
                 task,
-                rules,
+                constraints,
                 self.max_disparity,
                 min_rate=floor,
                 selection_rate=selection_rate,
@@ -266,7 +266,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     # --- streams -------------------------------------------------------------------------------
 
     def _advance(
-        self, data: TrainingData, task: Task, rules: Sequence[Constraint], **limits: Any
+        self, data: TrainingData, task: Task, constraints: Sequence[Constraint], **limits: Any
     ) -> None:
         """Go on with a stream, or begin one where the last fit ended."""
         if data.groups.people is not None:
@@ -276,7 +276,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             )
         is_begun = hasattr(self, "_stream")
         earlier = self._stream.weight if is_begun else 0.0
-        problem = self._build(data, task, rules, **limits, earlier=earlier)
+        problem = self._build(data, task, constraints, **limits, earlier=earlier)
         solver = cast(StreamSolver, choose_solver(self.solver))
         check_needs(solver, problem)
         if not is_begun:

@@ -16,9 +16,9 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.limits import (
     budget,
-    floor_rule,
+    floor_constraint,
     floors,
-    prepare_rule,
+    prepare_constraint,
     rates_before,
     tightest,
     unique_names,
@@ -33,16 +33,16 @@ from skfair.models.choice import ChosenModel
 from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
-# Up to so many columns Newton steps make a matrix of n_features x n_features, if need be.
+# Up to this many columns Newton steps make a matrix of n_features x n_features, if need be.
 NEWTON_FEATURES = 1000
 
-Problem = RuledProblem
+Problem = ConstrainedProblem
 # What users may pass: names, objects, several constraints.
-RuleChoice = str | Constraint | Sequence[str | Constraint]
+ConstraintChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
 SolverChoice = str | Solver
 
@@ -65,9 +65,9 @@ class TargetScale(NamedTuple):
         """What the penalty is multiplied by, so that it is that of weights in units of y."""
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
-    def of_rule(self, rule: BoundConstraint) -> float:
+    def of_constraint(self, constraint: BoundConstraint) -> float:
         """Return the unit of the disparity of a constraint."""
-        return abs(self.spread) if rule.moment.unit == "score" else self.of_loss
+        return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
         """Return the scores that belong to predictions."""
@@ -94,37 +94,41 @@ class Task(NamedTuple):
         return float(self.targets.size if weights is None else weights.sum())
 
 
-def active_rules(
-    constraint: RuleChoice, task: str, data: TrainingData, limit: Limit
+def active_constraints(
+    constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit
 ) -> list[Constraint]:
     """Return the constraints that limit something, and warn of those that do not.
 
     With a single group these are the caps. Of equal constraints, the tightest remains.
     """
     groups = data.groups
-    rules = make_constraints(constraint, task)
-    if len(rules) > 1:
-        rules = tightest(rules, limit)
-    asked = rules
+    constraints = make_constraints(constraint, task)
+    if len(constraints) > 1:
+        constraints = tightest(constraints, limit)
+    asked = constraints
     if groups.is_vacuous:
-        rules = [rule for rule in asked if rule.compared().is_cap]
-    if groups.levels.attributes and len(rules) < len(asked):
+        constraints = [constraint for constraint in asked if constraint.compared().is_cap]
+    if groups.levels.attributes and len(constraints) < len(asked):
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
             "compares groups is active."
         )
-    if rules and data.strata is not None and not any(rule.within_strata for rule in rules):
+    if (
+        constraints
+        and data.strata is not None
+        and not any(constraint.within_strata for constraint in constraints)
+    ):
         warn_user(
             "control_features were given, but no constraint uses their levels, so they change "
             "nothing. Write skfair.constraints.ConditionalOn(constraint) instead of the constraint."
         )
-    return rules
+    return constraints
 
 
 def build_problem(
     data: TrainingData,  # the rows
     task: Task,  # targets, loss and weights
-    rules: Sequence[Constraint],  # the constraints that hold
+    constraints: Sequence[Constraint],  # the constraints that hold
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
     *,
     min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
@@ -134,24 +138,30 @@ def build_problem(
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
     rows = training_rows(data, task)
-    bound = [prepared for rule in rules for prepared in prepare_rule(rule, rows, max_disparity)]
+    bound = [
+        prepared
+        for constraint in constraints
+        for prepared in prepare_constraint(constraint, rows, max_disparity)
+    ]
     if min_rate is not None:
-        bound += floors(floor_rule(rules), rows, min_rate)
+        bound += floors(floor_constraint(constraints), rows, min_rate)
     if selection_rate is not None:
         bound += budget(rows, selection_rate)
     if len(bound) > 1:
         bound = unique_names(bound)
-    if data.blocks is not None and len(bound) > len(rules):
+    if data.blocks is not None and len(bound) > len(constraints):
         raise ValueError(
             "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
             "Pass one limit, or rows in memory."
         )
     if task.class_names is None:  # limits are in units of y, or of its loss
-        bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
+        bound = [
+            constraint.scaled(1 / task.scale.of_constraint(constraint)) for constraint in bound
+        ]
     alpha = penalty_of(task, earlier)
     if data.blocks is None:
         return _in_memory(data.X, task, bound, alpha)
-    return _in_blocks(data.blocks, task, rules, bound, alpha)
+    return _in_blocks(data.blocks, task, constraints, bound, alpha)
 
 
 def penalty_of(task: Task, earlier: float = 0.0) -> float:
@@ -171,7 +181,7 @@ def training_rows(data: TrainingData, task: Task) -> TrainingRows:
 def rates_of_free_model(
     data: TrainingData,
     task: Task,
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     solution: Callable[[Problem], FloatArray],  # solves a problem without constraints
 ) -> FloatArray | float:
     """Return the rates of groups by a model without constraints: the floor "as before"."""
@@ -179,7 +189,7 @@ def rates_of_free_model(
         return 0.0
     free = build_problem(data, task, [], np.inf)
     scores, _ = free.model.forward(free.model_part(solution(free)))
-    return rates_before(floor_rule(rules), training_rows(data, task), scores > 0)
+    return rates_before(floor_constraint(constraints), training_rows(data, task), scores > 0)
 
 
 def _in_memory(rows: Rows, task: Task, bound: list[BoundConstraint], alpha: float) -> Problem:
@@ -200,7 +210,7 @@ def _in_memory(rows: Rows, task: Task, bound: list[BoundConstraint], alpha: floa
 def _in_blocks(
     blocks: Training,
     task: Task,
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     bound: list[BoundConstraint],
     alpha: float,
 ) -> Problem:
@@ -215,7 +225,7 @@ def _in_blocks(
         blocks,
         task.targets,
         task.loss_weights,
-        rules,
+        constraints,
         bound,
         task.loss,
         task.class_names,

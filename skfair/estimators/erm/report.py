@@ -64,7 +64,8 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
     if solved.loss is not problem.loss:
         at = problem.evaluate(outcome.scale * result.theta)
     units = [
-        np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
+        np.full(constraint.upper.size, scale.of_loss / scale.of_constraint(constraint))
+        for constraint in problem.constraints
     ]
     # Solves on the way ask for more than ``tol``, and rounding may keep them from it.
     is_solved = result.status == "max_iter" and residual <= tol
@@ -73,7 +74,8 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
         "objective_": scale.of_loss * at.objective,
         "multipliers_": result.multipliers * np.concatenate([np.empty(0), *units]),
         "constraint_names_": np.array(
-            [name for rule in problem.rules for name in rule.row_names], dtype=object
+            [name for constraint in problem.constraints for name in constraint.row_names],
+            dtype=object,
         ),
         "n_iter_": int(result.n_iter),
         "n_solves_": outcome.n_solves,
@@ -89,7 +91,9 @@ def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray 
     Predictions compute scores anew, and rounding moves them a little; here none is so close to 0.
     """
     theta = solution.result.theta
-    is_of_signs = all(rule.moment.is_rate for rule in problem.rules) and solution.scale > 0
+    is_of_signs = (
+        all(constraint.moment.is_rate for constraint in problem.constraints) and solution.scale > 0
+    )
     known = solution.problem.known_scores(theta) if is_of_signs else None
     if known is None or not isinstance(problem, LinearConstrainedERM):
         return None
@@ -106,20 +110,23 @@ def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
     """Return the strict disparities that scores amount to, those of fairness constraints."""
-    of_rules = [
-        (rule, scale.of_rule(rule), means)
-        for rule, means in zip(problem.rules, decisions.means, strict=True)
-        if rule.is_fairness
+    of_constraints = [
+        (constraint, scale.of_constraint(constraint), means)
+        for constraint, means in zip(problem.constraints, decisions.means, strict=True)
+        if constraint.is_fairness
     ]
-    by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in of_rules}
+    by_constraint = {
+        constraint.name: unit * constraint.disparity_of_means(means)
+        for constraint, unit, means in of_constraints
+    }
     return {
-        "train_disparity_": max(by_rule.values(), default=0.0),
-        "train_disparities_": by_rule,
+        "train_disparity_": max(by_constraint.values(), default=0.0),
+        "train_disparities_": by_constraint,
         "disparity_by_group_": {
-            (name if len(of_rules) == 1 else f"{rule.name}: {name}"): float(value)
-            for rule, unit, means in of_rules
+            (name if len(of_constraints) == 1 else f"{constraint.name}: {name}"): float(value)
+            for constraint, unit, means in of_constraints
             for name, value in zip(
-                rule.rate_names, unit * rule.differences_of_means(means), strict=True
+                constraint.rate_names, unit * constraint.differences_of_means(means), strict=True
             )
         },
     }
@@ -128,20 +135,22 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
 def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
     """Warn if a limit is missed on the training data, and return whether one is."""
     missed = [
-        (rule.disparity_of_means(means), rule.max_disparity, rule)
-        for rule, means in zip(problem.rules, decisions.means, strict=True)
+        (constraint.disparity_of_means(means), constraint.max_disparity, constraint)
+        for constraint, means in zip(problem.constraints, decisions.means, strict=True)
     ]
     if not missed:
         return False
-    value, limit, rule = max(missed, key=lambda of_rule: of_rule[0] - of_rule[1])
+    value, limit, constraint = max(
+        missed, key=lambda of_constraint: of_constraint[0] - of_constraint[1]
+    )
     # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
-    value, limit = (scale.of_rule(rule) * number for number in (value, limit))
-    what = f"whose {rule.name} disparity on the training data is at most {limit:g}"
+    value, limit = (scale.of_constraint(constraint) * number for number in (value, limit))
+    what = f"whose {constraint.name} disparity on the training data is at most {limit:g}"
     reached = f"the smallest reached is {value:.4g}"
-    if not rule.is_fairness:  # its "disparity" may be 1 minus what the user limits
-        what, reached = f"that keeps the {rule.name}", f"it is missed by {value - limit:.4g}"
+    if not constraint.is_fairness:  # its "disparity" may be 1 minus what the user limits
+        what, reached = f"that keeps the {constraint.name}", f"it is missed by {value - limit:.4g}"
     warn_user(
         f"No model was found {what}; {reached}. Raise max_disparity, merge small groups or give "
         "the model more features.",

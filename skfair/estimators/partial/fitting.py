@@ -102,7 +102,7 @@ def make_surrogate(
 
 Model = LinearScore | GroupedLinearScore | PlugInScore
 
-# A group has weights of its own from so many rows per feature on.
+# A group has weights of its own from this many rows per feature on.
 ROWS_PER_FEATURE = 10
 # Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
 # steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the

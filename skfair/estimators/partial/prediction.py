@@ -40,7 +40,7 @@ from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
-# Groups and classes of at most so many rows are never made smaller to guess the noise.
+# Groups and classes of at most this many rows are never made smaller to guess the noise.
 _FEW_ROWS = 50
 
 

@@ -60,9 +60,9 @@ from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    ConstraintsOf,
     Front,
     FrontPoint,
-    RulesOf,
     RunSettings,
     Starts,
     of_labels,
@@ -158,7 +158,7 @@ class Variational(ClusteringSolver):
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
@@ -169,14 +169,14 @@ class Variational(ClusteringSolver):
             raise ValueError(
                 f"front_weights must be at least 0, got {self.front_weights!r}. Pass at least one."
             )
-        no_rules = rules_of(0.0)
-        free = problem.with_rules(no_rules)
+        no_constraints = constraints_of(0.0)
+        free = problem.with_constraints(no_constraints)
         each_run, points = replace(settings, callback=go_on), list[FrontPoint]()
         for start in starts(settings.random_state):
             for weight in weights:
                 weighted = replace(self, fairness_weight=float(weight))
                 clustering = weighted.run(free, start, each_run)
-                points.append(FrontPoint(0.0, no_rules, clustering))
+                points.append(FrontPoint(0.0, no_constraints, clustering))
                 if settings.callback(clustering.centers):
                     return Front(points, {})
         return Front(points, {})

@@ -23,13 +23,13 @@ class BatchSampler:
 
     def __init__(
         self,
-        rules: Sequence[BoundConstraint],  # the rules
+        constraints: Sequence[BoundConstraint],  # the constraints
         loss_weights: FloatArray,  # (n_samples,): weights of the rows in the mean loss
     ) -> None:
         one_cell = np.zeros(loss_weights.size, np.int64)
         self._for_loss = CellSampler(one_cell, loss_weights, 1)
-        self._for_cells = [CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
-        self._masses = [_masses(rule, loss_weights) for rule in rules]
+        self._for_cells = [CellSampler(r.cells, r.row_weights, r.n_cells) for r in constraints]
+        self._masses = [_masses(constraint, loss_weights) for constraint in constraints]
 
     def __call__(
         self,
@@ -64,8 +64,8 @@ class BatchSampler:
         return None
 
 
-def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
+def _masses(constraint: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
     """Return the share of the loss that each cell has, if rows are weighed as in the loss."""
-    masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
-    by_rule = masses[rule.cells] * rule.row_weights
-    return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
+    masses = np.bincount(constraint.cells, loss_weights, constraint.n_cells).astype(np.float64)
+    by_constraint = masses[constraint.cells] * constraint.row_weights
+    return masses if np.allclose(by_constraint, loss_weights, rtol=1e-9, atol=0.0) else None

@@ -31,7 +31,7 @@ from skfair.groups.kinds import RowBlock, Training
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums, product
-from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem, Decisions, Matrix, Measured
 from skfair.problems.protocol import Batch, Offer
 from skfair.utils.history import count_passes
 
@@ -58,8 +58,8 @@ class Task(NamedTuple):
     model: LinearScore  # without rows
     targets: FloatArray  # (n_kinds,): -1 and 1
     loss_factors: FloatArray  # (n_kinds,): share of the mean loss that a row of weight 1 has
-    cells: IntArray  # (n_rules, n_kinds): cell in each rule
-    # (n_rules, n_kinds): share of the mean of its cell that a row of weight 1 has
+    cells: IntArray  # (n_constraints, n_kinds): cell in each constraint
+    # (n_constraints, n_kinds): share of the mean of its cell that a row of weight 1 has
     cell_factors: FloatArray
 
 
@@ -93,7 +93,7 @@ class MeasuredBlocks(Measured):
         return np.asarray(gram)
 
 
-class PartitionedERM(RuledProblem):
+class PartitionedERM(ConstrainedProblem):
     """The problem of one fit whose rows lie in blocks."""
 
     model: LinearScore
@@ -104,7 +104,7 @@ class PartitionedERM(RuledProblem):
         training: Training,  # blocks of rows, and the table of their kinds
         targets: FloatArray,  # (n_kinds,): -1 and 1 for each kind
         loss_weights: FloatArray,  # (n_kinds,): weight of each kind in the objective
-        constraints: Sequence[Constraint],  # the rules
+        constraints: Sequence[Constraint],  # the constraints
         bound: Sequence[BoundConstraint],  # the same constraints, prepared on the table of kinds
         loss: Loss,  # what is averaged in the objective
         class_names: tuple[Any, Any],  # names of the negative and the positive class
@@ -116,16 +116,16 @@ class PartitionedERM(RuledProblem):
         self.n_samples = self.n_rows = training.n_samples
         shares = loss_weights / loss_weights.sum()
         self._positive_share = float(shares @ (targets > 0))
-        factors = [_per_weight(rule.row_weights, training.weights) for rule in bound]
+        factors = [_per_weight(constraint.row_weights, training.weights) for constraint in bound]
         shape = (len(bound), targets.size)
         loss_factors = _per_weight(shares, training.weights)
         self.model = self._empty_model(training, loss_factors, fit_intercept)
-        self._set_rules(bound)
-        n_cells = [rule.n_cells for rule in bound]
+        self._set_constraints(bound)
+        n_cells = [constraint.n_cells for constraint in bound]
         self._task = Task(
             *(loss, list(constraints), n_cells, class_names, training.groups, self.model),
             *(targets, loss_factors),
-            np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
+            np.array([constraint.cells for constraint in bound], dtype=np.int64).reshape(shape),
             np.array(factors, dtype=np.float64).reshape(shape),
         )
         self._decided: list[tuple[LinearScores, Decisions]] = []
@@ -143,7 +143,7 @@ class PartitionedERM(RuledProblem):
     def relaxed(self) -> PartitionedERM:
         """Return the problem without its constraints."""
         free = copy.copy(self)
-        free._set_rules([])
+        free._set_constraints([])
         none: Any = {"cells": self._task.cells[:0], "cell_factors": self._task.cell_factors[:0]}
         free._task = self._task._replace(constraints=[], n_cells=[], **none)
         free._decided = []
@@ -226,7 +226,7 @@ class Piece:
         return self._weighted(self._task.loss_factors)
 
     @cached_property
-    def rules(self) -> list[tuple[Moment, IntArray, FloatArray]]:
+    def constraints(self) -> list[tuple[Moment, IntArray, FloatArray]]:
         """The moment of each constraint on the rows, their cells, and their weights in these."""
         task = self._task
         weights = self._weighted(np.ones(task.targets.size))
@@ -280,7 +280,7 @@ def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float
         mean_loss = float(piece.loss_weights @ loss)
         gradient = piece.model.pullback(tape, slope * piece.loss_weights)
         means, gradients = [], []
-        for (moment, cells, weights), n_cells in zip(piece.rules, task.n_cells, strict=True):
+        for (moment, cells, weights), n_cells in zip(piece.constraints, task.n_cells, strict=True):
             value, slope, _ = moment.parts(scores, temperature)
             means.append(np.bincount(cells, weights * value, n_cells))
             gradients.append(piece.model.pullback_cells(cells, slope * weights, n_cells))
@@ -296,7 +296,7 @@ def _gram(
     for piece in pieces_of(block, task):
         scores, _ = piece.model.forward(theta)
         weights = task.loss.parts(scores, piece.targets).curvature * piece.loss_weights
-        for (moment, cells, of_cells), pull in zip(piece.rules, pulls, strict=True):
+        for (moment, cells, of_cells), pull in zip(piece.constraints, pulls, strict=True):
             if pull.any():
                 _, _, curvature = moment.parts(scores, temperature)
                 weights += curvature * of_cells * pull[cells]
@@ -315,7 +315,9 @@ def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
         is_positive = values > 0
         means = [
             np.bincount(cells, weights * moment.strict(values), n_cells)
-            for (moment, cells, weights), n_cells in zip(piece.rules, task.n_cells, strict=True)
+            for (moment, cells, weights), n_cells in zip(
+                piece.constraints, task.n_cells, strict=True
+            )
         ]
         right = float(piece.loss_weights @ (is_positive == (piece.targets > 0)))
         sums = add([sums, (means, right, float(piece.loss_weights @ is_positive))])

@@ -1,16 +1,16 @@
-"""The cheapest assignment to fixed centres under rules, by prices (our own method, DESIGN 5).
+"""The cheapest assignment to fixed centres under constraints, by prices (our own method, DESIGN 5).
 
-For fixed centres the cheapest assignment under linear rules on the clusters' counts is a linear
-programme whose dual has one multiplier per cluster and rule:
+For fixed centres the cheapest assignment under linear constraints on clusters' counts is a linear
+programme whose dual has one multiplier per cluster and constraint:
 
     max over lam >= 0 of  sum_i w_i min_k (D_ik + price[cell_i, k]) - lam . slack,
-    price[s, k] = - sum_r lam[k, r] rules[r, s]
+    price[s, k] = - sum_r lam[k, r] constraints[r, s]
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
 is smoothed (soft minimum) and the dual maximised by Newton's method; one evaluation
 is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
 memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
-then moved so that whole rows meet the rules, and the cost is lowered. The value of the
+then moved so that whole rows meet the constraints, and the cost is lowered. The value of the
 dual at the multipliers is a lower bound on the cost of every feasible assignment.
 """
 
@@ -35,7 +35,7 @@ from skfair.utils.threads import one_blas_thread
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
 TEMPERATURES = (3e-2, 3e-3)
-# Problems of more rows than this first find their prices on a sample of so many.
+# Problems of more rows than this first find their prices on a sample of this many.
 LARGE, SAMPLE = 20_000, 10_000
 # Steps on the dual, at most, where rounds follow or prices are those of a neighbour. With
 # ten in the rounds of k-means, rows of small groups cost .1% more (125 fits).
@@ -58,7 +58,7 @@ def assign(
     search_counts: bool = True,
     exact: bool = False,
 ) -> Placement:
-    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
+    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under constraints.
 
     With ``search_counts`` a search for whole counts helps where single moves get stuck, with
     ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
@@ -89,7 +89,7 @@ def place(
     search_counts: bool = True,
     part: CostedRows | None = None,
 ) -> Placement:
-    """Improve given prices and place whole rows at them, within the rules wherever possible.
+    """Improve given prices and place whole rows at them, within the constraints wherever possible.
 
     See ``at_best_prices`` for ``part``.
     """
@@ -136,7 +136,7 @@ def placed_rows(
             violation=placed.violation,
         )
         if part is not None and placed.is_feasible:
-            break  # another round over so many rows costs more than it gains
+            break  # another round over this many rows costs more than it gains
         del placed  # its costs, before those of the next round are made
     return best._replace(history=history.as_dict())
 
@@ -177,7 +177,7 @@ def _corrected(
     temperature = _COLD * few.mean_nearest()
     if temperature <= 0:
         return multipliers
-    price = problem.rules.prices(multipliers)
+    price = problem.constraints.prices(multipliers)
     missed = table.soft_counts(price, temperature)[1] * (part.total_weight / problem.total_weight)
     missed -= few.soft_counts(price, temperature)[1]
     return maximise_dual(part, few, multipliers, (_COLD,), max_iter, missed)
@@ -221,20 +221,20 @@ def _negative_dual(
 
     Prices are in the unit, sums over rows per unit of weight.
     """
-    rules, total = problem.rules, problem.total_weight
-    price = rules.prices(lam * unit)
+    constraints, total = problem.constraints, problem.total_weight
+    price = constraints.prices(lam * unit)
     value, counts, curvature = table.soft_counts(price, temperature * unit)
     if missed is not None:
         value += float((price.T * missed).sum())
         counts = counts + missed
-    slope = (counts @ rules.matrix.T + rules.slack) / total
-    value = float((lam * rules.slack).sum()) - value / unit
+    slope = (counts @ constraints.matrix.T + constraints.slack) / total
+    value = float((lam * constraints.slack).sum()) - value / unit
 
     def second(free: tuple[IntArray, ...]) -> FloatArray:
-        cluster, rule = free
+        cluster, constraint = free
         products = np.zeros((cluster.size, cluster.size))
         of_counts = curvature / (temperature * total)
-        for of_cell, counts in zip(rules.matrix[rule].T, of_counts, strict=True):
+        for of_cell, counts in zip(constraints.matrix[constraint].T, of_counts, strict=True):
             products += np.outer(of_cell, of_cell) * counts[np.ix_(cluster, cluster)]
         return products
 

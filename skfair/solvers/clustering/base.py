@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import (
 )
 
 from skfair._typing import Callback, FloatArray
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.parameters import field_types
@@ -48,12 +48,12 @@ class Clustering(NamedTuple):
 
     labels: Any  # cluster of each row, in the form that the problem gives to labels
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
-    # (n_clusters, n_rules): dual variables; zeros from a solver that has none
+    # (n_clusters, n_constraints): dual variables; zeros from a solver that has none
     multipliers: FloatArray
     cost: float  # mean squared distance to the means
     cost_at_bound: float  # cost of the labels at the centres that the lower bound is for
-    lower_bound: float  # no assignment to these centres within the rules costs less
-    violation: float  # what the rules are missed by, summed over clusters
+    lower_bound: float  # no assignment to these centres within the constraints costs less
+    violation: float  # what the constraints are missed by, summed over clusters
     n_iter: int  # number of iterations
     status: Status  # why the solver ended
     history: dict[str, NDArray[Any]]  # columns of equal length
@@ -85,10 +85,10 @@ class RunSettings:
 
 
 class FrontPoint(NamedTuple):
-    """A clustering of a front and the rules that it was made under."""
+    """A clustering of a front and the constraints that it was made under."""
 
     target: float  # balance asked for, as a share of the data's
-    rules: Rules
+    constraints: Constraints
     clustering: Clustering
 
 
@@ -99,13 +99,13 @@ class Front(NamedTuple):
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 
-RulesOf = Callable[[float], Rules]
+ConstraintsOf = Callable[[float], Constraints]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
 
 @documented
 class ClusteringSolver(BaseEstimator, ABC):
-    """A method of clustering points under rules; subclasses are dataclasses.
+    """A method of clustering points under constraints; subclasses are dataclasses.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         problem : RepresentationProblem
-            Points and rules.
+            Points and constraints.
         starts : sequence of ndarray
             Scaled starting centres.
         settings : RunSettings
@@ -174,7 +174,7 @@ class ClusteringSolver(BaseEstimator, ABC):
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
@@ -184,9 +184,9 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         problem : RepresentationProblem
-            The points; its own rules are not used.
-        rules_of : callable
-            Makes the rules of a balance in [0, 1], as a share of the data's.
+            The points; its own constraints are not used.
+        constraints_of : callable
+            Makes the constraints of a balance in [0, 1], as a share of the data's.
         targets : ndarray
             Balances to ask for, increasing.
         starts : callable
@@ -294,7 +294,7 @@ def of_labels(
     return Clustering(
         labels=labels,
         centers=centers,
-        multipliers=np.zeros((problem.n_clusters, problem.rules.slack.shape[1])),
+        multipliers=np.zeros((problem.n_clusters, problem.constraints.slack.shape[1])),
         cost=cost,
         cost_at_bound=cost,
         lower_bound=0.0,

@@ -1,7 +1,7 @@
-"""Labels that keep the representation rules at a small normalised cut (our own method).
+"""Labels that keep the representation constraints at a small normalised cut (our own method).
 
 A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
-along the groups. Here labels are rounded to the rules. The normalised cut
+along the groups. Here labels are rounded to the constraints. The normalised cut
 
     K - sum over k of  within_k / volume_k
 
@@ -9,9 +9,9 @@ is linearised at the present labels, which gives each row a cost for each cluste
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
-and the cheapest assignment under the rules is found by prices (``assignment.py``).
+and the cheapest assignment under the constraints is found by prices (``assignment.py``).
 A few rounds of that, the best of them kept; then rows move and change places one by one as long as
-the cut itself falls, within the rules.
+the cut itself falls, within the constraints.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _PROGRESS = 1e-3
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
-    violation = np.inf  # of the rules, once it is known
-    multipliers: FloatArray | None = None  # of the rules, where the labels come from prices
+    violation = np.inf  # of the constraints, once it is known
+    multipliers: FloatArray | None = None  # of the constraints, where the labels come from prices
 
     def __init__(
         self,
@@ -93,13 +93,13 @@ def is_costly(weights: Weights) -> bool:
     return weights.n_samples > _MANY_ROWS or weights.n_entries > _MANY_ENTRIES
 
 
-def round_to_rules(
+def round_to_constraints(
     weights: Weights,
     problem: CostProblem,
     starts: Sequence[IntArray],
     rng: np.random.RandomState,
 ) -> Cut:
-    """Find labels that meet the rules at a small cut, from labels that need not meet them.
+    """Find labels that meet the constraints at a small cut, from labels that need not meet them.
 
     Each start descends to a local optimum, and the best one descends again while that helps and
     is not costly. A round of a descent costs a product of the weights with K columns and a dozen
@@ -107,7 +107,7 @@ def round_to_rules(
     """
     cuts: list[Cut] = []
     for start in starts:
-        # Whole people may be unable to meet the rules exactly; finding that out takes a second.
+        # Whole people may be unable to meet constraints exactly; finding that out takes a second.
         is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
         cut = Cut(weights, start, problem.n_clusters, cuts[-1] if cuts else None)
         cuts.append(_descend(weights, problem, cut, is_possible, rng))
@@ -136,7 +136,7 @@ def _descend(
 
 def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, float]:
     """Order labels: missed by whole people, missed at all, empty clusters, cut."""
-    missed = problem.rules.violation_beyond(
+    missed = problem.constraints.violation_beyond(
         problem.counts(candidate.labels), problem.largest_weight
     )
     n_empty = int(np.count_nonzero(candidate.volume <= 0))
@@ -172,7 +172,7 @@ def improve_by_moves(
     """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
     from skfair._kernels.cuts import improve_cut
 
-    rules = problem.rules
+    constraints = problem.constraints
     cell_rows = np.argsort(problem.cells, kind="stable")
     cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
     entries = weights.entries()
@@ -189,8 +189,8 @@ def improve_by_moves(
             problem.cells,
             cell_starts,
             cell_rows,
-            rules.matrix,
-            problem.counts(cut.labels) @ rules.matrix.T + rules.slack,
+            constraints.matrix,
+            problem.counts(cut.labels) @ constraints.matrix.T + constraints.slack,
             rng.permutation(cut.labels.size),
             cut.labels,
             by_cluster,

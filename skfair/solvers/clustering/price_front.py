@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import STEPS, placed_rows
-from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
+from skfair.solvers.clustering.base import Clustering, ConstraintsOf, FrontPoint, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
 from skfair.utils.history import History
 
 
 def sweep(
     problem: RepresentationProblem,
-    rules_of: RulesOf,
+    constraints_of: ConstraintsOf,
     targets: FloatArray,
     starts: Sequence[FloatArray],
     callback: Callback,
@@ -38,7 +38,7 @@ def sweep(
         order = up + down[1:] if number % 2 == 0 else down + up[1:]
         points: list[FrontPoint] = []
         if not is_stopped:
-            for point in _follow(problem, rules_of, order, starts[number]):
+            for point in _follow(problem, constraints_of, order, starts[number]):
                 points.append(point)
                 is_stopped = callback(point.clustering.centers)
                 if is_stopped:
@@ -51,21 +51,21 @@ def sweep(
 
 def _follow(
     problem: RepresentationProblem,
-    rules_of: RulesOf,
+    constraints_of: ConstraintsOf,
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
     """Follow the front from target to target, one round each."""
     at: Clustering | None = None
     for target in targets:
-        rules = rules_of(target)
-        limited = problem.with_rules(rules)
+        constraints = constraints_of(target)
+        limited = problem.with_constraints(constraints)
         if at is None:
             at = fair_lloyd(limited, centers, search_counts=False)
         else:
             at = placed_rows(limited, at.centers, at.multipliers, History(), max_iter=STEPS)
             at = at._replace(history={})
-        yield FrontPoint(target, rules, at)
+        yield FrontPoint(target, constraints, at)
 
 
 def on_all_points(
@@ -80,7 +80,7 @@ def on_all_points(
 
     def carry(point: FrontPoint) -> FrontPoint:
         clustering = fair_lloyd(
-            problem.with_rules(point.rules),
+            problem.with_constraints(point.constraints),
             point.clustering.centers,
             multipliers=point.clustering.multipliers,
             max_iter=1,

@@ -48,9 +48,12 @@ def kinds_of(groups):
 
 def folds_of(model, rows=X, seed=0, **metadata):
     data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task, rules = model._regression(data.y, None), make_constraints(model.constraint, "regression")
+    task, constraints = (
+        model._regression(data.y, None),
+        make_constraints(model.constraint, "regression"),
+    )
     splits = in_folds(data.groups.cells().codes, seed)
-    problem = model._build(data, task, rules)
+    problem = model._build(data, task, constraints)
     path = linear_refits(model, data, problem, task.scale.spread, splits)
     return HeldOut(data.X, data.y, splits), path
 

@@ -161,10 +161,10 @@ def test_options_do_what_they_say():
     assert usual.status == "max_iter"
 
 
-@pytest.mark.parametrize("rule", ["demographic_parity", "group_auc_quadratic"])
-def test_rules_that_are_no_means_are_refused(rule):
+@pytest.mark.parametrize("constraint", ["demographic_parity", "group_auc_quadratic"])
+def test_constraints_that_are_no_means_are_refused(constraint):
     X, y, codes = people()
-    model = PartialParityClassifier((LOW, HIGH), rule, 0.1, solver="idca_stochastic")
+    model = PartialParityClassifier((LOW, HIGH), constraint, 0.1, solver="idca_stochastic")
     with pytest.raises(TypeError, match="no 'on_rows'"):
         model.fit(X, y, sensitive_features=codes)
 

@@ -32,11 +32,11 @@ each_paper = pytest.mark.parametrize(
 @cache
 def scipy_objective(position):
     """What SLSQP finds for the naive twin of a case."""
-    rules, levels, bound = CASES[position]
-    return twin(people(11, n_levels=levels), rules, bound, alpha=0.1).slsqp().fun
+    constraints, levels, bound = CASES[position]
+    return twin(people(11, n_levels=levels), constraints, bound, alpha=0.1).slsqp().fun
 
 
-def without_rules(problem):
+def without_constraints(problem):
     """The same problem, unconstrained."""
     return ConstrainedERM(problem.model, problem.loss, problem.targets, [], alpha=problem.alpha)
 
@@ -235,7 +235,7 @@ def test_a_loose_bound_costs_nothing(solver, is_bounded):
     problem = build(who, "demographic_parity", 0.9)
     if not is_bounded:
         problem.lower[:], problem.upper[:] = -np.inf, np.inf
-    _, free = solve(without_rules(problem), solver, tol=1e-6)
+    _, free = solve(without_constraints(problem), solver, tol=1e-6)
     result, at = solve(problem, solver, tol=1e-6)
     assert result.status == "converged"
     assert at.objective == pytest.approx(free.objective, abs=1e-8)

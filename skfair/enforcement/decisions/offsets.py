@@ -1,6 +1,6 @@
-"""From constraints to prices that keep them on the rows: soft prices first, then strict rounds.
+"""From constraints to offsets that keep them on the rows: soft offsets first, then strict rounds.
 
-Prices that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
+Offsets that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
 the probabilities are not quite right. So the bounds are shifted by what was missed, a few times,
 and exact line searches do the rest.
 """
@@ -30,7 +30,7 @@ from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bound
 from skfair.enforcement.truth import Truth
 
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft prices; few rows will do for the first prices.
+# Larger data sets are sampled for the soft offsets; few rows will do for the first offsets.
 SAMPLE, FEW = 10_000, 4_000
 # Steps at each temperature, and in a round.
 FIRST_STEPS, STEPS = 40, 15
@@ -41,8 +41,8 @@ SEARCHED_ROWS = 1e6
 
 
 @dataclass
-class PriceSearch:
-    """Searches prices for rows, constraints and shares.
+class OffsetSearch:
+    """Searches offsets for rows, constraints and shares.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class PriceSearch:
     tie_weight: float = 0.0
     start: tuple[LinearRows, SoftRows, FloatArray] | None = None
 
-    def candidate(self, prices: FloatArray) -> Candidate:
-        """Return prices with their decisions."""
-        return Candidate(self.truth, self.values, self.shares, prices, self._columns)
+    def candidate(self, offsets: FloatArray) -> Candidate:
+        """Return offsets with their decisions."""
+        return Candidate(self.truth, self.values, self.shares, offsets, self._columns)
 
     @cached_property
     def _columns(self) -> FloatArray | sparse.csc_array:
@@ -91,8 +91,8 @@ class PriceSearch:
         n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
         return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
-    def parted(self, weight: float) -> PriceSearch:
-        """Return a search that parts rows by v log v, which prices alone cannot do.
+    def parted(self, weight: float) -> OffsetSearch:
+        """Return a search that parts rows by v log v, which offsets alone cannot do.
 
         It begins at the multipliers of this one.
         """
@@ -101,7 +101,7 @@ class PriceSearch:
         values = parted(self.values, weight)
         return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
-    def under(self, truth: Truth) -> PriceSearch:
+    def under(self, truth: Truth) -> OffsetSearch:
         """Return a search under other limits, which begins at the multipliers of this one."""
         other = replace(self, truth=truth)
         if other.free.verdict.is_feasible:
@@ -110,20 +110,20 @@ class PriceSearch:
         return replace(other, start=(other._rows_near(other.free, data), data, multipliers))
 
     def soft(self) -> Candidate:
-        """Return the decisions at soft prices, which nearly satisfy the limits."""
+        """Return the decisions at soft offsets, which nearly satisfy the limits."""
         rows, _, multipliers = self._soft
-        return self.candidate(self._prices(rows, multipliers))
+        return self.candidate(self._offsets(rows, multipliers))
 
     def lost(self, candidate: Candidate) -> float:
         """Return how much less decisions are expected to be worth than soft ones."""
         data = self._soft[1]
-        chosen = decided(margins(data.values, data.shares, candidate.prices))
+        chosen = decided(margins(data.values, data.shares, candidate.offsets))
         return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
 
     def outlook(self) -> float:
         """Return what soft decisions are expected to be worth."""
         rows, data, multipliers = self._soft
-        of_classes = margins(data.values, data.shares, self._prices(rows, multipliers))
+        of_classes = margins(data.values, data.shares, self._offsets(rows, multipliers))
         chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
         return float(data.weights @ (chances * data.values).sum(axis=1))
 
@@ -141,7 +141,7 @@ class PriceSearch:
         return rows, data, multipliers
 
     def run(self) -> Candidate:
-        """Return the best prices found."""
+        """Return the best offsets found."""
         best = self.free
         if best.verdict.is_feasible:
             return best
@@ -149,7 +149,7 @@ class PriceSearch:
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
         for n_done in range(MAX_ROUNDS):
-            candidate = self.candidate(self._prices(rows, multipliers))
+            candidate = self.candidate(self._offsets(rows, multipliers))
             missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
             for label, which in offsets(self.truth, self.features):
                 candidate.improve(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
@@ -187,15 +187,15 @@ class PriceSearch:
         means, totals = candidate.decisions.means, None if is_estimated else data.totals
         return linear_rows(self.truth, self.features, self.kinds, means, totals)
 
-    def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
-        """Return the prices relative to those of the first class: what all cost changes nothing."""
+    def _offsets(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
+        """Return offsets relative to those of the first class: what all cost changes nothing."""
         shape = self.features.size, self.truth.n_classes
-        prices: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
-        return prices - prices[:, :1]
+        offsets: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
+        return offsets - offsets[:, :1]
 
     def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
-        _, table = data.soft_table(candidate.prices, TEMPERATURES[-1])
+        _, table = data.soft_table(candidate.offsets, TEMPERATURES[-1])
         pairs = zip(self.truth.bounds, candidate.decisions.means, strict=True)
         strict = np.concatenate([bound.row_values(means) for bound, means in pairs])
         return np.asarray(strict - rows.fixed - rows.matrix @ table.ravel())

@@ -1,7 +1,7 @@
-"""Paths of prices for two classes, from certainly fair to free: of each fold, without its rows.
+"""Paths of offsets for two classes, from certainly fair to free: of each fold, without its rows.
 
 The *shrink phase*, left out where it is not needed, begins with the same decision for nearly
-everybody and makes the other one more and more often, with prices at which no gap is left. The
+everybody and makes the other one more and more often, with offsets at which no gap is left. The
 *relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
 transition leads from one to the other. How good a path is decides how much accuracy a certificate
 costs, not whether it holds: other rows judge it.
@@ -19,7 +19,7 @@ from skfair.enforcement.certified.gap_solver import GapSolver, PathRows
 from skfair.enforcement.certified.walk import RowRates, likely_p_values
 from skfair.utils.rounding import ROUNDING
 
-# Decisions are soft while prices are searched; the last temperature decides nearly all rows.
+# Decisions are soft while offsets are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
 _LAST = TEMPERATURES[-1:]
 # Where so much is missed, in squares of standard errors, points are sought again from the first
@@ -31,21 +31,21 @@ N_NODES = 12
 # Shrink phase: how many of the rarer decisions are made.
 SHARES = np.geomspace(0.03, 0.84, N_NODES)
 # Relax phase: gaps in units of their limits, up to a bit beyond. If groups have several rates,
-# it begins where the gap that is nearest to its limit is below it by so many standard errors, or by
+# it begins where the gap that is nearest to its limit is this many standard errors below it, or by
 # as many as can be.
 GAPS = np.linspace(0.0, 1.1, N_NODES)
 SLACKS = np.linspace(-0.5, 5.0, N_NODES)
 # Parts of the way from one node to the next, and of the transition between the phases. Groups that
-# the other columns hardly tell take large prices when shrinking and small ones when relaxing, which
+# the other columns hardly tell take large offsets when shrinking, small ones when relaxing, which
 # leave gaps, so much of the accuracy may lie between: .087 on a step of one in three parts.
 N_PARTS, N_TRANSITION = 3, 8
 N_LAST = (N_NODES - 1) * N_PARTS + 1
-# Limits on several rates of each group need no shrink phase if the relax phase begins so many
+# Limits on several rates of each group need no shrink phase if the relax phase begins this many
 # standard errors below them: it certifies anyway, and a walk may end before. Equalized odds .05
 # gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single
 # rates gain nothing, and 4 of 105 lose theirs.
 _FAR = 2.4
-# The transition is made if gaps come nearer to their limits by so many standard errors.
+# The transition is made if gaps come nearer to their limits by this many standard errors.
 _NEARER = 1.0
 # Standard errors by which the shrink phase is to satisfy limits. Steps with less are tried again.
 _SAFE = 8.0
@@ -59,10 +59,10 @@ def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
     return cells * n_steps + (chances / _WIDTH).astype(np.int64)
 
 
-def price_paths(rows: PathRows) -> FloatArray:
-    """Return the prices of the second decision, shape (n_folds, n_steps, n_features).
+def offset_paths(rows: PathRows) -> FloatArray:
+    """Return the offsets of the second decision, shape (n_folds, n_steps, n_features).
 
-    The last step is free if the decisions without prices have gaps below the limits. The relax
+    The last step is free if the decisions without offsets have gaps below the limits. The relax
     phase has the same number of steps in all paths.
     """
     solver = GapSolver(rows)
@@ -82,43 +82,43 @@ def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     """Return where the relax phase begins, and its steps: gaps grow up to their limits."""
     nodes: list[FloatArray] = []
     point, share = solver.nothing, _common_share(solver)
-    for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
+    for gap in GAPS[::-1]:  # from small offsets to large ones: nearest to the free decisions
         window = solver.targets(gap)
         point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
-        prices = solver.prices(point)
-        prices[solver.is_free(window)] = 0.0  # gaps are below the limits without prices
-        nodes.append(prices)
+        offsets = solver.offsets(point)
+        offsets[solver.is_free(window)] = 0.0  # gaps are below the limits without offsets
+        nodes.append(offsets)
     return point, _between(nodes[::-1])
 
 
 def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     """Return where the relax phase begins, and its steps: all gaps come nearer to their limits.
 
-    It may be that no prices close the gaps of all rates: if groups are known, one threshold for
+    It may be that no offsets close the gaps of all rates: if groups are known, one threshold for
     each of them decides. What closes one gap may then widen another one. So what is wanted is that
-    all gaps are below their limits by so many standard errors. Prices that do not bring the worst
+    all gaps are this many standard errors below their limits. Offsets that do not bring the worst
     of them further below its limit are left out.
     """
     point, share = solver.nothing, _common_share(solver)
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
-    for slack in SLACKS:  # from small prices to large ones: nearest to the free decisions
+    for slack in SLACKS:  # from small offsets to large ones: nearest to the free decisions
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == SLACKS[0] else _LAST
         points = solver.solve(point, window, share, warmth)
         points[solver.is_free(window)] = 0.0
         reached = solver.slack(points)
         point = np.where((reached > most)[:, None], points, point)
-        prices = solver.prices(point)
+        offsets = solver.offsets(point)
         for k in np.flatnonzero(reached > most):
-            nodes[k].append(prices[k])
+            nodes[k].append(offsets[k])
         most = np.maximum(most, reached)
     evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
     return point, [*np.stack(evenly, axis=1)]
 
 
 def _common_share(solver: GapSolver) -> FloatArray | None:
-    """Return what all steps are to select, (n_folds,): as many as without prices; None if free."""
+    """Return what all steps are to select, (n_folds,): as many as without offsets; None if free."""
     return None if solver.rows.from_few is not None else solver.selection_rates(solver.nothing)
 
 
@@ -132,7 +132,7 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
     no_gap = solver.targets(0.0)
     for share in SHARES:
         wanted = share * full if rows.from_few else 1 - share * (1 - full)
-        if not first:  # no prices but one for all
+        if not first:  # no offsets but one for all
             points[:, -1] = [
                 np.quantile(rows.gains[rows.folds != k], 1 - share)
                 for k, share in enumerate(wanted)
@@ -149,19 +149,19 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], Floa
             points = np.where(is_better[:, None], other, points)
         if solver.has_several:
             points = _with_slack(solver, points, wanted)
-        first.append(solver.prices(points))
+        first.append(solver.offsets(points))
     return first, points
 
 
 def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
     """Return the steps on straight lines between two points, without these.
 
-    Folds whose gaps stay where they are wait at the first point: prices that close gaps at both
+    Folds whose gaps stay where they are wait at the first point: offsets that close gaps at both
     ends need not do so between.
     """
     comes_nearer = solver.slack(low) - solver.slack(high) >= _NEARER
     end = np.where(comes_nearer[:, None], high, low)
-    return _between([solver.prices(low), solver.prices(end)], N_TRANSITION)[1:-1]
+    return _between([solver.offsets(low), solver.offsets(end)], N_TRANSITION)[1:-1]
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:

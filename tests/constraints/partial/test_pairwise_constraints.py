@@ -1,4 +1,4 @@
-"""Rules of pairs of rows against loops over all pairs; slopes, convex parts, invariances."""
+"""Constraints of pairs of rows against loops over all pairs; slopes, convex parts, invariances."""
 
 from typing import Any, NamedTuple
 
@@ -49,28 +49,30 @@ def some_rows(seed=0, n=31, interval=(0.1, 0.6), weighted=True, n_groups=3):
 
 
 def bind(rows, name="group_auc", step=STEPS["smoothstep"]):
-    (rule,) = ranked_moments(name, *rows, step)
-    return rule
+    (constraint,) = ranked_moments(name, *rows, step)
+    return constraint
 
 
-def values(rule, scores, part="whole"):
-    return rule.evaluate(scores, NO_AUX, part).values
+def values(constraint, scores, part="whole"):
+    return constraint.evaluate(scores, NO_AUX, part).values
 
 
-def slopes(rule, scores, multipliers, part="whole"):
-    by_scores, by_aux = rule.pull(rule.evaluate(scores, NO_AUX, part), multipliers)
+def slopes(constraint, scores, multipliers, part="whole"):
+    by_scores, by_aux = constraint.pull(constraint.evaluate(scores, NO_AUX, part), multipliers)
     assert by_aux.size == 0
     return by_scores
 
 
-def check_slopes(rule, scores, part, h=1e-6):
-    multipliers = np.random.default_rng(1).normal(size=rule.n_constraints)
-    found = slopes(rule, scores, multipliers, part)
+def check_slopes(constraint, scores, part, h=1e-6):
+    multipliers = np.random.default_rng(1).normal(size=constraint.n_constraints)
+    found = slopes(constraint, scores, multipliers, part)
     for i in range(scores.size):
         up, down = scores.copy(), scores.copy()
         up[i] += h
         down[i] -= h
-        slope = multipliers @ (values(rule, up, part) - values(rule, down, part)) / (2 * h)
+        slope = (
+            multipliers @ (values(constraint, up, part) - values(constraint, down, part)) / (2 * h)
+        )
         assert found[i] == pytest.approx(slope, abs=1e-6)
 
 
@@ -112,28 +114,32 @@ def test_precise_at_any_offset_and_scale(offset, scale, step):
     scores[[0, 2, 4]], scores[[1, 3, 5]] = 3e5, -3e5  # rows far away must not spoil the others
     scores = offset + scale * scores
     step = Surrogate(step.kind, step.width * scale, step.rounding)
-    rule = bind(rows, step=step)
-    np.testing.assert_allclose(values(rule, scores), naive_values(rows, scores, step), atol=1e-12)
-    whole = values(rule, scores, "plus") - values(rule, scores, "minus")
-    np.testing.assert_allclose(whole, values(rule, scores), atol=1e-9)
+    constraint = bind(rows, step=step)
+    np.testing.assert_allclose(
+        values(constraint, scores), naive_values(rows, scores, step), atol=1e-12
+    )
+    whole = values(constraint, scores, "plus") - values(constraint, scores, "minus")
+    np.testing.assert_allclose(whole, values(constraint, scores), atol=1e-9)
 
 
 @each_interval
 @each_step
 def test_plus_and_minus_are_convex_and_differ_by_the_whole(interval, step):
     rows, scores = some_rows(5, interval=interval)
-    rule = bind(rows, step=step)
+    constraint = bind(rows, step=step)
     rng = np.random.default_rng(6)
     for length in (0.3, 1.0, 3.0):  # the selection changes along all of them
         start, end = scores, scores + length * rng.normal(size=scores.size)
         for t in (0.25, 0.5, 0.8):
             middle = (1 - t) * start + t * end
-            parts = {part: values(rule, middle, part) for part in ("plus", "minus")}
+            parts = {part: values(constraint, middle, part) for part in ("plus", "minus")}
             np.testing.assert_allclose(
-                parts["plus"] - parts["minus"], values(rule, middle), atol=1e-13
+                parts["plus"] - parts["minus"], values(constraint, middle), atol=1e-13
             )
             for part, at_middle in parts.items():
-                chord = (1 - t) * values(rule, start, part) + t * values(rule, end, part)
+                chord = (1 - t) * values(constraint, start, part) + t * values(
+                    constraint, end, part
+                )
                 assert np.all(at_middle <= chord + 1e-12)
 
 
@@ -142,15 +148,15 @@ def test_plus_and_minus_are_convex_and_differ_by_the_whole(interval, step):
 def test_slopes_of_the_parts_are_subgradients(interval, step):
     rng = np.random.default_rng(7)
     rows, scores = some_rows(7, interval=interval)
-    rule = bind(rows, step=step)
+    constraint = bind(rows, step=step)
     # Also where scores are equal, and where differences sit on the corners of the ramp.
     for here in (scores, scores.round(1), np.zeros(scores.size), 0.5 * scores.round()):
         there = here + rng.choice([0.1, 1.0, 4.0]) * rng.normal(size=here.size)
         for part in ("plus", "minus"):
-            rise = values(rule, there, part) - values(rule, here, part)
-            for row in range(rule.n_constraints):
-                unit = np.eye(rule.n_constraints)[row]
-                assert rise[row] >= slopes(rule, here, unit, part) @ (there - here) - 1e-12
+            rise = values(constraint, there, part) - values(constraint, here, part)
+            for row in range(constraint.n_constraints):
+                unit = np.eye(constraint.n_constraints)[row]
+                assert rise[row] >= slopes(constraint, here, unit, part) @ (there - here) - 1e-12
 
 
 def test_narrow_steps_give_the_metric():
@@ -199,25 +205,25 @@ def test_row_order_and_repeated_rows(name):
 
 def test_bounds_names_and_limits():
     rows, scores = some_rows(11)
-    rule = bind(rows)
-    assert rule.row_names == ("0 above 1", "0 above 2", "1 above 2")
-    lower, upper = rule.bounds(0.07)
+    constraint = bind(rows)
+    assert constraint.row_names == ("0 above 1", "0 above 2", "1 above 2")
+    lower, upper = constraint.bounds(0.07)
     assert lower.tolist() == [-0.07] * 3
     assert upper.tolist() == [0.07] * 3
     # All of a above all of b: the distance from 1/2 is 1/2, the other way round -1/2.
     far = scores + 100.0 * rows.codes
-    np.testing.assert_allclose(values(rule, far), -0.5, atol=1e-13)
-    np.testing.assert_allclose(values(rule, -far), 0.5, atol=1e-13)
-    np.testing.assert_allclose(values(rule, np.zeros(scores.size)), 0.0, atol=1e-13)
+    np.testing.assert_allclose(values(constraint, far), -0.5, atol=1e-13)
+    np.testing.assert_allclose(values(constraint, -far), 0.5, atol=1e-13)
+    np.testing.assert_allclose(values(constraint, np.zeros(scores.size)), 0.0, atol=1e-13)
 
 
 def test_one_group_has_no_rows():
     rows, scores = some_rows(12, n_groups=1)
     for name in ("group_auc", "group_auc_quadratic", "inter_group_pairwise"):
-        rule = bind(rows, name)
-        assert rule.n_constraints == 0
-        assert values(rule, scores).size == 0
-        assert not slopes(rule, scores, np.zeros(0)).any()
+        constraint = bind(rows, name)
+        assert constraint.n_constraints == 0
+        assert values(constraint, scores).size == 0
+        assert not slopes(constraint, scores, np.zeros(0)).any()
 
 
 def test_sigmoid_is_refused():
@@ -252,25 +258,27 @@ def test_baselines_are_means_over_all_pairs(name):
     for seed, shift in ((0, 0.0), (1, 0.0), (2, 1e6)):
         rows, scores = some_rows(seed)
         scores = scores + shift
-        rule = bind(rows, name)
+        constraint = bind(rows, name)
         expected = baseline_by_pairs(name, rows, scores)
-        np.testing.assert_allclose(values(rule, scores), expected, atol=1e-8 if shift else 1e-12)
-        assert rule.n_constraints == 6
+        np.testing.assert_allclose(
+            values(constraint, scores), expected, atol=1e-8 if shift else 1e-12
+        )
+        assert constraint.n_constraints == 6
 
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_baselines_are_convex_with_exact_slopes(name):
     rows, scores = some_rows(14)
-    rule = bind(rows, name)
+    constraint = bind(rows, name)
     for part in ("whole", "plus", "minus"):
-        check_slopes(rule, scores, part)
-    assert not values(rule, scores, "minus").any()
-    np.testing.assert_array_equal(values(rule, scores, "plus"), values(rule, scores))
+        check_slopes(constraint, scores, part)
+    assert not values(constraint, scores, "minus").any()
+    np.testing.assert_array_equal(values(constraint, scores, "plus"), values(constraint, scores))
     rng = np.random.default_rng(0)
     for _ in range(20):
         other = rng.normal(size=scores.size)
-        chord = (values(rule, scores) + values(rule, other)) / 2
-        assert np.all(values(rule, (scores + other) / 2) <= chord + 1e-12)
-    lower, upper = rule.bounds(0.2)
+        chord = (values(constraint, scores) + values(constraint, other)) / 2
+        assert np.all(values(constraint, (scores + other) / 2) <= chord + 1e-12)
+    lower, upper = constraint.bounds(0.2)
     assert np.all(lower == -np.inf)
     assert np.all(upper == 0.2)

@@ -1,4 +1,4 @@
-"""Rules on rates within intervals: values, slopes, convex parts, bounds, what they promise."""
+"""Constraints on rates within intervals: values, slopes, convex parts, bounds, promises."""
 
 from functools import partial
 from typing import NamedTuple
@@ -30,13 +30,13 @@ SURROGATES = [
     Surrogate("sigmoid", 0.2),
 ]
 # Classes whose rates count; None for all rows together.
-RATE_RULES = {
+RATE_CONSTRAINTS = {
     "demographic_parity": [None],
     "equal_opportunity": [1],
     "false_positive_parity": [-1],
     "equalized_odds": [-1, 1],
 }
-# Ranks are taken within classes, as the rules take them.
+# Ranks are taken within classes, as the constraints take them.
 METRICS = {
     "demographic_parity": (partial_demographic_parity_gap, {}),
     "equal_opportunity": (partial_equal_opportunity_gap, {"rank_within": "class"}),
@@ -46,11 +46,11 @@ METRICS = {
     ),
     "equalized_odds": (partial_equalized_odds_gap, {"rank_within": "class"}),
 }
-RULES = ["statistical_parity", *RATE_RULES]
+CONSTRAINT_NAMES = ["statistical_parity", *RATE_CONSTRAINTS]
 each_interval = pytest.mark.parametrize("interval", INTERVALS)
 each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=str)
-each_rule = pytest.mark.parametrize("rule", RULES)
-each_rate_rule = pytest.mark.parametrize("rule", RATE_RULES)
+each_constraint = pytest.mark.parametrize("constraint", CONSTRAINT_NAMES)
+each_rate_constraint = pytest.mark.parametrize("constraint", RATE_CONSTRAINTS)
 EXACT = Surrogate("smoothstep", 1e-9)
 
 
@@ -63,13 +63,16 @@ class Rows(NamedTuple):
     weights: np.ndarray | None
     percentiles: np.ndarray = np.array([0.1, 0.5, 0.8])
 
-    def bind(self, rule, interval, surrogate):
-        """All forms of a rule on these rows."""
+    def bind(self, constraint, interval, surrogate):
+        """All forms of a constraint on these rows."""
         if isinstance(interval, str):
             interval = INTERVALS[interval]
         of_rows = self.groups, self.targets, self.weights, interval, surrogate, self.percentiles
-        forms = ranked_moments(rule, *of_rows)
-        return [*forms, *(ranked_moments(rule, *of_rows, True) if rule in RATE_RULES else [])]
+        forms = ranked_moments(constraint, *of_rows)
+        return [
+            *forms,
+            *(ranked_moments(constraint, *of_rows, True) if constraint in RATE_CONSTRAINTS else []),
+        ]
 
     def take(self, order):
         scores, groups, targets, weights = (
@@ -98,8 +101,8 @@ def random_rows(seed=0, n=60, is_weighted=False):
     return Rows(scores, groups, targets, rng.integers(1, 4, n) * 1.0 if is_weighted else None)
 
 
-def random_aux(rule, seed=1):
-    return np.random.default_rng(seed).normal(size=rule.n_aux)
+def random_aux(constraint, seed=1):
+    return np.random.default_rng(seed).normal(size=constraint.n_aux)
 
 
 def bounds_of(interval):
@@ -108,14 +111,14 @@ def bounds_of(interval):
     return [np.atleast_2d(given[g] if isinstance(given, dict) else given) for g in "abc"]
 
 
-def forms_of(rule, interval):
-    if rule == "statistical_parity":
+def forms_of(constraint, interval):
+    if constraint == "statistical_parity":
         return [None]
     return [*(["ranks"] if interval != "per group" else []), "below", "above", "shares", "pairs"]
 
 
-def naive_values(rows, rule, form, interval, surrogate, aux):
-    """The functions of a rule, by loops over rows."""
+def naive_values(rows, constraint, form, interval, surrogate, aux):
+    """The functions of a constraint, by loops over rows."""
     step = {"kind": surrogate.kind, "width": surrogate.width, "rounding": surrogate.rounding}
     of_step = partial(naive.step, **step)
     codes = np.array(["abc".index(g) for g in rows.groups])
@@ -123,7 +126,7 @@ def naive_values(rows, rule, form, interval, surrogate, aux):
     if form is None:
         return naive.soft_rates(rows.scores, codes, 3, weights, aux, of_step).ravel()
     values = []
-    for center, wanted in enumerate(RATE_RULES[rule]):
+    for center, wanted in enumerate(RATE_CONSTRAINTS[constraint]):
         counts = weights * (True if wanted is None else rows.targets == wanted)
         (ranks,) = naive.soft_rates(rows.scores, codes, 3, counts, [0.0], of_step)
         if form in ("shares", "pairs"):
@@ -139,26 +142,26 @@ def naive_values(rows, rule, form, interval, surrogate, aux):
 # Values and slopes
 
 
-@each_rule
+@each_constraint
 @each_interval
 @each_surrogate
-def test_values(rule, interval, surrogate):
+def test_values(constraint, interval, surrogate):
     rows = random_rows(is_weighted=True)
-    bound = rows.bind(rule, interval, surrogate)
-    for form, one in zip(forms_of(rule, interval), bound, strict=True):
+    bound = rows.bind(constraint, interval, surrogate)
+    for form, one in zip(forms_of(constraint, interval), bound, strict=True):
         aux = random_aux(one)
         values = one.evaluate(rows.scores, aux).values
-        expected = naive_values(rows, rule, form, interval, surrogate, aux)
+        expected = naive_values(rows, constraint, form, interval, surrogate, aux)
         assert values == pytest.approx(expected, abs=1e-12)
         assert one.n_constraints == len(set(one.row_names)) == values.size
 
 
-@each_rule
+@each_constraint
 @each_interval
 @each_surrogate
-def test_slopes(rule, interval, surrogate):
+def test_slopes(constraint, interval, surrogate):
     rows = random_rows(3, n=30, is_weighted=True)
-    for one in rows.bind(rule, interval, surrogate):
+    for one in rows.bind(constraint, interval, surrogate):
         aux = random_aux(one)
         multipliers = np.random.default_rng(2).normal(size=one.n_constraints)
         for part in ("whole", "plus", "minus"):
@@ -172,15 +175,15 @@ def test_slopes(rule, interval, surrogate):
             assert found == pytest.approx(expected, abs=1e-7)
 
 
-@each_rule
+@each_constraint
 @each_interval
 @each_surrogate
-def test_parts_are_convex_and_differ_by_the_whole(rule, interval, surrogate):
+def test_parts_are_convex_and_differ_by_the_whole(constraint, interval, surrogate):
     """Along lines through scores and auxiliaries together."""
     rng = np.random.default_rng(5)
     rows = random_rows(5)
     way, steps = rng.normal(size=rows.scores.size), np.linspace(-2, 2, 25)
-    for one in rows.bind(rule, interval, surrogate):
+    for one in rows.bind(constraint, interval, surrogate):
         aux, turn = rng.normal(size=(2, one.n_aux))
         whole, *parts = (
             np.array(
@@ -195,32 +198,32 @@ def test_parts_are_convex_and_differ_by_the_whole(rule, interval, surrogate):
 # Who the rows are does not matter
 
 
-@each_rule
+@each_constraint
 @each_interval
-def test_weights_order_and_repetition(rule, interval):
+def test_weights_order_and_repetition(constraint, interval):
     rows, surrogate = random_rows(7, is_weighted=True), SURROGATES[2]
     order = np.random.default_rng(0).permutation(60)
     twice = rows.take(np.repeat(np.arange(60), rows.weights.astype(int)))._replace(weights=None)
     same = [rows.take(order), twice, rows._replace(weights=rows.weights * 7)]
-    for k, one in enumerate(rows.bind(rule, interval, surrogate)):
+    for k, one in enumerate(rows.bind(constraint, interval, surrogate)):
         aux = random_aux(one)
         values = one.evaluate(rows.scores, aux).values
         for other in same:
-            again = other.bind(rule, interval, surrogate)[k]
+            again = other.bind(constraint, interval, surrogate)[k]
             assert again.evaluate(other.scores, aux).values == pytest.approx(values, abs=1e-13)
 
 
-@each_rule
+@each_constraint
 @each_interval
-def test_names_of_groups(rule, interval):
+def test_names_of_groups(constraint, interval):
     """Values and bounds move with the groups."""
     rows, surrogate, new = random_rows(7), SURROGATES[3], dict(zip("abc", "zxy", strict=True))
     given = INTERVALS[interval]
     if isinstance(given, dict):
         given = {new[g]: pairs for g, pairs in given.items()}
     renamed = rows._replace(groups=np.array([new[g] for g in rows.groups]))
-    old = rows.bind(rule, interval, surrogate)
-    for one, other in zip(old, renamed.bind(rule, given, surrogate), strict=True):
+    old = rows.bind(constraint, interval, surrogate)
+    for one, other in zip(old, renamed.bind(constraint, given, surrogate), strict=True):
         aux = random_aux(one)
         pairs = [
             (one.evaluate(rows.scores, aux).values, other.evaluate(rows.scores, aux).values),
@@ -275,7 +278,7 @@ def test_bounds_are_bounds_of_shares(interval, tolerance):
 
 
 def start_of(one, scores, tolerance):
-    """Where a problem of one rule starts at these scores."""
+    """Where a problem of one constraint starts at these scores."""
     model = LinearScore(scores[:, None])
     problem = PartialParityProblem(model, None, [one], tolerance)
     return problem.start(model.standardised([1.0], 0.0))[model.n_parameters :]
@@ -319,12 +322,12 @@ def test_a_start_suits_the_scores(surrogate, interval):
     assert ranks.mean(axis=1) == pytest.approx(middle.mean(axis=1), abs=1e-9)
 
 
-@each_rate_rule
+@each_rate_constraint
 @each_interval
-def test_starts_of_rates_miss_no_lower_bound(rule, interval):
+def test_starts_of_rates_miss_no_lower_bound(constraint, interval):
     rows = random_rows(2)
-    bound = rows.bind(rule, interval, SURROGATES[1])
-    for form, one in zip(forms_of(rule, interval), bound, strict=True):
+    bound = rows.bind(constraint, interval, SURROGATES[1])
+    for form, one in zip(forms_of(constraint, interval), bound, strict=True):
         if form in ("ranks", "shares"):
             values = one.evaluate(rows.scores, start_of(one, rows.scores, 0.1)).values
             lowest = values.reshape(-1, 3).min(axis=1)
@@ -333,7 +336,7 @@ def test_starts_of_rates_miss_no_lower_bound(rule, interval):
                 assert kept_by(one, np.full(60, 0.3), 0.0) >= -1e-12
 
 
-# What the rules promise, by the metrics
+# What the constraints promise, by the metrics
 
 
 def smallest_tolerance(one, scores):
@@ -352,17 +355,17 @@ def smallest_tolerance(one, scores):
     return high
 
 
-@each_rate_rule
+@each_rate_constraint
 @each_interval
-def test_every_form_of_a_rate_rule_is_sufficient(rule, interval):
+def test_every_form_of_a_rate_constraint_is_sufficient(constraint, interval):
     """Scores that keep a form have shares within its tolerance; for shares it is also necessary."""
-    metric, options = METRICS[rule]
+    metric, options = METRICS[constraint]
     smallest = {}
     for seed in range(6):
         rows = random_rows(seed, is_weighted=seed % 2 == 0)
         gap = rows.gap(metric, interval, **options)
-        bound = rows.bind(rule, interval, EXACT)
-        for form, one in zip(forms_of(rule, interval), bound, strict=True):
+        bound = rows.bind(constraint, interval, EXACT)
+        for form, one in zip(forms_of(constraint, interval), bound, strict=True):
             tolerance = smallest_tolerance(one, rows.scores)
             assert gap <= tolerance + 1e-9
             if form == "shares":

@@ -1,17 +1,17 @@
-"""Paths of prices: from few decisions without disparity to free ones."""
+"""Paths of offsets: from few decisions without disparity to free ones."""
 
 import numpy as np
 import pytest
 from scipy import sparse, special
 
 from skfair.enforcement.certified.gap_solver import GapSolver, PathRows
-from skfair.enforcement.certified.price_path import (
+from skfair.enforcement.certified.offset_path import (
     N_LAST,
     N_TRANSITION,
     SHARES,
     full_step,
     near_rows,
-    price_paths,
+    offset_paths,
     starts_with_few,
 )
 from skfair.enforcement.certified.walk import Block
@@ -47,7 +47,7 @@ def gaps(selected, groups):
 @pytest.mark.parametrize("n_groups", [2, 4])
 def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     given, groups = rows(n_groups=n_groups)
-    path = price_paths(given)[0]
+    path = offset_paths(given)[0]
     selected = decided(path, given)
     first = full_step(len(path))
     share = selected.mean(axis=0)
@@ -63,11 +63,11 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
 
 def test_a_path_ends_with_free_decisions_if_these_keep_the_limit():
     given, _ = rows(limit=0.9)
-    assert not price_paths(given)[:, -1].any()
+    assert not offset_paths(given)[:, -1].any()
 
 
 def test_ratios_have_no_steps_that_select_few():
-    path = price_paths(rows(ratio=True, limit=0.2)[0])[0]
+    path = offset_paths(rows(ratio=True, limit=0.2)[0])[0]
     assert full_step(len(path)) == 0
     assert path.shape[0] == N_LAST
 
@@ -75,17 +75,17 @@ def test_ratios_have_no_steps_that_select_few():
 def test_the_path_of_a_fold_is_that_of_the_other_rows():
     """Whatever is known of the rows of a fold but their groups, its path stays."""
     given, _ = rows(n_groups=3)
-    paths = price_paths(given)
+    paths = offset_paths(given)
     rng = np.random.default_rng(1)
     moved = np.where(given.folds == 1, rng.permutation(given.gains), given.gains)
-    others = price_paths(given._replace(gains=moved))
+    others = offset_paths(given._replace(gains=moved))
     assert np.allclose(paths[1], others[1], atol=1e-5)
     assert not np.allclose(paths[0], others[0], atol=1e-3)
 
 
 def test_a_path_may_begin_with_few_refused_people():
     given, groups = rows()
-    path = price_paths(given._replace(from_few=False))[0]
+    path = offset_paths(given._replace(from_few=False))[0]
     selected = decided(path, given)
     first = full_step(len(path))
     share = selected.mean(axis=0)
@@ -98,7 +98,7 @@ def test_a_path_may_begin_with_few_refused_people():
 def test_free_decisions_may_be_the_same_for_all(shift, share):
     given, _ = rows()
     given = given._replace(gains=given.gains + shift, from_few=share == 0)
-    for path in price_paths(given):
+    for path in offset_paths(given):
         selected = decided(path, given)
         assert np.isfinite(path).all()
         assert (selected[:, -1] == share).all()
@@ -106,8 +106,8 @@ def test_free_decisions_may_be_the_same_for_all(shift, share):
 
 
 def test_a_transition_leads_straight_from_one_phase_to_the_other(monkeypatch):
-    monkeypatch.setattr("skfair.enforcement.certified.price_path._NEARER", -np.inf)
-    path = price_paths(rows()[0])[0]
+    monkeypatch.setattr("skfair.enforcement.certified.offset_path._NEARER", -np.inf)
+    path = offset_paths(rows()[0])[0]
     transition = path[len(SHARES) - 1 : full_step(len(path)) + 1]
     assert transition == pytest.approx(np.linspace(transition[0], transition[-1], N_TRANSITION + 1))
     assert np.abs(transition[0] - transition[-1]).max() > 0.01
@@ -128,7 +128,7 @@ def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
     shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
     folds = rng.integers(0, 3, n)
     given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
-    for path in price_paths(given):
+    for path in offset_paths(given):
         selected = decided(path, given)[:, : len(SHARES)]
         share = np.column_stack([selected[cells == c].mean(axis=0) for c in range(4)]).T
         assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
@@ -169,7 +169,7 @@ def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed):
     given, groups, y, chance = two_rates(seed, limit)
     grid = np.linspace(0.05, 0.95, 91)
     others = given.folds != 0
-    path = price_paths(given)[0]
+    path = offset_paths(given)[0]
     selected = decided(path, given)[others][:, full_step(len(path)) :]
     truth = groups[others], y[others]
     slack = slack_of(selected, *truth, limit)
@@ -206,9 +206,9 @@ def one_rate(seed, limit=0.05, n=4000):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
-    """Prices that are held small leave gaps that rates near one half would hide."""
+    """Offsets that are held small leave gaps that rates near one half would hide."""
     given, groups, is_positive = one_rate(seed)
-    selected = decided(price_paths(given)[0], given)[:, 3:9]
+    selected = decided(offset_paths(given)[0], given)[:, 3:9]
     cells = [is_positive & (given.folds != 0) & (groups == g) for g in (0, 1)]
     rate = [selected[cell].mean(axis=0) for cell in cells]
     pooled = selected[cells[0] | cells[1]].mean(axis=0)
@@ -226,7 +226,7 @@ def test_scores_that_lie_close_together_leave_no_gaps(seed):
     shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
     folds, rates = rng.integers(0, 3, n), rates_of(groups, 0.05)
     given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
-    for k, path in enumerate(price_paths(given)):
+    for k, path in enumerate(offset_paths(given)):
         others = folds != k
         selected = decided(path, given)[others, : len(SHARES)]
         assert gaps(selected, groups[others]).mean() < 0.012
@@ -260,8 +260,8 @@ def test_rows_that_are_alike_may_be_one():
     given, groups = rows(n=20_000)
     alike = near_rows(groups, (given.gains + 1) / 2)
     assert np.unique(alike).size < 2000
-    one_by_one = decided(price_paths(given)[0], given)
-    together = decided(price_paths(given._replace(alike=alike))[0], given)
+    one_by_one = decided(offset_paths(given)[0], given)
+    together = decided(offset_paths(given._replace(alike=alike))[0], given)
     assert np.mean(one_by_one != together) < 0.005
     assert gaps(together, groups) == pytest.approx(gaps(one_by_one, groups), abs=0.005)
 
