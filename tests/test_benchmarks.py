@@ -242,7 +242,7 @@ def test_networks_are_trained_followed_and_compared():
 
 def test_two_constraints_bound_the_sum_of_absolute_differences():
     """The third constraint of the same paper's table 1, against its formula."""
-    constraints, runs = (harness.module_of(f"_network_{part}") for part in ("constraints", "runs"))
+    constraints, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
     rng = np.random.default_rng(0)
     X, is_white = rng.normal(size=(200, 3)), rng.random(200) < 0.6
     rows = runs.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)

@@ -248,7 +248,7 @@ def test_probabilities_have_logarithms():
         (lambda: FairDecisionClassifier(constraint="equal_oportunity"), "equal_opportunity"),
         (lambda: PartialParityClassifier(constraint="equal_oportunity"), "equal_opportunity"),
         (lambda: PartialParityCalibrator(constraint="equal_oportunity"), "equal_opportunity"),
-        (lambda: FairKMeans(solver="pricess"), "offsets"),
+        (lambda: FairKMeans(solver="pricess"), "prices"),
         (lambda: FairSpectralClustering(solver="lanczo"), "lanczos"),
         (lambda: FairSpectralClustering(affinity="nearest_neighbors_graph"), "nearest_neighbors"),
         (lambda: PartialParityClassifier(solver="al_newtn"), "al_newton"),

@@ -32,7 +32,7 @@ from skfair.utils.threads import one_thread_if_few
 class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator):
     r"""Post-process any classifier so that its decisions satisfy fairness constraints.
 
-    Use it for boosted trees and pipelines, and where the group may be used. The classifier is
+    Use it for boosted trees, pipelines, and where the group may be used. The classifier is
     fitted on folds; then
 
     .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}

@@ -30,7 +30,7 @@ _FURTHER_RUNS = 3
 
 
 def rounded(
-    model: Any,  # the estimator: n_clusters, assign_labels, n_init
+    estimator: Any,  # n_clusters, assign_labels, n_init
     problem: GroupCut,
     embedding: NDArray[Any],
     result: EigenResult,
@@ -44,15 +44,15 @@ def rounded(
     constraints to the means of these clusters, which is often better where clusters are regions in
     space; and from the same for other embeddings.
     """
-    n_clusters, points = model.n_clusters, unit_rows(embedding)
-    if model.assign_labels == "cluster_qr":
+    n_clusters, points = estimator.n_clusters, unit_rows(embedding)
+    if estimator.assign_labels == "cluster_qr":
         labels = labels_by_pivots(points, n_clusters)
     elif result.labels is not None and embedding.shape[1] == n_clusters:
         labels = result.labels
     else:
-        labels = labels_by_kmeans(points, n_clusters, model.n_init, rng)
+        labels = labels_by_kmeans(points, n_clusters, estimator.n_init, rng)
     stays = result.labels is not None and not constraints.matrix.size
-    if model.assign_labels != "fair" or stays:
+    if estimator.assign_labels != "fair" or stays:
         return Cut(problem.weights, labels, n_clusters)
 
     def assigned(points: NDArray[Any], labels: IntArray) -> IntArray:

@@ -172,7 +172,7 @@ def run_audit_data(options: argparse.Namespace) -> int:
         **sample,
         reference_shares=None if options.reference is None else _read_shares(options.reference),
         earlier=None if options.compare_with is None else _data(options, options.compare_with),
-        pos_label=_label(options.positive, factorize(sample.get("y", ())).levels),
+        pos_label=_label(options.positive, factorize(sample["y"]).levels if "y" in sample else []),
         unknown=[*_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
         about=_facts(options),

@@ -4,8 +4,7 @@ Each row chooses among options that are worth something, less what multipliers c
 choice adds to the constraints, and the maximum over the options is a soft one. The dual is convex;
 its slope is what the limits leave, its curvature comes from the rows near a tie. With few
 multipliers a step costs little more than a slope. Clusters
-(:mod:`skfair.solvers.clustering.assignment`) and the paths of certificates
-(:mod:`skfair.enforcement.certified.gap_solver`) say what a choice is.
+(:mod:`skfair.solvers.clustering.assignment`) say what a choice is.
 """
 
 from __future__ import annotations

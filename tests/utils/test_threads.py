@@ -29,7 +29,7 @@ from skfair.problems.clustering import points
 from skfair.problems.erm import in_memory
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers.clustering import assignment, offsets
+from skfair.solvers.clustering import assignment, prices
 from skfair.utils import pieces
 from skfair.utils import threads as module
 from skfair.utils.factorize import factorize, first_rows
@@ -426,10 +426,10 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     # Blocks are small, so that there are many of them.
     monkeypatch.setattr(pieces, "NUMBERS", 400)
     monkeypatch.setattr(points, "_MAX_KEPT", 500)
-    monkeypatch.setattr(offsets, "LARGE", 500)
-    monkeypatch.setattr(offsets, "SAMPLE", 300)
+    monkeypatch.setattr(prices, "LARGE", 500)
+    monkeypatch.setattr(prices, "SAMPLE", 300)
     if name.endswith("larger sample"):
-        monkeypatch.setattr(offsets, "_MIDDLE", 190)
+        monkeypatch.setattr(prices, "_MIDDLE", 190)
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "ROWS", 64)

@@ -188,7 +188,7 @@ class Smooth(ClusteringSolver):
         moved = float(np.linalg.norm(centers - before_last[0]))
         if status == "max_iter" and moved <= np.sqrt(settings.tol) * n_last:
             status = "converged"
-        found = of_labels(
+        clustering = of_labels(
             problem,
             _labels(problem, offsets, centers),
             n_iter=steps.n_iter,
@@ -196,7 +196,7 @@ class Smooth(ClusteringSolver):
             history={"temperature": temperatures[: steps.n_iter], **steps.history},
             prices=offsets,
         )
-        return found._replace(objective=self._objective(problem, found))
+        return clustering._replace(objective=self._objective(problem, found))
 
     def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
         """Return the weighted sum of the two objectives at labels, where nothing is soft."""

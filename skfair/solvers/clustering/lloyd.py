@@ -67,7 +67,7 @@ def fair_lloyd(
         elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:
             status = "converged"
     rounds = 1 if status == "stopped" else finishing_rounds
-    found = placed_rows(
+    clustering = placed_rows(
         problem, centers, multipliers, history, rounds, search_counts=search_counts, part=part
     )
-    return found._replace(n_iter=n_iter, status=status)
+    return clustering._replace(n_iter=n_iter, status=status)
