@@ -196,7 +196,7 @@ class Smooth(ClusteringSolver):
             history={"temperature": temperatures[: steps.n_iter], **steps.history},
             prices=offsets,
         )
-        return clustering._replace(objective=self._objective(problem, found))
+        return clustering._replace(objective=self._objective(problem, clustering))
 
     def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
         """Return the weighted sum of the two objectives at labels, where nothing is soft."""
