@@ -21,7 +21,7 @@ help:
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
 	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
-	@echo "make fuzz    20000 odd inputs and hard fits of everything public; CASES=... SEED=..."
+	@echo "make fuzz    100 odd inputs and hard fits of each public name; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
 	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"
 	@echo "               dependencies; PYTHON=... DEPENDENCIES=oldest for one of these"
@@ -65,8 +65,8 @@ test-nojit: $(VENV)/.stamp-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
-	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)
-	$(BIN)/python -m tests.fuzz.interrupts --moments $(or $(MOMENTS),200) --seed $(or $(SEED),0)
+	SKFAIR_FUZZ=$(or $(CASES),100) SKFAIR_SEED=$(or $(SEED),0) \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/fuzz --hypothesis-seed=$(or $(SEED),0)
 
 lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot $(VENV)/.stamp-report
 	$(BIN)/ruff check .

@@ -228,8 +228,8 @@ def side_by_side(
     name: str, title: str, setting: str, score: str
 ) -> Callable[[Sequence[Row]], Table]:
     """Return the table of a peer whose settings each have one of ours."""
-    columns = ["data", setting, score, "ours", "disparity, rows that set it", "ours "]
-    columns += ["disparity, test", "ours  ", "CPU, peer / ours"]
+    columns = ["data", setting, score, "/ ours", "disparity, rows that set it", "/ ours"]
+    columns += ["disparity, test", "/ ours", "CPU, peer / ours"]
 
     def table(results: Sequence[Row]) -> Table:
         lines = []
@@ -245,8 +245,8 @@ def side_by_side(
 
 def forests(results: Sequence[Row]) -> Table:
     """Compare forests at equal disparity on test rows."""
-    columns = ["data", "theta", "accuracy", "ours at equal disparity", "disparity, test"]
-    columns += ["our smallest", "CPU seconds", "ours"]
+    columns = ["data", "theta", "accuracy", "/ ours at equal disparity"]
+    columns += ["disparity, test", "/ our smallest", "CPU seconds", "/ ours"]
     lines = []
     for cell, theirs, ours in means_of(results, "fair_trees"):
         theirs = theirs.sort_index()

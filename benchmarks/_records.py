@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 PEERS = {  # modules and their distributions
     "fairlearn": "fairlearn",
     "oxonfair": "oxonfair",
+    "aequitas": "aequitas",
     "sklego": "scikit-lego",
     "aif360": "aif360",
     "humancompatible": "humancompatible-train",
@@ -61,6 +62,18 @@ def imports(path: Path) -> tuple[Import, ...]:
     return tuple(found)
 
 
+@cache
+def defines(path: Path, name: str) -> bool:
+    """Whether a file defines a name; a table may import it from anywhere."""
+    names = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {ast.unparse(target) for target in node.targets}
+    return path.stem in TABLES or name in names
+
+
 def followed(module: str, name: str) -> Iterator[Path | Import]:
     """Yield the file that an import leads to, and the imports in it that run."""
     path = file_of(f"{module}.{name}") or file_of(module)
@@ -70,7 +83,9 @@ def followed(module: str, name: str) -> Iterator[Path | Import]:
         yield path
         yield from imports(path)
     elif name and path == file_of(module):
-        yield from ((home, name) for home, held in imports(path) if held in (name, "*"))
+        for home, held in imports(path):
+            if name != "*" and (held == name or (held == "*" and defines(file_of(home), name))):
+                yield home, name
     else:
         yield from imports(path)
 

@@ -23,7 +23,7 @@ from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
 from skfair.papers import Variational
-from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import assign
 
@@ -42,7 +42,7 @@ def assignment_problem(X: Any, groups: Any, n_clusters: int, share: float, seed:
     encoding = encode_groups(groups)
     beta = share * encoding.counts.min() / encoding.counts.max()
     problem = RepresentationProblem(
-        X, encoding, balance_rules(encoding, np.array([beta])), n_clusters
+        X, encoding, balance_constraints(encoding, np.array([beta])), n_clusters
     )
     centers = KMeans(n_clusters, n_init=1, random_state=seed).fit(X).cluster_centers_
     return problem, (centers - problem.units.mean) / problem.units.scale

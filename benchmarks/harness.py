@@ -101,14 +101,17 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def in_new_process(function: Callable[..., Any], **arguments: Any) -> Any:
+def in_new_process(
+    function: Callable[..., Any], *, folder: Path | str = HERE.parent, **arguments: Any
+) -> Any:
     """Call a function of a benchmark in a process of its own, with arguments that JSON can carry.
 
-    Needed where memory is measured: a process never forgets its peak.
+    Needed where memory is measured: a process never forgets its peak. The code may be that of
+    another folder.
     """
     command = [sys.executable, "-m", "benchmarks.harness"]
     command += [function.__module__, function.__name__, json.dumps(arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=HERE.parent)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=folder)
     return json.loads(done.stdout)
 
 
@@ -122,26 +125,36 @@ def memory(field: str = "VmHWM:") -> int:
 
 
 class Table(NamedTuple):
-    """What a benchmark shows: numbers or words under headings."""
+    """What a benchmark shows: numbers or words under headings.
+
+    A column whose heading begins with "/ " is written into the cell of the one before it.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
     def cells(self) -> list[list[str]]:
-        """Return the rows as text; numbers have four digits."""
-        return [
+        """Return headings and rows as text; numbers have four digits."""
+        starts = [i for i, name in enumerate(self.columns) if not name.startswith("/ ")]
+        spans = list(zip(starts, [*starts[1:], len(self.columns)], strict=True))
+        text = [
             [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
-            for row in self.rows
+            for row in ([name.removeprefix("/ ") for name in self.columns], *self.rows)
+        ]
+        joined = [[row[first:last] for first, last in spans] for row in text]
+        return [
+            [part[0] if set(part) <= {"-", ""} else " / ".join(part) for part in row]
+            for row in joined
         ]
 
     def write_csv(self, path: Path) -> None:
         """Write headings and rows."""
         with path.open("w", newline="") as file:
-            csv.writer(file).writerows([self.columns, *self.cells()])
+            csv.writer(file).writerows(self.cells())
 
     def __str__(self) -> str:
-        lines = [list(self.columns), *self.cells()]
+        lines = self.cells()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = [
             "     " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))

@@ -71,9 +71,9 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     shown = {}
     for slug, (title, score) in TITLES.items():
-        columns = ["peer", "what is compared", "data", "skfair with"]
+        columns = ["peer", "/ what is compared", "data", "skfair with"]
         for figure in (score, "disparity, training", "disparity, test"):
-            columns += [figure, f"{figure}: skfair"]
+            columns += [figure, "/ skfair"]
         rows = [cells(row) for row in results[slug]]
         shown[slug] = Table(title, [*columns, "CPU, peer / skfair"], rows)
     columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / skfair"]

@@ -68,7 +68,7 @@ PROCEDURES = (
     Procedure(
         "last line searches",
         "decide",
-        "skfair.enforcement.decisions.prices:PriceSearch",
+        "skfair.enforcement.decisions.offsets:OffsetSearch",
         "polished",
         _second,
     ),

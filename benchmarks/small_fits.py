@@ -2,10 +2,13 @@
 
 CPU time on one thread; both are run in turn in one process, and what is shown is the median over
 draws of the ratio of medians, with the smallest and the largest. Most time of a small fit does not
-depend on its rows. The time of the first fit in a new process, with kernels compiled and stored,
-is beside that of scikit-learn's.
+depend on its rows. The time of the first fit in a new process, with kernels stored or still to be
+compiled, and of imports is that beyond scikit-learn's.
 """
 
+import importlib
+import os
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -13,7 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks._drawing import mark, rows_of_dots, small
@@ -24,10 +27,10 @@ DRAWS, ROUNDS = 6, 5
 
 
 def points(n: int, seed: int) -> tuple[Any, Any]:
-    """Return ten overlapping clusters whose groups are not alike."""
+    """Return ten overlapping clusters in twenty columns, whose groups are not alike."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(10, size=n)
-    X = rng.normal(0, 2.5, (10, 10))[labels] + rng.normal(size=(n, 10))
+    X = rng.normal(0, 2.5, (10, 20))[labels] + rng.normal(size=(n, 20))
     return X, (rng.random(n) < 0.3 + 0.04 * labels).astype(int)
 
 
@@ -54,6 +57,42 @@ def clusterings(n: int, seed: int) -> dict[str, tuple[Run, Run]]:
     }
 
 
+def predictions(seed: int) -> tuple[Run, Run]:
+    """Return predictions of 100,000 rows for twenty centres."""
+    from skfair.cluster import FairKMeans
+
+    X, groups = points(100_000, seed)
+    ours = FairKMeans(20, random_state=0).fit(X[:5000], sensitive_features=groups[:5000])
+    theirs = KMeans(20, n_init=1, random_state=0).fit(X[:5000])
+    return lambda: ours.predict(X), lambda: theirs.predict(X)
+
+
+def weighted(seed: int) -> tuple[Run, Run]:
+    """Return clusterings of 60 weighted rows."""
+    from skfair.cluster import FairKMeans
+
+    X, groups = points(60, seed)
+    weights = np.random.default_rng(seed).uniform(0.5, 2, 60)
+    return (
+        lambda: FairKMeans(3, random_state=0).fit(
+            X, sensitive_features=groups, sample_weight=weights
+        ),
+        lambda: KMeans(3, n_init=1, random_state=0).fit(X, sample_weight=weights),
+    )
+
+
+def blind_decisions(seed: int) -> tuple[Run, Run]:
+    """Return decisions of a booster that do not see the group, and one fit of the booster."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from skfair.classification import FairDecisionClassifier
+
+    X, y, groups = labelled(50_000, seed)
+    booster = HistGradientBoostingClassifier(random_state=0)
+    blind = FairDecisionClassifier(booster, cv=3, random_state=0)
+    return lambda: blind.fit(X, y, sensitive_features=groups), lambda: booster.fit(X, y)
+
+
 def _beside_logistic(model: Any, n: int, seed: int) -> tuple[Run, Run]:
     X, y, groups = labelled(n, seed)
     return (
@@ -72,42 +111,56 @@ def cases(seed: int, *, quick: bool) -> dict[str, tuple[Run, Run]]:
         **clusterings(10_000, seed),
         "ConstrainedERMClassifier, 1,000 rows": _beside_logistic(erm, 1000, seed),
         "PartialParityClassifier, 400 rows": _beside_logistic(partial, 400, seed),
+        "FairKMeans, 60 weighted rows": weighted(seed),
+        "FairKMeans.predict, 100,000 rows": predictions(seed),
     }
     if not quick:
+        runs["FairDecisionClassifier, 50,000 rows, cv=3"] = blind_decisions(seed)
         large = _beside_logistic(partial, 40_000, seed)
         runs["PartialParityClassifier, 40,000 rows"] = large
     return runs
 
 
-def first_fit(*, ours: bool) -> float:
+# Estimators with their first fits: the module and name of ours, what it is made with, and theirs.
+FIRST = {
+    "FairKMeans": ("cluster", (10,), KMeans, {"n_clusters": 10, "n_init": 1}),
+    "FairSpectralClustering": ("cluster", (3,), SpectralClustering, {"n_clusters": 3}),
+    "FairDecisionClassifier": ("classification", (), LogisticRegression, {}),
+    "PartialParityClassifier": ("classification", (), LogisticRegression, {}),
+    "ConstrainedERMClassifier": ("classification", (), LogisticRegression, {}),
+}
+
+
+def first_fit(*, name: str, ours: bool, cold: bool) -> float:
     """Return the CPU seconds of imports and a first fit, in a new process."""
-    rows = labelled(1000, 0)
-    start = time.process_time()
-    LogisticRegression().fit(*rows[:2])
-    if ours:
-        from skfair.classification import ConstrainedERMClassifier
+    module, options, theirs, settings = FIRST[name]
+    X, y, groups = labelled(1000, 0)
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")
+        if cold:
+            os.environ["NUMBA_CACHE_DIR"] = folder
+        start = time.process_time()
+        theirs(**settings).fit(X, y)
+        if ours:
+            estimator = getattr(importlib.import_module(f"skfair.{module}"), name)
+            estimator(*options).fit(X, y, sensitive_features=groups)
+        return time.process_time() - start
 
-        ConstrainedERMClassifier().fit(*rows[:2], sensitive_features=rows[2])
+
+def first_import(*, name: str, ours: bool) -> float:
+    """Return the CPU seconds that an import takes after scikit-learn's own."""
+    start = time.process_time()
+    if ours:
+        module = importlib.import_module(f"skfair.{name}")
+        getattr(module, module.__all__[0])  # names are imported when they are asked for
     return time.process_time() - start
 
 
-def first_clustering(*, ours: bool) -> float:
-    """Return the CPU seconds of imports and a first clustering, in a new process."""
-    X, groups = points(1000, 0)
-    start = time.process_time()
-    KMeans(10, n_init=1, random_state=0).fit(X)
-    if ours:
-        from skfair.cluster import FairKMeans
+def _seconds_beyond(first: Callable[..., float], **arguments: Any) -> float:
+    def seconds(ours: bool) -> float:
+        return float(in_new_process(first, ours=ours, **arguments))
 
-        FairKMeans(10, random_state=0).fit(X, sensitive_features=groups)
-    return time.process_time() - start
-
-
-def _seconds_beyond(first: Callable[..., float]) -> float:
-    pairs = [
-        (in_new_process(first, ours=True), in_new_process(first, ours=False)) for _ in range(3)
-    ]
-    return median(ours - theirs for ours, theirs in pairs)
+    return median(seconds(True) - seconds(False) for _ in range(3))
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
@@ -118,13 +171,16 @@ def main(*, quick: bool = False) -> dict[str, Any]:
                 warnings.simplefilter("ignore", UserWarning)
                 times = alternate({"ours": ours, "theirs": theirs}, ROUNDS)
             ratios.setdefault(name, []).append(times["ours"]["cpu"] / times["theirs"]["cpu"])
-    return {
-        "ratios": ratios,
-        "first": {
-            "ConstrainedERMClassifier": _seconds_beyond(first_fit),
-            "FairKMeans": _seconds_beyond(first_clustering),
-        },
+    imports = {
+        f"import skfair.{name}": _seconds_beyond(first_import, name=name)
+        for name in ("metrics", "classification")
     }
+    stored = {name: _seconds_beyond(first_fit, name=name, cold=False) for name in FIRST}
+    cold = {
+        f"{name}, kernels to be compiled": _seconds_beyond(first_fit, name=name, cold=True)
+        for name in (() if quick else FIRST)
+    }
+    return {"ratios": ratios, "first": {**imports, **stored, **cold}}
 
 
 def tables(results: Any) -> dict[str, Table]:
@@ -137,7 +193,7 @@ def tables(results: Any) -> dict[str, Table]:
     columns = ["what", "median", "smallest to largest"]
     return {
         "ratios": Table("CPU time in multiples of scikit-learn's", columns, rows),
-        "first": Table("Seconds of the first fit beyond scikit-learn's", ["estimator", "s"], first),
+        "first": Table("Seconds of the first fit beyond scikit-learn's", ["what", "s"], first),
     }
 
 

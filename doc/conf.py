@@ -164,7 +164,7 @@ html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -209,7 +209,7 @@ def stage_benchmarks():
             show(record.stem, read(record.stem)["results"], target, say=lambda text: None)
     for path in target.glob("*.csv"):  # the cells are text, not markup
         text = re.sub(r"([|*`_\\])", r"\\\1", path.read_text())
-        path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
+        path.write_text(re.sub(r"(?<=,)-(?=[, ]|$)", r"\\-", text, flags=re.MULTILINE))
 
 
 def stage_verdicts():

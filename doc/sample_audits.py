@@ -17,7 +17,7 @@ def samples() -> Iterator[tuple[str, Audit]]:
     X = loans.data.select_dtypes("number").fillna(0)
     y, groups = loans.target, loans.sensitive_features
     scores = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y).predict_proba(X)[:, 1]
-    approved = (loans.data["income"] > 40).astype(int)
+    approved = (loans.data["income"] > 40).astype(int).rename("approved")
     yield "decisions", audit(y, approved, sensitive_features=groups, title="Loans")
     yield (
         "scores",

@@ -1,10 +1,9 @@
-"""The steps of fit that all estimators share: parameters, rows, groups, weights.
+"""The steps of fit that all estimators share: parameters, callbacks, and what a failure undoes.
 
 ``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
-leaves the estimator as it was if the fit fails or is interrupted. ``SensitiveFeaturesMixin`` reads
-X, y, weights and groups from whatever the user passed. :func:`report_iterations` makes the function
-that a solver calls after each iteration out of the estimator's callback context, so ``ProgressBar``
-and ``ScoringMonitor`` follow every solver.
+leaves the estimator as it was if the fit fails or is interrupted. :func:`report_iterations` makes
+the function that a solver calls after each iteration out of the estimator's callback context, so
+``ProgressBar`` and ``ScoringMonitor`` follow every solver. :mod:`skfair.read` reads the rows.
 """
 
 from __future__ import annotations
@@ -12,58 +11,38 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
-import numpy as np
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import _fit_context
-from sklearn.utils.validation import (
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    check_X_y,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import Callback, ColumnLike, ColumnsLike, IntArray, MatrixLike
-from skfair.blocks.partitions import align, is_lazy, meta_of
-from skfair.exceptions import MissingGroupsWarning
-from skfair.groups.attributes import check_aligned, check_alignment
-from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.foreign_tables import refuse_arrow_table
-from skfair.groups.kinds import read_training
+from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
+from skfair._version import __version__
 from skfair.groups.levels import GroupLevels
-from skfair.groups.named_columns import (
-    column_positions,
-    keep_columns,
-    note_dropped,
-    note_kinds,
-    take_columns,
-)
-from skfair.groups.probabilities import GroupProbabilities, read_probabilities
+from skfair.groups.named_columns import dropped_columns, note_dropped, note_kinds
 from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
-from skfair.groups.strata import read_strata
-from skfair.groups.training_data import TrainingData
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
-from skfair.utils.saved import SavedMixin
-from skfair.utils.text import listed
-from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-# What the rows of estimators that fit a model of their own must be.
-ROW_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
+# What a summary says of an estimator, and the parameter or fitted attribute that holds it.
+_SUMMARY = {
+    "constraint": "constraint",
+    "limit": "max_disparity",
+    "least balance": "min_balance",
+    "share bounds": "share_bounds",
+    "disparity": "train_disparity_",
+    "certified": "certified_disparity_",
+    "balance": "balance_",
+    "objective lost": "price_of_fairness_",
+    "rows": "_n_rows",
+    "status": "status_",
 }
-_NOTHING_LEFT = (
-    "X has only sensitive columns, which are kept out of the model: no feature is left to learn "
-    "from. Sensitive(..., keep=True) passes them on."
-)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def fit_method(method: Method) -> Method:
@@ -97,7 +76,7 @@ def fit_method(method: Method) -> Method:
             with config_context(array_api_dispatch=False):  # tensors are converted
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
-            dropped = _dropped_columns(self)
+            dropped = dropped_columns(self)
             note_dropped(error, dropped)
             note_kinds(error, args[0] if args else kwargs.get("X"), dropped)
             vars(self).clear()
@@ -159,18 +138,18 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-class SensitiveFeaturesMixin(SavedMixin):
-    """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
+class SensitiveFeaturesMixin:
+    """An estimator with sensitive features, from metadata or from columns of X.
 
     An estimator that uses it has the parameter ``sensitive`` and merges ``_group_constraints`` into
     its ``_parameter_constraints``.
 
     Attributes
     ----------
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
+    groups_, summary_ : ndarray, str
+        Names of the groups; limit, disparity and status.
     model_features_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
-        Columns that the model uses; number and names of those of X.
+        Columns of the model; number and names of those of X.
 
     Examples
     --------
@@ -189,6 +168,7 @@ class SensitiveFeaturesMixin(SavedMixin):
 
     sensitive: SensitiveLike
     n_features_in_: int
+    groups_: NDArray[Any]
     _group_levels: GroupLevels
     _model_positions: IntArray | None
 
@@ -196,254 +176,34 @@ class SensitiveFeaturesMixin(SavedMixin):
     def _sensitive(self) -> Sensitive:
         return read_sensitive(self.sensitive)
 
-    def _read(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None = None,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        control_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-        supervised: bool = True,
-        **check_params: Any,
-    ) -> TrainingData:
-        """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks.
-
-        With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
-        """
-        metadata = {
-            "sensitive_features": sensitive_features,
-            "control_features": control_features,
-            "sample_weight": sample_weight,
-        }
-        _check_columns("sensitive_features", sensitive_features, self._sensitive.columns)
-        _check_columns("control_features", control_features, self._sensitive.within)
-        if self._reads_blocks and is_lazy(X, y, *metadata.values()):
-            data = self._read_blocks(X, y, metadata, check_params)
-        else:
-            self._refuse_lazy(X, y, *metadata.values())
-            data = self._read_rows(X, y, metadata, supervised, check_params)
-        self.groups_ = np.array(data.groups.names, dtype=object)
-        self._group_levels = data.groups.levels
-        data.groups.warn_small()
-        return data
-
-    def _read_rows(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None,
-        metadata: dict[str, Any],
-        supervised: bool,
-        check_params: dict[str, Any],
-    ) -> TrainingData:
-        """Validate rows in memory."""
-        check_aligned(X=X, y=y, sample_weight=metadata["sample_weight"])
-        vars(self).pop("n_features_in_", None)  # texts have no columns
-        sensitive, control = metadata["sensitive_features"], metadata["control_features"]
-        if self._sensitive.columns is None:
-            target = {"y": y} if supervised else {}
-            checked = validate_data(self, X, **target, **check_params)
-            self._choose_columns(X)
-        else:
-            validate_data(self, X, skip_check_array=True)
-            sensitive = take_columns(X, self._sensitive.columns)
-            self._choose_columns(X)
-            assert self._model_positions is not None
-            rest = keep_columns(X, self._model_positions)
-            checked = self._check_kept_columns(rest, y, supervised, check_params)
-        rows, y = checked if supervised else (checked, y)
-        if self._sensitive.within is not None:
-            control = take_columns(X, self._sensitive.within, "within")
-        n_samples = _num_samples(rows)
-        weights = check_weights(metadata["sample_weight"], n_samples)
-        strata = None if control is None else read_strata(control, n_samples=n_samples, like=X)
-        groups = self._encode_groups(n_samples, sensitive, X)
-        return TrainingData.of(rows, y, weights, groups, strata)
-
-    def _read_blocks(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None,
-        metadata: dict[str, Any],
-        check_params: dict[str, Any],
-    ) -> TrainingData:
-        """Validate rows in blocks, where their blocks are."""
-        self._read_lazy_columns(X, metadata["sensitive_features"])
-        blocks = read_training(
-            align(X=X, y=y, **metadata),
-            positions=self._model_positions,
-            sensitive_columns=self._sensitive.columns,
-            control_columns=self._sensitive.within,
-            intersectional=self._sensitive.crossed,
-            names=self.model_features_,
-            **check_params,
-        )
-        return TrainingData(
-            None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
+    @property
+    def summary_(self) -> str:
+        """One line of what was asked for and reached on the training rows."""
+        check_is_fitted(self)
+        said = {word: getattr(self, name, None) for word, name in _SUMMARY.items()}
+        return ", ".join(
+            f"{word} {value:.4g}" if isinstance(value, float) else f"{word} {value}"
+            for word, value in said.items()
+            if value is not None
         )
 
-    def _read_lazy_columns(self, X: MatrixLike, sensitive_features: ColumnsLike | None) -> None:
-        """Check the columns of a Dask collection and find those that the model uses."""
-        if not is_lazy(X):
-            raise TypeError(
-                f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
-                "collection. Pass X as one too, or compute() the others."
+    def _html_repr(self) -> str:
+        summary = escape(getattr(self, "summary_", ""))  # empty before a fit
+        return f"{super()._html_repr()}<p>{summary}</p>"  # type: ignore[misc]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {**state, "_skfair_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Warn of a model of another version, whose private attributes may be others."""
+        state = dict(state)
+        version = state.pop("_skfair_version", None)
+        if version != __version__:
+            saved = "an earlier version of skfair" if version is None else f"skfair {version}"
+            warn_user(
+                f"This {type(self).__name__} was saved by {saved}, and is read by {__version__}: "
+                "its predictions may fail or be wrong. Load it with the version that saved it, or "
+                "fit it again."
             )
-        meta = meta_of(X)
-        validate_data(self, meta, skip_check_array=True)
-        if self._sensitive.columns is None and sensitive_features is None:
-            _warn_without_groups(self)
-        self._choose_columns(meta)
-
-    def _choose_columns(self, table: MatrixLike) -> None:
-        """Note the columns that the model uses: all, or all but the sensitive ones."""
-        numbers = np.arange(getattr(self, "n_features_in_", 0))
-        features = getattr(self, "feature_names_in_", numbers)
-        self._model_positions = None
-        if self._sensitive.columns is not None:
-            kept = np.arange(len(features))
-            if not self._sensitive.keep:
-                kept = np.setdiff1d(kept, column_positions(table, self._sensitive.columns))
-            if not kept.size:
-                raise ValueError(_NOTHING_LEFT)
-            self._model_positions, features = kept, features[kept]
-        self.model_features_ = features
-
-    def _check_kept_columns(
-        self, rest: Any, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
-    ) -> Any:
-        """Validate the columns that the model uses, and y with them if it is needed."""
-        if check_params.get("skip_check_array"):
-            check_consistent_length(rest, y)
-            return (rest, y) if supervised else rest
-        if supervised:
-            return check_X_y(rest, y, estimator=self, **check_params)
-        return check_array(rest, estimator=self, input_name="X", **check_params)
-
-    def _encode_groups(
-        self, n_samples: int, sensitive_features: ColumnsLike | None, X: MatrixLike
-    ) -> GroupEncoding | GroupProbabilities:
-        """Encode the groups; without any, warn and treat all rows as one group."""
-        if sensitive_features is None:
-            _warn_without_groups(self)
-            return one_group(n_samples)
-        table = read_probabilities(self, self._sensitive, sensitive_features, n_samples, X)
-        return table or encode_groups(
-            sensitive_features, n_samples=n_samples, intersectional=self._sensitive.crossed, like=X
-        )
-
-    def _refuse_lazy(self, *collections: Any) -> None:
-        """Raise for Dask collections: reading them here would gather all their rows."""
-        if is_lazy(*collections):
-            raise TypeError(
-                f"{type(self).__name__} does not read Dask collections here. Pass rows in memory: "
-                "all of them with .compute() if they fit, or a sample to fit and parts to predict."
-            )
-
-    def _read_features(self, X: MatrixLike, **check_params: Any) -> Any:
-        """Validate X at prediction and return the columns that the model uses.
-
-        A table may lack the sensitive columns, which the people who ask may not have.
-        """
-        self._refuse_lazy(X)
-        with config_context(array_api_dispatch=False):
-            if self._model_positions is None:
-                return validate_data(self, X, reset=False, **check_params)
-            refuse_arrow_table(X, "X")
-            if not _lacks_groups(self, X):
-                validate_data(self, X, reset=False, skip_check_array=True)
-                X = keep_columns(X, self._model_positions)
-            return self._check_kept_columns(X, None, False, check_params)
-
-    def _read_part(
-        self,
-        X: MatrixLike,
-        y: ColumnLike | None,
-        sensitive_features: ColumnsLike | None,
-        sample_weight: ColumnLike | None,
-        **check_params: Any,
-    ) -> TrainingData:
-        """Validate a later part of a stream, in the groups of the first part."""
-        groups = self._read_part_groups(X, sensitive_features)
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        rows = self._read_features(X, **check_params)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(rows, y)
-        return TrainingData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
-
-    def _read_part_groups(
-        self, X: MatrixLike, sensitive_features: ColumnsLike | None = None
-    ) -> GroupEncoding:
-        """Return the encoding of a later part of a stream, in the groups of the first part."""
-        self._refuse_lazy(X, sensitive_features)
-        codes = self._read_groups(X, sensitive_features)
-        if codes is None:
-            if self._group_levels.attributes:
-                raise ValueError(
-                    "partial_fit got no sensitive_features, but the first part of the stream had "
-                    "them. Pass the groups of every part."
-                )
-            codes = np.zeros((1, _num_samples(X)), np.int64)
-        n_groups = self._group_levels.n_groups
-        counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
-        return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
-
-    def _read_groups(
-        self,
-        X: MatrixLike,
-        sensitive_features: ColumnsLike | None = None,
-        *,
-        allow_unseen: bool = False,
-    ) -> IntArray | None:
-        """Return the group numbers of new rows, or None if their groups are not known.
-
-        The groups come from ``sensitive_features``, else from ``sensitive``, columns of X; unseen
-        groups raise, or get the number -1.
-        """
-        if sensitive_features is None:
-            if self._sensitive.columns is None:
-                return None
-            if _lacks_groups(self, X):
-                raise ValueError(f"X has no column {listed(_dropped_columns(self))}.")
-            sensitive_features = take_columns(X, self._sensitive.columns)
-        n_samples = _num_samples(X)
-        check_alignment(sensitive_features, X)
-        return self._group_levels.encode(
-            sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
-        )
-
-
-def _dropped_columns(estimator: Any) -> list[Any]:
-    """Return the names of the columns that the last fit has kept out of the model."""
-    names = getattr(estimator, "feature_names_in_", ())
-    kept = set(getattr(estimator, "model_features_", names))
-    return [name for name in names if name not in kept]
-
-
-def _warn_without_groups(estimator: Any) -> None:
-    warn_user(
-        f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
-        "compares groups is active. Pass fit(..., sensitive_features=...) or set sensitive=, the "
-        "names of columns of X.",
-        MissingGroupsWarning,
-    )
-
-
-def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
-    """Whether X is a table of the columns that the model uses, without the sensitive ones."""
-    is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
-    return is_table and bool(_dropped_columns(estimator))
-
-
-def _check_columns(argument: str, values: Any, columns: Any) -> None:
-    """Raise if the name of a column was passed in place of the column, or both were given."""
-    if isinstance(values, str):
-        raise TypeError(
-            f"{argument}={values!r} is a name. Pass the column itself, X[{values!r}], or give its "
-            "name to the estimator, sensitive=."
-        )
-    if values is not None and columns is not None:
-        raise ValueError(
-            f"{argument} was passed to fit although sensitive= of the estimator says that X holds "
-            f"them, in {columns!r}. Use one of the two."
-        )
+        super().__setstate__(state)  # type: ignore[misc]

@@ -16,14 +16,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.utils.registry import Registry
 
-__all__ = [
-    "Loss",
-    "LogLoss",
-    "Hinge",
-    "SquaredHinge",
-    "SquaredError",
-    "AbsoluteError",
-]
+__all__ = ["Loss", "LogLoss", "Hinge", "SquaredHinge", "SquaredError", "AbsoluteError"]
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
 

@@ -1,12 +1,17 @@
-"""Clustering problems without rules from plain arrays, and results in the units of the data."""
+"""Clustering problems without constraints from plain arrays, and results in units of the data."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.counts import Rules
+from skfair.papers.vfairkm import variational
+from skfair.papers.vfairkm.soft_assignment import SoftAssignment
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import RunSettings
 
 
 def free_problem(X, codes, n_clusters, n_groups, weights=None):
@@ -14,18 +19,24 @@ def free_problem(X, codes, n_clusters, n_groups, weights=None):
     every = encode_groups(np.arange(n_groups))
     counts = np.bincount(codes, minlength=n_groups)
     groups = replace(every, codes=np.asarray(codes, np.int64)[None], counts=counts)
-    return RepresentationProblem(X, groups, Rules.none(n_groups), n_clusters, weights)
+    return RepresentationProblem(X, groups, Constraints.none(n_groups), n_clusters, weights)
 
 
-def soft_run(solve, problem, centers, callback=None, **options):
+def soft_run(solver, problem, centers, max_iter, tol, random_state=0):
     """Run a soft solver from centres in the units of the data, and return those units."""
+    soft, seen = [], []
 
-    def outwards(centers, offsets):
-        return problem.units.outwards(centers), problem.units.squared_outwards(offsets)
+    def made(*args, **kwargs):
+        soft.append(SoftAssignment(*args, **kwargs))
+        return soft[-1]
 
-    def outer_callback(state):
-        return callback is not None and callback(outwards(*state))
-
-    found = solve(problem, problem.units.inwards(centers), callback=outer_callback, **options)
-    centers, offsets = outwards(found.centers, found.offsets)
-    return found._replace(centers=centers, offsets=offsets)
+    rng = np.random.RandomState(random_state)
+    settings = RunSettings(max_iter, rng, tol, callback=lambda x: seen.append(x.copy()))
+    with mock.patch.object(variational, "SoftAssignment", made):
+        found = solver.run(problem, problem.units.inwards(centers), settings)
+    return SimpleNamespace(
+        # The last centres that the solver saw: those of its result are the means of the labels.
+        **found._asdict() | {"centers": problem.units.outwards(seen[-1])},
+        offsets=problem.units.squared_outwards(found.prices),
+        assignment=np.exp(soft[-1].logs) if soft else None,
+    )

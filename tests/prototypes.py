@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.read import read_features, read_groups, read_rows
 from skfair.utils.history import History
 from skfair.utils.older import CallbackSupportMixin
 
@@ -32,7 +33,9 @@ class CentroidClassifier(
 
     @fit_method
     def fit(self, X, y, sample_weight=None, *, sensitive_features=None):
-        data = self._read(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        data = read_rows(
+            self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         check_classification_targets(data.y)
         classes, codes = np.unique(data.y, return_inverse=True)
         if classes.size < 2:
@@ -64,7 +67,7 @@ class CentroidClassifier(
 
     def predict(self, X):
         check_is_fitted(self)
-        return self.classes_[pairwise_distances_argmin(self._read_features(X), self.centers_)]
+        return self.classes_[pairwise_distances_argmin(read_features(self, X), self.centers_)]
 
 
 class GroupAwareClassifier(CentroidClassifier):
@@ -73,7 +76,7 @@ class GroupAwareClassifier(CentroidClassifier):
     def predict(self, X, *, sensitive_features=None):
         check_is_fitted(self)
         labels = super().predict(X)
-        groups = self._read_groups(X, sensitive_features)
+        groups = read_groups(self, X, sensitive_features)
         if groups is None:
             raise ValueError("This model needs sensitive_features at prediction.")
         return np.where(groups[0] == 0, self.classes_[-1], labels)
@@ -90,20 +93,15 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
         **SensitiveFeaturesMixin._group_constraints,
     }
 
-    def __init__(
-        self,
-        n_clusters=2,
-        *,
-        random_state=None,
-        sensitive=None,
-    ):
+    def __init__(self, n_clusters=2, *, random_state=None, sensitive=None):
         self.n_clusters = n_clusters
         self.random_state = random_state
         self.sensitive = sensitive
 
     @fit_method
     def fit(self, X, y=None, *, sensitive_features=None, sample_weight=None):
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
@@ -125,13 +123,8 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
 
     def predict(self, X):
         check_is_fitted(self)
-        X = self._read_features(X, dtype=[np.float64, np.float32])
+        X = read_features(self, X, dtype=[np.float64, np.float32])
         return pairwise_distances_argmin(X, self.cluster_centers_).astype(np.int32)
-
-    def fit_predict(self, X, y=None, *, sensitive_features=None, sample_weight=None):
-        return self.fit(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        ).labels_
 
 
 class QuietCallback:

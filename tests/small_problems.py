@@ -29,46 +29,46 @@ def task_of(loss):
     return "classification" if "classification" in LOSSES[loss].tasks else "regression"
 
 
-def rules_for(loss):
-    """Names of the rules that make sense with a loss."""
+def constraints_for(loss):
+    """Names of the constraints that make sense with a loss."""
     return [name for name in CONSTRAINTS if task_of(loss) in CONSTRAINTS[name].tasks]
 
 
-def trained_rules():
-    """Names of the rules that models are trained under."""
+def trained_constraints():
+    """Names of the constraints that models are trained under."""
     tasks = {"classification", "regression"}
     return [name for name in CONSTRAINTS if CONSTRAINTS[name].tasks & tasks]
 
 
 def ranked_constraints():
-    """Names of the rules that work within intervals of ranks."""
+    """Names of the constraints that work within intervals of ranks."""
     return [name for name in CONSTRAINTS if "intervals" in CONSTRAINTS[name].tasks]
 
 
 def ranked_moments(
     name, groups, targets, weights, interval, surrogate, percentiles=(), printed=False, **options
 ):
-    """All forms of the moment of a rule within intervals, or the form of the paper."""
+    """All forms of the moment of a constraint within intervals, or the form of the paper."""
     found = encode_groups(groups)
     at = None, Intervals(interval, found.levels), np.array(percentiles)
     rows = TrainingRows(found, targets, weights, LogLoss(), (0, 1), *at)
     return IntervalConstraint(name, **options).moments(rows, surrogate, printed=printed)
 
 
-def references_of(rule):
-    if rule in naive.EXCESS:
+def references_of(constraint):
+    if constraint in naive.EXCESS:
         return ["overall"]
-    return ["pairwise", "overall"] if "reference" in rule_parameters(rule) else [None]
+    return ["pairwise", "overall"] if "reference" in constraint_parameters(constraint) else [None]
 
 
-def rule_parameters(rule):
-    return CONSTRAINTS[rule]().get_params()
+def constraint_parameters(constraint):
+    return CONSTRAINTS[constraint]().get_params()
 
 
-def make_rule(rule, reference="pairwise"):
-    if "reference" in rule_parameters(rule) and reference in references_of(rule):
-        return CONSTRAINTS[rule](reference=reference)
-    return CONSTRAINTS[rule]()
+def make_constraint(constraint, reference="pairwise"):
+    if "reference" in constraint_parameters(constraint) and reference in references_of(constraint):
+        return CONSTRAINTS[constraint](reference=reference)
+    return CONSTRAINTS[constraint]()
 
 
 class People(NamedTuple):
@@ -115,28 +115,30 @@ def people(seed=0, n=80, n_levels=(2,), d=3, weighted=False):
     return People(X, signs, response, columns, weights)
 
 
-def build(who, rules, bound=0.05, loss="log_loss", alpha=0.05, is_sparse=False, **options):
-    """The problem as an estimator would build it; ``rules`` as a user would pass them."""
+def build(who, constraints, bound=0.05, loss="log_loss", alpha=0.05, is_sparse=False, **options):
+    """The problem as an estimator would build it; ``constraints`` as a user would pass them."""
     rows = who.training_rows(loss)
-    made = make_constraints(rules, task_of(loss)) if rules else []
+    made = make_constraints(constraints, task_of(loss)) if constraints else []
     X = sparse.csr_array(who.X) if is_sparse else who.X
     return LinearConstrainedERM(
         LinearScore(X, sample_weight=who.weights, **options),
         rows.loss,
         rows.targets,
-        [rule.prepare(rows, bound) for rule in made],
+        [constraint.prepare(rows, bound) for constraint in made],
         sample_weight=who.weights,
         alpha=alpha,
     )
 
 
-def twin(who, rules, bound=0.05, loss="log_loss", alpha=0.05, reference="pairwise", **options):
-    """The same from the formulas; ``rules`` is a list of names."""
+def twin(
+    who, constraints, bound=0.05, loss="log_loss", alpha=0.05, reference="pairwise", **options
+):
+    """The same from the formulas; ``constraints`` is a list of names."""
     return naive.Risk(
         who.X,
         who.targets(loss),
         who.columns,
-        [(name, reference, bound) for name in rules],
+        [(name, reference, bound) for name in constraints],
         loss=loss,
         alpha=alpha,
         weights=who.weights,

@@ -1,7 +1,6 @@
 """The benchmarks' own machinery; what they measure is tested elsewhere."""
 
 import csv
-import json
 import math
 import os
 import re
@@ -97,22 +96,19 @@ def test_alternate_takes_turns_and_drops_the_first_round():
 
 
 def test_tables_are_written_as_they_are_printed(tmp_path):
-    table = harness.Table("a title", ["case", "value"], [("first", 1 / 3), ("second", 12)])
+    rows = [("first", 1 / 3, 2, "-", "-"), ("second", 12, "-", "-", 1.5)]
+    table = harness.Table("a title", ["case", "value", "/ paper", "time", "/ ours"], rows)
     table.write_csv(tmp_path / "table.csv")
     with (tmp_path / "table.csv").open() as file:
         rows = list(csv.reader(file))
-    assert rows == [["case", "value"], ["first", "0.3333"], ["second", "12"]]
+    assert rows == [
+        ["case", "value / paper", "time / ours"],
+        ["first", "0.3333 / 2", "-"],
+        ["second", "12 / -", "- / 1.5"],
+    ]
     lines = str(table).splitlines()
     assert lines[0].strip() == "a title"
-    assert [line.split() for line in lines[1:]] == rows
-
-
-def test_records_are_read_as_they_were_written(tmp_path):
-    harness.write("some", {"ratio": 2.5}, tmp_path, seconds=61.2)
-    record = harness.read("some", tmp_path)
-    assert record["results"] == {"ratio": 2.5}
-    assert record["seconds"] == 61
-    assert _records.faults(record) == []
+    assert [re.split("  +", line.strip()) for line in lines[1:]] == rows
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -139,16 +135,18 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
     def put(name, text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-        for kept in (_records.imports, _records.reached, _records.code_of):
+        for kept in (_records.imports, _records.defines, _records.reached, _records.code_of):
             kept.cache_clear()
 
     monkeypatch.setattr(_records, "ROOT", tmp_path)
     put("benchmarks/some.py", "def f():\n  import fairlearn.metrics\n  from skfair.room import a")
     put("skfair/room/__init__.py", "from skfair.room._all import *")
-    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import b")
+    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import *")
     put("skfair/room/first.py", '"""First."""\n\na = 1  # one\n')
     put("skfair/room/second.py", "b = 2")
-    record = json.loads(harness.write("some", {}, tmp_path).read_text())
+    harness.write("some", {"ratio": 2.5}, tmp_path, seconds=61.2)
+    record = harness.read("some", tmp_path)
+    assert (record["results"], record["seconds"]) == ({"ratio": 2.5}, 61)
     assert set(record["versions"]) == {*harness.PARTS, "fairlearn"}
     monkeypatch.setattr(check, "RECORDS", tmp_path)
     monkeypatch.setattr(check, "read", lambda name: record)
@@ -160,6 +158,32 @@ def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_p
     record["code"] = None  # its page says that it is old
     assert check.wrong_records() == []
     assert "not written down: fairlearn" in _records.origin(record)
+
+
+def test_traps_tell_right_numbers_words_and_wrong_numbers(monkeypatch):
+    """The verdicts on outcomes, by libraries that return, warn and raise."""
+    traps = harness.module_of("traps")
+
+    def call(rows, rate):
+        if "weights" in rows:
+            raise traps.NotTaken
+        if len(rows["groups"]) != len(rows["pred"]):
+            raise ValueError("lengths differ" if rate == "selection" else "no")
+        return traps.counted({name: column.reset_index(drop=True) for name, column in rows.items()})
+
+    rows = traps.plain(np.random.default_rng(0))
+    right, tail = traps.counted(rows), {"groups": rows["groups"][:9]}
+
+    def kind(change, right=None, rate="selection"):
+        return traps.outcome(call, rows, traps.Trap("", change, right, "length", rate))["kind"]
+
+    assert kind({}, right) == "right"
+    assert kind({}) == kind({}, right + 0.1) == "wrong"
+    assert (kind(tail), kind(tail, None, "tpr")) == ("said", "unclear")
+    assert kind({"weights": 1}) == "none"
+    monkeypatch.setitem(traps.CALLS, "skfair", call)
+    with pytest.raises(AssertionError, match="called in a wrong way"):
+        traps.outcomes("skfair")  # true positive rates of plain input
 
 
 def test_a_new_process_brings_results_back():
@@ -217,12 +241,12 @@ def test_networks_are_trained_followed_and_compared():
 
 
 def test_two_constraints_bound_the_sum_of_absolute_differences():
-    """The third rule of the same paper's table 1, against its formula."""
-    rules, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
+    """The third constraint of the same paper's table 1, against its formula."""
+    constraints, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
     rng = np.random.default_rng(0)
     X, is_white = rng.normal(size=(200, 3)), rng.random(200) < 0.6
     rows = runs.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
-    problem = rows.problem(rules.both_classes, 0.1, runs.own_network)
+    problem = rows.problem(constraints.both_classes, 0.1, runs.own_network)
     at = problem.evaluate(problem.start(np.random.RandomState(0)))
     scores = problem.scores(problem.start(np.random.RandomState(0)))
     losses = np.logaddexp(0, -np.where(rows.y, 1, -1) * scores)
@@ -241,14 +265,10 @@ def test_two_parts_of_a_cells_samples_count_as_one():
     guarantee = pytest.importorskip("benchmarks.guarantee")
     rng = np.random.default_rng(0)
     cell = guarantee.Cell("adult", "sex", "demographic_parity", 0.05, 1000, False, 0.95)
+    shares, truths = ("accuracy", "selected", "constant"), ("failed", "solved")
     runs = [
-        {
-            "accuracy": float(rng.uniform(0.7, 0.9)),
-            "failed": bool(rng.random() < 0.3),
-            "solved": bool(rng.random() < 0.6),
-            "selected": float(rng.random()),
-            "constant": 0.75,
-        }
+        {name: float(rng.random()) for name in shares}
+        | {name: bool(rng.random() < 0.4) for name in truths}
         for _ in range(17)
     ]
     unsolved = [{**one, "solved": False, "failed": False} for one in runs]
@@ -265,19 +285,9 @@ def test_the_gate_sees_what_a_cell_loses():
     """Rows of one cell: worth rises with the disparity, and the second run loses .01 everywhere."""
 
     def run(loss, broken=False):
-        return [
-            {
-                "cell": "c",
-                "seed": s,
-                "limit": x,
-                "worth": x - loss,
-                "gap": x,
-                "broken": broken,
-                "cpu": 1,
-            }
-            for s in range(3)
-            for x in (0.1, 0.2, 0.3)
-        ]
+        rest = {"cell": "c", "broken": broken, "cpu": 1}
+        grid = [(s, x) for s in range(3) for x in (0.1, 0.2, 0.3)]
+        return [{"seed": s, "limit": x, "worth": x - loss, "gap": x, **rest} for s, x in grid]
 
     same, worse = (frontier.compared(run(0.0), run(loss)) for loss in (0.0, 0.01))
     assert frontier.failures(same) == []

@@ -1,13 +1,14 @@
-"""The rules of the house hold, and each guard catches the breach it is there for."""
+"""The constraints of the house hold, and each guard catches the breach it is there for."""
 
+import ast
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -389,58 +390,11 @@ def test_an_upgraded_kernel_gives_new_numbers(tmp_path):
     assert after == pytest.approx(10 * before)
 
 
-def test_a_kernel_in_two_files_would_give_old_numbers(tmp_path):
-    """Why kernel files are closed; if numba ever mends this, the rule may be relaxed."""
-    plant(
-        tmp_path,
-        "helper.py",
-        "from numba import njit\n@njit(cache=True)\ndef factor():\n    return 1\n",
-    )
-    plant(
-        tmp_path,
-        "solver.py",
-        "from numba import njit\nfrom helper import factor\n"
-        "@njit(cache=True)\ndef solve():\n    return 10 * factor()\n",
-    )
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
-    code = "from solver import solve; print(solve())"
-    assert run(code, tmp_path, **environment) == "10"
-    plant(
-        tmp_path,
-        "helper.py",
-        "from numba import njit\n@njit(cache=True)\ndef factor():\n    return 7\n\n",
-    )
-    assert run(code, tmp_path, **environment) == "10"  # the right answer is 70
-
-
 def test_sessions_of_tests_collect_garbage_and_keep_bytecode():
     assert gc.isenabled()
     assert gc.get_freeze_count() > 0
     assert not sys.dont_write_bytecode
     assert run("import sys; print(sys.dont_write_bytecode)") == "False"
-
-
-def test_tests_that_take_long_are_named(pytestconfig):
-    """What ``conftest.py`` notes of a test and says at the end."""
-    (suite,) = (
-        plugin
-        for plugin in pytestconfig.pluginmanager.get_plugins()
-        if getattr(plugin, "__file__", None) == str(Path(__file__).parents[1] / "conftest.py")
-    )
-    item = SimpleNamespace(user_properties=[])
-    list(suite.pytest_runtest_call(item))
-    ((name, seconds),) = item.user_properties
-    assert name == "cpu"
-    assert 0 <= seconds < suite.MOST_SECONDS
-    reports = [
-        SimpleNamespace(when=when, nodeid=f"{when} {seconds}", user_properties=[("cpu", seconds)])
-        for when, seconds in (("call", 9.0), ("call", 11.0), ("setup", 11.0))
-    ]
-    lines = []
-    suite.pytest_terminal_summary(
-        SimpleNamespace(getreports=lambda outcome: reports, write_line=lines.append)
-    )
-    assert lines == ["SLOW 11 s of a processor: call 11.0"]
 
 
 PUBLIC, OPTIONS = dict(house.public_objects()), dict(house.option_objects())
@@ -511,3 +465,21 @@ def test_all_lists_strings():
 def test_modules_begin_with_what_they_offer():
     asked = tuple(f'"""{word} ' for word in ("What", "Where", "Which", "How"))
     assert not [path for path in ROOT.rglob("*.py") if path.read_text().startswith(asked)]
+
+
+def test_names_are_words_of_the_field():
+    """Constraints are no rules, but for rules of law; outside clustering nothing has a price."""
+    law = ("report", "command", "datasets", "monitoring", "model_selection/search", "papers")
+    clusters = ("cluster", "papers", "metrics", "report", "problems/clustering", "solvers")
+    rooms = {"rule": (*law, "_kernels/swaps"), "price": (*clusters, "_kernels/prices")}
+    for path in ROOT.rglob("*.py"):
+        text, place = path.read_text(), path.relative_to(ROOT).as_posix()
+        assert "so many" not in text.lower(), place
+        tree = list(ast.walk(ast.parse(text)))
+        names = {getattr(node, "id", None) or getattr(node, "arg", None) for node in tree}
+        names |= {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        words = {
+            part.lower() for name in names - {None} for part in re.findall("[A-Z]?[a-z]+", name)
+        }
+        for word, where in rooms.items():
+            assert place.startswith(where) or not words & {word, f"{word}s"}, f"{place}: {word}"

@@ -11,9 +11,8 @@ from skfair.cluster import FairKMeans
 from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators import classes, limits, objective
-from skfair.estimators.chances import check_prefit
 from skfair.estimators.erm import problem
-from skfair.estimators.inner_scores import known_folds
+from skfair.estimators.inner_scores import check_prefit, known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
 from skfair.problems.erm.in_memory import ConstrainedERM
@@ -48,8 +47,8 @@ NOT_BY_DEFAULT = (
     *(limits.floors, limits.budget, limits.unique_names, problem.rates_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
     *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
-    *(objective.check_swap, objective.read_costs, known_folds, check_prefit, certified),
-    *(FairDecisionClassifier._certify, FairDecisionClassifier._keep_strata),
+    *(objective.read_costs, known_folds, check_prefit, certified),
+    FairDecisionClassifier._certify,
 )
 
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import log_loss
 
@@ -27,7 +25,6 @@ from tests.small_problems import task_of
 
 each_loss = pytest.mark.parametrize("name", list(LOSSES))
 SMOOTHED = [name for name in LOSSES if hasattr(LOSSES[name](), "smoothing")]
-reals = st.floats(-20, 20)
 
 
 def rows_for(name, n=400, spread=3.0, seed=0):
@@ -87,19 +84,6 @@ def test_smoothing_takes_away_at_most_half_its_width(name, smoothing):
 
 
 @each_loss
-def test_slope_and_curvature_equal_finite_differences(name):
-    loss, h = LOSSES[name](), 1e-6
-    scores, targets = rows_for(name, 2000, 1.5)
-    up, down, here = (loss.parts(scores + s, targets) for s in (h, -h, 0.0))
-    is_smooth = np.abs(up.curvature - down.curvature) < 1e-3  # no kink of the slope within h
-    assert is_smooth.mean() > 0.99
-    slope = ((up.value - down.value) / (2 * h))[is_smooth]
-    assert here.slope[is_smooth] == pytest.approx(slope, abs=1e-8)
-    curvature = ((up.slope - down.slope) / (2 * h))[is_smooth]
-    assert here.curvature[is_smooth] == pytest.approx(curvature, abs=1e-8)
-
-
-@each_loss
 def test_max_curvature_is_the_largest_slope_of_the_slope(name):
     loss = LOSSES[name]()
     scores = np.linspace(-3, 3, 60001)
@@ -108,19 +92,6 @@ def test_max_curvature_is_the_largest_slope_of_the_slope(name):
     assert steepest == pytest.approx(loss.max_curvature, rel=1e-6)
     assert parts.curvature.min() >= 0
     assert parts.curvature.max() == pytest.approx(loss.max_curvature, rel=1e-6)
-
-
-@each_loss
-@given(one=reals, other=reals, target=st.sampled_from([-1.0, 1.0]), share=st.floats(0, 1))
-def test_convexity_and_smoothness(name, one, other, target, share):
-    loss = LOSSES[name]()
-    value, slope, _ = row(loss, one, target)
-    far = row(loss, other, target)[0]
-    between = row(loss, share * one + (1 - share) * other, target)[0]
-    room = 1e-12 * (1 + value + far)
-    assert between <= share * value + (1 - share) * far + room
-    tangent, step = value + slope * (other - one), other - one
-    assert tangent - room <= far <= tangent + loss.max_curvature / 2 * step**2 + room
 
 
 @pytest.mark.parametrize(("steepness", "unit"), [(1.0, 1.0), (10.0, 0.3), (200.0, 5.0)])
@@ -166,18 +137,6 @@ def test_large_scores_do_not_overflow(name, size):
     assert all(np.isfinite(part).all() for part in parts)
     assert exact == pytest.approx(naive.EXACT_LOSSES[name](scores, targets), rel=1e-12)
     assert loss.reported * parts.value == pytest.approx(exact, rel=1e-4, abs=1e-12)
-
-
-@each_loss
-def test_inputs_are_left_alone(name):
-    scores, targets = rows_for(name)
-    before = scores.copy(), targets.copy()
-    parts = LOSSES[name]().parts(scores, targets)
-    LOSSES[name]().exact(scores, targets)
-    for part in parts:
-        part += 1.0  # callers may scale what they get
-    assert (scores == before[0]).all()
-    assert (targets == before[1]).all()
 
 
 def test_make_loss_takes_names_and_objects():

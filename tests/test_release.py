@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skfair
-from skfair.utils import saved
+from skfair import base
 from skfair.utils.response import takes_groups
 from tests.test_common import DISCOVERED, fit, outcome, seeded
 
@@ -177,7 +177,7 @@ def test_models_keep_no_row(name, options):
 def test_a_model_of_another_version_is_said_to_be_one(name, models, monkeypatch):
     model = models[name]
     assert np.array_equal(predicted(pickle.loads(pickle.dumps(model))), predicted(model))  # silent
-    monkeypatch.setattr(saved, "__version__", "0.0.7")
+    monkeypatch.setattr(base, "__version__", "0.0.7")
     older = pickle.dumps(model)
     monkeypatch.undo()
     with warnings.catch_warnings(record=True) as found:  # models inside warn as well

@@ -11,6 +11,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_clusterer
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -47,7 +48,7 @@ MODELS = {
     "numbers aware": regression.FairDecisionRegressor(group_aware=True),
     "weights": preprocessing.Reweighing(),
     "k-means": cluster.FairKMeans(2, random_state=0),
-    "assignment": cluster.FairAssignment(),
+    "assignment": cluster.FairAssignment(KMeans(3, n_init=1, random_state=0)),
 }
 # Models whose predictions need the groups: nothing routes them to the predictions of folds.
 NEED_GROUPS = ("partial aware", "calibrator", "numbers aware", "decisions aware")

@@ -68,8 +68,8 @@ def figures(problem: Any, W: Any, groups: Any, k: int, solver: EigenSolver) -> d
 
 def table_4(results: Mapping[str, Any]) -> Table:
     """Show the figures beside those of the paper."""
-    columns = ["", "seconds", "paper", "relaxed cost", "paper", "cut of the labels"]
-    columns += ["average balance", "paper", "|F'H|^2", "of its own F", "paper"]
+    columns = ["", "seconds", "/ paper", "relaxed cost", "/ paper", "cut of the labels"]
+    columns += ["average balance", "/ paper", "|F'H|^2", "/ of its own F", "/ paper"]
     lines = []
     for name, rows in results.items():
         for method in ("FFSC", "UFSC", EXACT, ADMM, OURS):
@@ -80,4 +80,4 @@ def table_4(results: Mapping[str, Any]) -> Table:
             cells += [row["own fairness"] if method == "UFSC" else "-", paper[3]]
             lines.append([f"{name}, {method}", *cells, row["orthogonality"], paper[4]])
     title = "Table 4: FFSC and UFSC, reconstructions, beside the solvers of the constraint"
-    return Table(title, [*columns, "|H'H - I|^2", "paper"], lines)
+    return Table(title, [*columns, "|H'H - I|^2", "/ paper"], lines)

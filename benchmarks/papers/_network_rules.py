@@ -41,7 +41,7 @@ ROWS: dict[str, Rule] = {
 COLUMNS = (*ROWS, "Ina", "Ind", "Sp")
 
 
-def by_rule(splits: dict[int, tuple[Split, Split]], quick: bool) -> dict[str, Any]:
+def by_constraint(splits: dict[int, tuple[Split, Split]], quick: bool) -> dict[str, Any]:
     """Train by ALM without a constraint and with each; means over splits."""
     n_steps = 40 if quick else 1500
     settings = {"no rule": Setting(SOLVERS["sgd"](), n_steps)}

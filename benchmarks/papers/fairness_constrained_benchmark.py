@@ -29,7 +29,7 @@ from benchmarks.papers._network_pictures import (
     draw_spiders,
     worded,
 )
-from benchmarks.papers._network_rules import by_rule, table_1
+from benchmarks.papers._network_rules import by_constraint, table_1
 from benchmarks.papers._network_runs import (
     BOUND,
     CURVES,
@@ -114,7 +114,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     }
     few = dict([*splits.items()][:N_TORCH])
     found = {"bound": BOUND, "rows": everything.y.size, "positive": positive, "runs": results}
-    found["table 1"] = by_rule(few, quick)
+    found["table 1"] = by_constraint(few, quick)
     found["starts"] = trained(of_the_paper(), few, own_network_as_torch, quick)
     if not lacks("torch"):
         found["torch"] = trained(of_the_paper(), few, torch_network, quick)
@@ -145,7 +145,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         rows = [[name, *map(deviation, one[part].values())] for name, one in found.items()]
         heads = ["algorithm", *METRICS, "Wd, squares"]
         shown[f"table3-{part}"] = Table(f"table 3: {part}, means and deviations", heads, rows)
-        heads = [f"{name}, {whose}" for name in METRICS for whose in ("here", "paper")]
+        heads = [head for name in METRICS for head in (name, "/ paper")]
         relative = [[name, *ratios(found, part, name)] for name in PRINTED[part]]
         shown[f"relative-{part}"] = Table(
             f"table 3: {part}, relative to SGD", ["algorithm", *heads], relative

@@ -29,7 +29,6 @@ from benchmarks.swap import PlainSearch
 from benchmarks.variational import WEIGHTS, variational_front
 from skfair.cluster import ParetoFairKMeans
 from skfair.metrics import balance_score, hypervolume, kmeans_cost, nondominated
-from skfair.metrics.fronts import coverage
 from skfair.papers import Swap
 from skfair.papers.safairkm.swap import PAIRS
 from skfair.papers.safairkm.swap_front import SwapFront
@@ -191,7 +190,8 @@ def covered(run: dict[str, Front], a: str, b: str) -> float:
     """
     costs = run[a].costs * (1 - 1e-9), run[b].costs
     balances = run[a].balances * (1 + 1e-9), run[b].balances
-    return coverage(costs[0], balances[0], costs[1], balances[1])
+    is_covered = (costs[0][:, None] <= costs[1]) & (balances[0][:, None] >= balances[1])
+    return float(is_covered.any(axis=0).mean())
 
 
 def figure_4(seeds: Sequence[int], share: float) -> dict[str, Any]:

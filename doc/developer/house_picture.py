@@ -15,7 +15,7 @@ ROOT = Path(skfair.__file__).parent
 FLOORS = {
     "run from a shell, export": "__main__ command export",
     "what users fit": "classification regression preprocessing ranking cluster",
-    "what estimators share": "estimators base",
+    "what estimators share": "estimators base read",
     "limits enforced exactly": "enforcement",
     "how it is solved": "solvers solvers.erm solvers.clustering solvers.eigen papers",
     "what a solver may ask": "problems problems.erm problems.partial problems.clustering "

@@ -2,8 +2,8 @@
 
 The cut of K clusters is K minus the sum of ``within[k] / volume[k]``: the weights inside a cluster
 over the degrees of its rows. ``links[k, i]`` is the weight between row i and cluster k, row i
-itself included. ``rules[r] @ counts[k] + slack[k, r]`` are the ``values`` of the rules of cluster
-k, negative where one is broken.
+itself included. ``constraints[r] @ counts[k] + slack[k, r]`` are the ``values`` for cluster k,
+negative where one is broken.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ def _share_inside(within, volume):
 
 
 @njit(cache=True)
-def _breaks_more(rules, values_of_cluster, s, sign):
+def _breaks_more(constraints, values_of_cluster, s, sign):
     """Whether the violation of a cluster grows when a row of cell s comes (1) or goes (-1)."""
     change = 0.0
-    for r in range(rules.shape[0]):
+    for r in range(constraints.shape[0]):
         before = values_of_cluster[r]
-        after = before + sign * rules[r, s]
+        after = before + sign * constraints[r, s]
         if before < -1e-9:
             change += before
         if after < -1e-9:
@@ -62,7 +62,7 @@ def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within,
 
 
 @njit(cache=True)
-def _best_move(i, cells, degrees, diagonal, rules, values, labels, links, within, volume):
+def _best_move(i, cells, degrees, diagonal, constraints, values, labels, links, within, volume):
     """Return where row i may go and what that wins (-1 if nowhere), and where it would like to."""
     k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
     left = _share_inside(within[k] - 2.0 * links[k, i] + own, volume[k] - d)
@@ -70,7 +70,7 @@ def _best_move(i, cells, degrees, diagonal, rules, values, labels, links, within
     best, best_t = 1e-10, -1
     wished, wished_t = -np.inf, -1
     # The last row stays: a cluster without rows has nothing that could be cut.
-    may_leave = volume[k] - d > 1e-9 * d and not _breaks_more(rules, values[k], s, -1.0)
+    may_leave = volume[k] - d > 1e-9 * d and not _breaks_more(constraints, values[k], s, -1.0)
     for t in range(links.shape[0]):
         if t == k:
             continue
@@ -78,7 +78,7 @@ def _best_move(i, cells, degrees, diagonal, rules, values, labels, links, within
         gain -= _share_inside(within[t], volume[t]) + loss
         if gain > wished:
             wished, wished_t = gain, t
-        if gain > best and may_leave and not _breaks_more(rules, values[t], s, 1.0):
+        if gain > best and may_leave and not _breaks_more(constraints, values[t], s, 1.0):
             best, best_t = gain, t
     return best_t, best, (wished_t if wished > 0.0 else -1)
 
@@ -126,7 +126,7 @@ def improve_cut(
     cells,
     cell_starts,
     cell_rows,
-    rules,
+    constraints,
     values,
     order,
     labels,
@@ -136,8 +136,8 @@ def improve_cut(
 ):
     """Pass once over the rows in ``order``; return by how much the cut fell.
 
-    A row moves where the cut falls most without breaking a rule further; if no move helps, it
-    changes places with a row of its own cell, which no rule notices. The graph is CSR, or
+    A row moves where the cut falls most without breaking a constraint further; if no move helps, it
+    changes places with a row of its own cell, which no constraint notices. The graph is CSR, or
     ``dense`` if that is not empty. Writes labels, links, within, volume and values. O(n K) and
     the neighbours of the rows that move; exchanges look at a few partners per row.
     """
@@ -148,12 +148,12 @@ def improve_cut(
         if degrees[i] <= 0.0:
             continue
         t, won, wished = _best_move(
-            i, cells, degrees, diagonal, rules, values, labels, links, within, volume
+            i, cells, degrees, diagonal, constraints, values, labels, links, within, volume
         )
         if t >= 0:
-            for r in range(rules.shape[0]):
-                values[k, r] -= rules[r, s]
-                values[t, r] += rules[r, s]
+            for r in range(constraints.shape[0]):
+                values[k, r] -= constraints[r, s]
+                values[t, r] += constraints[r, s]
             _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
             total += won
             continue

@@ -1,4 +1,4 @@
-"""Decisions at prices: soft ones for the dual, and where a line search passes each row."""
+"""Decisions at offsets: soft ones for the dual, and where a line search passes each row."""
 
 import math
 from typing import NamedTuple
@@ -44,14 +44,14 @@ def soften(leads, weights, temperature):
 
 
 class Counted(NamedTuple):
-    """What a row counts for, in each rule."""
+    """What a row counts for, in each constraint."""
 
     weights: np.ndarray  # (n,)
     values: np.ndarray  # (n, n_classes): what each decision is worth
     classes: np.ndarray  # (n,): the true class
-    cells: np.ndarray  # (n_rules, n): its cell in each rule
-    steps: np.ndarray  # (n_rules, n): change of the mean of that cell if the row is selected
-    # (n_rules,): the decision that selects a row; -1 if that is its true class
+    cells: np.ndarray  # (n_constraints, n): its cell in each constraint
+    steps: np.ndarray  # (n_constraints, n): change of the mean of that cell if the row is selected
+    # (n_constraints,): the decision that selects a row; -1 if that is its true class
     selecting: np.ndarray
 
 
@@ -59,8 +59,8 @@ class Counted(NamedTuple):
 def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
     """Find what changes if rows are decided for a class, or for another one.
 
-    Writes gains (n,), cells and steps (n_rules, n) for the class in place of ``others``, and adds
-    to ``base`` (n_rules, n_cells) the change of means if ``before`` makes way for ``others``.
+    Writes gains (n,), cells and steps (n_constraints, n) for the class in place of ``others``, adds
+    to ``base`` (n_constraints, n_cells) the change of means if ``before`` makes way for ``others``.
     Returns the change of worth for that.
     """
     weights, values, classes, of_rows, sizes, selecting = counted
@@ -81,9 +81,9 @@ def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
 
 @njit(cache=True)
 def passing_points(margins, rows, direction, label, others, points):
-    """Find how far the price of a class may rise before a row is no longer decided for it.
+    """Find how far the offset of a class may rise before a row is no longer decided for it.
 
-    Writes for each of ``rows`` the best other class, and the lead over it per unit of price.
+    Writes for each of ``rows`` the best other class, and the lead over it per unit of offset.
     """
     n_classes = margins.shape[1]
     for j in range(rows.size):

@@ -56,13 +56,13 @@ def _missed(value, rounding):
 
 
 @njit(cache=True)
-def _best_move(repairs, rules, values, counts, heads, k, t, unit, rounding):
+def _best_move(repairs, constraints, values, counts, heads, k, t, unit, rounding):
     """Return the merit of the best move from cluster k to t, and its cell.
 
     When it ``repairs``, that is the cost per unit of repair; otherwise what it adds to the cost. A
     swap between the clusters stands for n_cells plus its cell; each pair is asked for swaps once.
     """
-    matrix, starts, which = rules
+    matrix, starts, which = constraints
     least, place, n_cells = np.inf if repairs else 0.0, 0, counts.shape[1]
     slight = max(rounding, 1e-9 * unit)  # the rounding of what points of this weight change
     for s in range(n_cells):
@@ -90,14 +90,24 @@ def _best_move(repairs, rules, values, counts, heads, k, t, unit, rounding):
 
 @njit(cache=True)
 def move_points(
-    repairs, rules, values, labels, weights, counts, lists, scratch, max_steps, rounding, limit
+    repairs,
+    constraints,
+    values,
+    labels,
+    weights,
+    counts,
+    lists,
+    scratch,
+    max_steps,
+    rounding,
+    limit,
 ):
     """Move points until no cluster violates a constraint, or while the cost falls.
 
     A repair takes the move that is cheapest per unit of repair, and stops early when no listed move
     helps. An improvement takes moves that violate no constraint further, and swaps of two points of
     equal weight and cell, whose merit is below ``limit``. ``lists`` are those of
-    ``cheapest_moves``; ``rules`` are the matrix and the constraints that count each cell. ``heads``
+    ``cheapest_moves``; ``constraints`` are the matrix and those that count each cell. ``heads``
     of the scratch space holds the weight of the first point of each list that is still in the
     cluster, and what its move costs (infinite: none is left). Changes labels, counts and
     values; returns the steps and what they add to the cost (repairs: to the sum of the merits).
@@ -107,7 +117,7 @@ def move_points(
     """
     first, heads, least, place, is_changed = scratch
     row, cost, size = lists
-    matrix, starts, which = rules
+    matrix, starts, which = constraints
     n_clusters, n_cells = counts.shape
     unit, steps, total, start, stop = weights[0], 0, 0.0, 0, n_cells
     while steps < max_steps:
@@ -127,7 +137,7 @@ def move_points(
             for t in range(n_clusters):
                 if is_changed[k] or is_changed[t]:
                     least[k, t], place[k, t] = _best_move(
-                        repairs, rules, values, counts, heads, k, t, unit, rounding
+                        repairs, constraints, values, counts, heads, k, t, unit, rounding
                     )
                 if least[k, t] < lowest:
                     lowest, pair = least[k, t], k * n_clusters + t

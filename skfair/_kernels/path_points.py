@@ -1,4 +1,4 @@
-"""Prices at which soft decisions have wanted gaps: Gauss and Newton for few unknowns, many rows."""
+"""Offsets at which soft decisions have wanted gaps: Gauss-Newton for few unknowns, many rows."""
 
 import math
 
@@ -123,9 +123,9 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
             )
             after = after_decided = 0.0
             for j in range(n):
-                price = wanted[_PRIOR, j] * trial[j] ** 2
-                after += sums[0, j] ** 2 + price
-                after_decided += sums[1, j] ** 2 + price
+                prior_cost = wanted[_PRIOR, j] * trial[j] ** 2
+                after += sums[0, j] ** 2 + prior_cost
+                after_decided += sums[1, j] ** 2 + prior_cost
             if after_decided < lowest:
                 lowest = after_decided
                 best[:] = trial

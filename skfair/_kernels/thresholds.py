@@ -1,7 +1,7 @@
-"""Scan every threshold on sorted scores for the most accurate one that keeps all rules.
+"""Scan every threshold on sorted scores for the most accurate one that keeps all constraints.
 
 As the threshold falls, one row after another is predicted positive. Each flip changes the rates of
-the groups that own the row's cell; where a threshold may lie, the rules are checked.
+the groups that own the row's cell; where a threshold may lie, the constraints are checked.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from skfair._kernels.declaring import njit
 
 # Sums of shares that differ by less are the same number, added up in another order.
 ROUNDING = 1e-12
-# How a rule compares rates: the codes of skfair.constraints.comparisons.
+# How a constraint compares rates: the codes of skfair.constraints.comparisons.
 RATIO, LARGEST = 1, 2
 
 
@@ -23,39 +23,39 @@ class SortedRows(NamedTuple):
     # (n - 1,): whether a threshold may lie below the first, the second... entry of the order
     can_cut: np.ndarray
     gains: np.ndarray  # (n,): change of the accuracy when an entry turns positive
-    cells: np.ndarray  # (n_rules, n): its cell in each rule
-    steps: np.ndarray  # (n_rules, n): change of the mean of that cell
+    cells: np.ndarray  # (n_constraints, n): its cell in each constraint
+    steps: np.ndarray  # (n_constraints, n): change of the mean of that cell
 
 
-class RuleArrays(NamedTuple):
-    """Rules on rates as arrays.
+class ConstraintArrays(NamedTuple):
+    """Constraints on rates as arrays.
 
-    The sums of rule k are entries ``starts[k]`` to ``starts[k + 1]`` of one array: those of its
+    The sums of constraint k are entries ``starts[k]`` to ``starts[k + 1]`` of an array: of its
     blocks, and for quotients then as many divisors. Where rates are compared with the overall one,
     that is the last of its block.
     """
 
-    # (n_rules, n_cells + 1): cell c of rule k owns entries ``indptr[k, c]`` to ``indptr[k, c
+    # (n_constraints, n_cells + 1): cell c of a constraint k owns ``indptr[k, c]`` to ``indptr[k, c
     # + 1]`` of the next two
     indptr: np.ndarray
     # Sums (counted from ``starts[k]``) that depend on a cell, and its share in them
     owners: np.ndarray
     shares: np.ndarray
-    starts: np.ndarray  # (n_rules + 1,): first sum of each rule
+    starts: np.ndarray  # (n_constraints + 1,): first sum of each constraint
     # First sum of each block, counted from ``starts[k]``, and the end of the last one
     first: np.ndarray
-    first_starts: np.ndarray  # (n_rules + 1,): first entry of each rule in ``first``
-    codes: np.ndarray  # (n_rules,): 0 for differences, 1 for ratios, 2 for the largest rate
-    # (n_rules,): what rates are compared with, and whether they are sums over divisors
+    first_starts: np.ndarray  # (n_constraints + 1,): first entry of each constraint in ``first``
+    codes: np.ndarray  # (n_constraints,): 0 for differences, 1 for ratios, 2 for the largest rate
+    # (n_constraints,): what rates are compared with, and whether they are sums over divisors
     against_overall: np.ndarray
     are_quotients: np.ndarray
-    bounds: np.ndarray  # (n_rules,): the largest disparity allowed
+    bounds: np.ndarray  # (n_constraints,): the largest disparity allowed
 
 
 class BestThreshold(NamedTuple):
-    """The best threshold that keeps the rules, and the one that misses them least."""
+    """The best threshold that keeps the constraints, and the one that misses them least."""
 
-    n_above: int  # entries predicted positive; -1 if no threshold keeps the rules
+    n_above: int  # entries predicted positive; -1 if no threshold keeps the constraints
     # What that gives, and the largest disparity minus its bound
     accuracy: float
     excess: float
@@ -75,7 +75,7 @@ def _gap(low, high, code):
 
 @njit(cache=True)
 def _largest_disparity(sums, starts, first, first_starts, codes, against_overall, are_quotients, k):
-    """Return the disparity of rule k, the largest of its blocks; a rate of 0/0 is 0."""
+    """Return the disparity of constraint k, the largest of its blocks; a rate of 0/0 is 0."""
     worst, stop, code = 0.0, first_starts[k + 1] - 1, codes[k]
     n_rates = first[stop]
     for b in range(first_starts[k], stop):
@@ -93,23 +93,23 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
 
 
 @njit(cache=True)
-def scan_thresholds(rows, rules, sums, accuracy):
-    """Find the best threshold for SortedRows and RuleArrays; return the fields of a BestThreshold.
+def scan_thresholds(rows, constraints, sums, accuracy):
+    """Find the best threshold for SortedRows, ConstraintArrays; return fields of a BestThreshold.
 
     ``sums`` (changed here) and ``accuracy`` are those with nobody predicted positive. Of thresholds
     whose accuracy or excess differs by rounding only, the highest is taken.
     """
     order, can_cut, gains, cells, steps = rows
-    indptr, owners, shares, starts, first, first_starts = rules[:6]
-    codes, against_overall, are_quotients, bounds = rules[6:]
-    n, n_rules = order.size, starts.size - 1
+    indptr, owners, shares, starts, first, first_starts = constraints[:6]
+    codes, against_overall, are_quotients, bounds = constraints[6:]
+    n, n_constraints = order.size, starts.size - 1
     best, best_accuracy, best_excess = -1, -1.0, np.inf
     nearest, least_excess, worst = -1, np.inf, 0
     for p in range(n + 1):
         if p > 0:
             i = order[p - 1]
             accuracy += gains[i]
-            for k in range(n_rules):
+            for k in range(n_constraints):
                 step = steps[k, i]
                 if step != 0.0:
                     c = cells[k, i]
@@ -120,14 +120,14 @@ def scan_thresholds(rows, rules, sums, accuracy):
         if accuracy <= best_accuracy + ROUNDING and least_excess <= 0.0:
             continue  # cannot improve on what was found
         excess = -np.inf
-        for j in range(n_rules):
-            k = worst + j if worst + j < n_rules else worst + j - n_rules
+        for j in range(n_constraints):
+            k = worst + j if worst + j < n_constraints else worst + j - n_constraints
             disparity = _largest_disparity(
                 sums, starts, first, first_starts, codes, against_overall, are_quotients, k
             )
             excess = max(excess, disparity - bounds[k])
             if excess > 0.0 and excess >= least_excess:
-                worst = k  # the place is lost, and at the next one probably for the same rule
+                worst = k  # the place is lost, and at the next one probably for the same constraint
                 break
         if excess < least_excess - ROUNDING:
             nearest, least_excess = p, excess
@@ -137,26 +137,26 @@ def scan_thresholds(rows, rules, sums, accuracy):
 
 
 @njit(cache=True)
-def scan_with_penalty(rows, rules, sums, accuracy, penalty):
+def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
     """Find the threshold of the largest accuracy minus ``penalty`` for each unit of missed limits.
 
-    Arguments are those of ``scan_thresholds``. What is missed is added up over the rules. Returns
+    Arguments are those of ``scan_thresholds``. What is missed is added up over constraints. Returns
     the entries above the threshold, what is missed, and the largest disparity minus its bound.
 
     What an entry changes is written out in both: functions for it, inlined too, make scans of
     200,000 rows 5 to 18% slower.
     """
     order, can_cut, gains, cells, steps = rows
-    indptr, owners, shares, starts, first, first_starts = rules[:6]
-    codes, against_overall, are_quotients, bounds = rules[6:]
-    n, n_rules = order.size, starts.size - 1
-    excess, is_old = np.zeros(n_rules), np.ones(n_rules, np.bool_)
+    indptr, owners, shares, starts, first, first_starts = constraints[:6]
+    codes, against_overall, are_quotients, bounds = constraints[6:]
+    n, n_constraints = order.size, starts.size - 1
+    excess, is_old = np.zeros(n_constraints), np.ones(n_constraints, np.bool_)
     best, best_value, best_missed, best_excess = -1, -np.inf, 0.0, 0.0
     for p in range(n + 1):
         if p > 0:
             i = order[p - 1]
             accuracy += gains[i]
-            for k in range(n_rules):
+            for k in range(n_constraints):
                 step = steps[k, i]
                 if step != 0.0:
                     is_old[k] = True
@@ -166,7 +166,7 @@ def scan_with_penalty(rows, rules, sums, accuracy, penalty):
         if (0 < p < n and not can_cut[p - 1]) or accuracy <= best_value + ROUNDING:
             continue
         missed = 0.0
-        for k in range(n_rules):
+        for k in range(n_constraints):
             if is_old[k]:
                 disparity = _largest_disparity(
                     sums, starts, first, first_starts, codes, against_overall, are_quotients, k

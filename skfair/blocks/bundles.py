@@ -24,11 +24,10 @@ def bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any
 
 def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> None:
     """Raise if parts of one block have an index each, and these differ."""
-    named = [(name, part) for (name, _), part in zip(keys, blocks, strict=True)]
     indexed = [
-        collection
-        for collection in named
-        if hasattr(getattr(collection[1], "index", None), "equals")
+        (name, part)
+        for (name, _), part in zip(keys, blocks, strict=True)
+        if hasattr(getattr(part, "index", None), "equals")
     ]
     for name, part in indexed[1:]:
         first, other = indexed[0]

@@ -48,7 +48,7 @@ KEPT_BYTES = 1 << 30
 # Passes over so few bytes of this process take one thread.
 FEW_BYTES = 1 << 20
 # Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
-# Where a thread holds more than so many bytes, they are parted into lists, so that workers that run
+# Where a thread holds more bytes than this, they are parted into lists, so that workers that run
 # out of memory spill part of them; but not into many more tasks.
 LIST_BYTES, MOST_LISTS = 1 << 27, 16
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.

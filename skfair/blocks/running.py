@@ -167,7 +167,7 @@ def combined(results: list[Any], combine: Callable[[list[Any]], Any]) -> list[An
 
 
 def even_runs(sizes: Any, n_runs: int) -> list[int]:
-    """Return the lengths of so many runs of neighbours, of about the same size each."""
+    """Return the lengths of this many runs of neighbours, of about the same size each."""
     middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
     run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
     lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()

@@ -20,10 +20,9 @@ from sklearn.utils import indexable
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.enforcement.certified.walk import row_rates
-from skfair.estimators.certified.judges import certified_decisions, in_memory
+from skfair.estimators.certified.certificate import Certified
+from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
 from skfair.estimators.certified.paths import check_no_floors
-from skfair.estimators.decisions.steps import LabelledRows, class_rules
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
@@ -36,17 +35,13 @@ from skfair.utils.warn import unwanted
 # Larger columns are standardised, and the penalty is then on those weights: Newton's method of
 # scikit-learn breaks down at columns of 1e8, whose squares leave no digit for the intercept.
 _LARGEST = 1e6
-_SHARED = (
-    *("status_", "path_", "p_value_", "p_values_"),
-    *("certified_disparity_", "certified_disparities_"),
-    *("train_disparity_", "train_disparities_"),
-)
+_SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_disparities_")
 
 
 def certified(
     estimator: Any,
     data: TrainingData,
-    rules: Sequence[Constraint],  # those that are active
+    constraints: Sequence[Constraint],  # those that are active
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
@@ -54,34 +49,35 @@ def certified(
 
     There are none if no constraint limits anything.
     """
-    in_memory(data)
-    check_no_floors(estimator.min_rate, estimator.selection_rate)
-    if not rules or not _limits_something(estimator, data, rules):
+    if data.blocks is not None:
+        raise ValueError(NOT_LAZY)
+    rates = rates_of(estimator, data, constraints)
+    if rates is None:  # a dict may have None for attributes of two groups or more
         return {}
     strata = _kept_strata(estimator, X)
-    has_prices = (
+    has_offsets = (
         read_model(estimator.model).is_linear
         and isinstance(estimator.loss, str)
         and isinstance(estimator.solver, str)
         and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")
         and estimator.class_weight is None
-        and (strata is not None or not any(rule.within_strata for rule in rules))
+        and (strata is not None or not any(constraint.within_strata for constraint in constraints))
     )
     by = estimator._certificate.by
-    if by == "cross" and not has_prices:
+    check_no_floors(estimator.min_rate, estimator.selection_rate, has_offsets and by != "split")
+    if by == "cross" and not has_offsets:
         raise ValueError(
-            "by='cross' sets prices on the probabilities of logistic regressions, so it needs "
+            "by='cross' sets offsets on the probabilities of logistic regressions, so it needs "
             "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight, and "
             "strata in columns that stay in the model. Use Certificate(by='split')."
         )
-    if by == "split" or not has_prices:
+    if by == "split" or not has_offsets:
         rows, _ = indexable(as_rows(X), data.y)
-        classes = estimator._ordered_classes
-        return certified_decisions(estimator, data, rules, classes, rows, metadata)
+        return certified_decisions(estimator, data, rates, rows, metadata)
     groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
-    decisions = _priced(estimator, data, groups, strata)
+    decisions = _offset_search(estimator, data, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
@@ -96,15 +92,6 @@ def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
     return [kept.index(position) for position in positions] if set(positions) <= set(kept) else None
 
 
-def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
-    """Whether a limit is on an attribute of two groups or more: a dict may have None for them."""
-    classes = estimator._ordered_classes
-    codes = (data.y == classes[1]).astype(np.int64)
-    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = class_rules(rules, rows, estimator.max_disparity)
-    return bool(bound) and bool(row_rates(bound, codes, rows.weights).blocks)
-
-
 def takes_parts(estimator: Any) -> bool:
     """Whether rows may come in parts: the condition of ``available_if`` for ``partial_fit``."""
     if estimator.confidence is not None:
@@ -113,11 +100,11 @@ def takes_parts(estimator: Any) -> bool:
             "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
         )
     try:
-        rules = make_constraints(estimator.constraint, "classification")
+        constraints = make_constraints(estimator.constraint, "classification")
         solver = choose_solver(estimator.solver)
     except (TypeError, ValueError):
         return True  # the method says what is wrong
-    if any(rule.within_strata for rule in rules):
+    if any(constraint.within_strata for constraint in constraints):
         raise AttributeError(
             "A constraint within strata needs control_features in fit; partial_fit has none. Use "
             f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
@@ -130,10 +117,10 @@ def takes_parts(estimator: Any) -> bool:
     return True
 
 
-def _priced(
+def _offset_search(
     estimator: Any, data: TrainingData, groups: ColumnsLike | None, strata: list[int] | None
 ) -> FairDecisionClassifier:
-    """Return decisions with prices, of logistic regressions on folds."""
+    """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight
     n_rows = float(data.y.size if weights is None else weights.sum())
     alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)
@@ -150,6 +137,7 @@ def _priced(
         free,
         estimator.constraint,
         estimator.max_disparity,
+        selection_rate=estimator.selection_rate,
         group_aware=False,
         sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,

@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certified.certificate import Certificate, Certified
+from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
@@ -32,14 +32,15 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
+    ConstraintChoice,
     LossChoice,
-    RuleChoice,
     SolverChoice,
-    active_rules,
+    active_constraints,
     choose_solver,
 )
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
+from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_lazy
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
@@ -96,7 +97,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "multiplier_model", "ssl_alm", "ghost", "ssw", "penalty", "sgd" (no constraints). Or an
         object.
     max_iter : int or None, default=None
-        Most steps of a run of the solver.
+        Most steps of a run.
     tol : float, default=1e-6
         Largest residual of the first-order conditions.
     random_state : int, RandomState instance or None, default=None
@@ -163,13 +164,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         "enforce": [StrOptions({"strict", "strict_loss", "surrogate"})],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
-        **Certified._confidence_constraints,
         **PositiveClass._pos_label_constraints,
     }
 
     def __init__(
         self,
-        constraint: RuleChoice = "demographic_parity",
+        constraint: ConstraintChoice = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
         min_rate: float | Literal["as before"] | None = None,
@@ -234,19 +234,19 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, **metadata, **self._row_checks(X))
+        data = read_rows(self, X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
-        self._take_positive(rules)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
+        self._take_positive(constraints)
         self._forget()
         if self.confidence is not None and (
-            attributes := certified(self, data, rules, X, metadata)
+            attributes := certified(self, data, constraints, X, metadata)
         ):
             return self._store_certified(attributes)
         task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
-        problem = self._build(data, task, rules, self.min_rate, self.selection_rate)
+        problem = self._build(data, task, constraints, self.min_rate, self.selection_rate)
         solver = choose_solver(self.solver, problem)
         solved = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solved)
@@ -280,19 +280,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         """
         self._forget()
         is_first = not hasattr(self, "_stream")
-        if not is_first:
-            data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
-        else:
-            self._refuse_lazy(X, y, sensitive_features, sample_weight)
-            metadata: dict[str, Any] = {
-                "sensitive_features": sensitive_features,
-                "sample_weight": sample_weight,
-            }
-            data = self._read(X, y, **metadata, **ROW_CHECKS)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
+        refuse_lazy(self, X, y, sensitive_features, sample_weight)
+        columns: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        data = (read_rows if is_first else read_part)(self, X, y, **columns, **ROW_CHECKS)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-            self._take_positive(rules)
+            self._take_positive(constraints)
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(
@@ -302,11 +296,13 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         task = classification_task(
             data, self._ordered_classes, self.loss, self.class_weight, self._sign
         )
-        self._advance(data, task, rules, min_rate=self.min_rate, selection_rate=self.selection_rate)
+        self._advance(
+            data, task, constraints, min_rate=self.min_rate, selection_rate=self.selection_rate
+        )
         return self
 
     def _raw_scores(self, rows: Rows) -> NDArray[Any]:
-        """Return scores; of decisions with prices the log-odds at which these are even."""
+        """Return scores; of decisions with offsets the log-odds at which these are even."""
         if "decisions_" not in vars(self):
             return super()._raw_scores(rows)
         margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)
@@ -322,7 +318,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             The scores.
         """
         check_is_fitted(self)
-        return self._raw_scores(self._read_features(X, **ROW_CHECKS))
+        return self._raw_scores(read_features(self, X, **ROW_CHECKS))
 
     @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: MatrixLike) -> NDArray[Any]:
@@ -389,5 +385,4 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
         return tags

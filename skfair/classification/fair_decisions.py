@@ -1,7 +1,7 @@
 """Any classifier, fair decisions: the model stays, and what it decides satisfies the limits.
 
 ``fit`` reads as the method does: cross-fit the model, bind the constraints to the rows, search
-prices, store them. A row is decided for the class with the largest probability minus price.
+offsets, store them. A row is decided for the class with the largest probability minus offset.
 """
 
 from __future__ import annotations
@@ -9,35 +9,19 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import indexable
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_y
 
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    MatrixLike,
-    Seed,
-)
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, Estimator, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.decisions.fitting import DecisionFitting
-from skfair.estimators.decisions.steps import (
-    clash,
-    class_rules,
-    in_order,
-    report,
-    report_objective,
-)
-from skfair.estimators.erm.problem import active_rules
-from skfair.estimators.inner_scores import as_rows, keep_folds
+from skfair.estimators.decisions.steps import class_constraints
+from skfair.estimators.erm.problem import active_constraints
+from skfair.estimators.inner_models import read_for_inner
+from skfair.estimators.inner_scores import keep_folds
 from skfair.estimators.objective import Measure, Objective
-from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
@@ -48,7 +32,7 @@ from skfair.utils.threads import one_thread_if_few
 class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator):
     r"""Post-process any classifier so that its decisions satisfy fairness constraints.
 
-    Use it for boosted trees and pipelines, and where the group may be used. The classifier is
+    Use it for boosted trees, pipelines, and where the group may be used. The classifier is
     fitted on folds; then
 
     .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}
@@ -99,7 +83,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
+    offsets_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
         L by group, stratum, true class and decision.
     tie_weight_ : float
         Weight of p log p in p where many rows would be tied.
@@ -114,7 +98,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     status_ : str
         "converged", "infeasible", "certified" or "no_solution".
     method_ : str
-        The search: "none", "windows", "prices", "mixtures" or "path".
+        The search: "none", "windows", "offsets", "mixtures" or "path".
     mixed_share_ : float
         Share of rows that a hash decides.
     is_group_aware_ : bool
@@ -209,7 +193,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         groups: ColumnLike | None = None,
         **fit_params: Any,
     ) -> FairDecisionClassifier:
-        """Fit the classifier on folds, and choose the prices of its decisions.
+        """Fit the classifier on folds, and choose the offsets of its decisions.
 
         Parameters
         ----------
@@ -229,44 +213,21 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         if fit_params:
             refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
-        self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight, groups)
-        check_aligned(X=X, y=y, groups=groups)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "control_features": control_features,
         }
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
-        rules = active_rules(self.constraint, "classification", data, self.max_disparity)
-        rows = self._labelled(data, rules)
+        X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        constraints = active_constraints(
+            self.constraint, "classification", data, self.max_disparity
+        )
+        rows = self._labelled(data, constraints, X, control_features)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
-        folds = self._folds(X, y, rows, groups)
-        if rows.strata is not None:
-            self._keep_strata(X, control_features)
-        goal = self._goal(rules, rows)  # of shares alone, whatever the order of the rows
+        folds = self._folds(X, data, rows, groups)
+        goal = self._goal(constraints, rows)  # of shares alone, whatever the order of the rows
         limit = 0.0 if goal.at_least is not None else self.max_disparity
-        fair = class_rules(rules, rows, limit)
-        if self.confidence is not None and any(rule.limits_something for rule in fair):
+        fair = class_constraints(constraints, rows, limit)
+        if self.confidence is not None and any(constraint.limits_something for constraint in fair):
             return self._certify(data, rows, fair, goal, params, folds)
         chances, splits = self._cross_fit(data, rows, params, folds)
-        truth_of, before = self._truth_of(rules, rows, goal, chances)
-        joint = self._joint_chances(data, rows, chances, truth_of(fair), before.predicted, splits)
-        order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
-        if joint is not None:
-            rows, chances, joint, order, places = in_order(rows, chances, joint)
-            fair = class_rules(rules, rows, limit)
-            truth_of, before = self._truth_of(rules, rows, goal, chances)
-        truth, n_fair = truth_of(fair), sum(bool(rule.bound.blocks.size) for rule in fair)
-        search = self._searching(rows, data.X, chances, joint, goal, before)
-        if goal.at_least is None:
-            candidate = search.best(truth)
-        else:
-            truth, candidate = search.smallest(
-                lambda limit: truth_of(class_rules(rules, rows, limit)), n_fair
-            )
-        chosen = candidate.chosen
-        self._store_prices(chosen.prices.reshape(places.size, -1)[places], candidate.worth)
-        reported = report(truth, chosen, n_fair, clash(rules, self.min_rate, self.selection_rate))
-        self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
-        self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
-        return self
+        return self._solve(data, rows, constraints, limit, fair, goal, chances, splits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import indexable
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    InvalidParameterError,
-    StrOptions,
-)
-from sklearn.utils.validation import _check_y, has_fit_parameter
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import (
     ColumnLike,
@@ -35,32 +29,33 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.chances import check_fitted, make_splits
-from skfair.estimators.inner_models import InnerModels
+from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
-    cross_fitted,
+    check_fitted,
     fitted,
     keep_folds,
     known_folds,
+    make_splits,
     refuse_folds_of_rows,
     scores_of,
 )
 from skfair.estimators.partial.prediction import PartialPrediction
-from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.groups.weighted_rows import LazyRows
+from skfair.read import read_features, read_lazy_columns, store_groups
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
 
 @documented
 class PartialParityCalibrator(
-    InnerModels, PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    PartialPrediction, InnerModels, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     """Scores of any classifier, mapped so that groups are alike within an interval of ranks.
 
@@ -224,41 +219,29 @@ class PartialParityCalibrator(
                 raise ValueError(NOT_LAZY)
             refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
             return self._fit_lazily(X, y, sample_weight, sensitive_features, fit_params)
-        check_aligned(X=X, y=y, groups=groups)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        metadata: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
-        data = self._read(X, y, skip_check_array=True, **metadata)
+        metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        X, data = read_for_inner(self, X, y, groups, **metadata)
         self._read_targets(data.y, data.groups)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             refuse_folds_of_rows(self.cv, groups, "confidence= divides the rows at random")
-            attributes = certified_interval(self, data, X, metadata | fit_params, 0)
-            self.__dict__.update(attributes)
+            self.__dict__.update(certified_interval(self, data, X, metadata | fit_params, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
         if self._sensitive.columns is not None and not self._sensitive.keep:
             sensitive_features = take_columns(X, self._sensitive.columns)
         row_params = self._params_inside(data.sample_weight, sensitive_features, fit_params)
-        if self.cv is None or self._is_prefit:
-            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
-            scores = self._scores(data.X)
-        else:
-            kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
-            splits = make_splits(folds, data.X, data.y, kinds)
-            self.estimators_, scores = cross_fitted(
-                lambda model, rows: self._scores(rows, [model]),
-                self._inner(),
-                data.X,
-                data.y,
-                row_params,
-                splits,
-                self.n_jobs,
-            )
-        self._settle_maps(promise, scores)
+        self._settle_maps(promise, self._fit_models(data, folds, row_params))
         return self
+
+    def _fit_models(self, data: TrainingData, folds: Any, row_params: dict[str, Any]) -> FloatArray:
+        """Fit the estimator on folds, or once; return the scores of the training rows."""
+        if folds is None:
+            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
+            return self._scores(data.X)
+        kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
+        splits = partial(make_splits, folds, data.X, data.y, kinds)
+        return self._values_unseen(self._scores_by, data.X, data.y, row_params, splits)
 
     def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
         self._settle(promise, scores, is_repaired=True)
@@ -284,18 +267,18 @@ class PartialParityCalibrator(
 
         A pass reads groups and classes, one the scores, which are computed where the rows are.
         """
+        from dask.array import from_array
+
         if not self._is_prefit:
             _check_fits_lazily(self._inner(), self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
         groups = (sensitive_features, None, sample_weight, self._sensitive.crossed)
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        labels = {"y": _as_one_block(y) if is_in_memory else y}
+        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
         kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
-        self.groups_ = np.array(kinds.groups.names, dtype=object)
-        self._group_levels = kinds.groups.levels
-        kinds.groups.warn_small()
+        store_groups(self, kinds.groups, int(kinds.counts.sum()))
         row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
         self.estimators_ = [self._one_model(X, y, row_params)]
         scores = rows.to_array(
@@ -311,11 +294,10 @@ class PartialParityCalibrator(
 
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
-        self._read_lazy_columns(X, sensitive_features)
+        read_lazy_columns(self, X, sensitive_features)
         if self._sensitive.columns is not None:
-            sensitive_features = _columns_of(
-                X, column_positions(meta_of(X), self._sensitive.columns)
-            )
+            positions = column_positions(meta_of(X), self._sensitive.columns)
+            sensitive_features = _columns_of(X, positions)
             X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
 
@@ -347,11 +329,13 @@ class PartialParityCalibrator(
             return self._inner()
         return fitted(self._inner(), X, y, row_params)
 
-    def _scores(self, X: MatrixLike, models: Sequence[Any] | None = None) -> FloatArray:
-        """Return the mean of the scores of some models, all if None."""
-        models = self.estimators_ if models is None else models
-        args = self.response_method, self.classes_[1]
-        return np.asarray(np.mean([scores_of(model, X, *args) for model in models], axis=0))
+    def _scores(self, X: MatrixLike) -> FloatArray:
+        """Return the mean of the scores of the models."""
+        scores = [self._scores_by(model, X) for model in self.estimators_]
+        return np.asarray(np.mean(scores, axis=0))
+
+    def _scores_by(self, model: BaseEstimator, X: MatrixLike) -> FloatArray:
+        return scores_of(model, X, self.response_method, self.classes_[1])
 
     def _check_probabilities(self) -> bool:
         if not hasattr(self._inner(), "predict_proba"):
@@ -359,12 +343,7 @@ class PartialParityCalibrator(
         return True
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
-        return self._scores(self._read_features(as_rows(X), skip_check_array=True))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # those of the inner model
-        tags.classifier_tags.multi_class = False
-        return tags
+        return self._scores(read_features(self, as_rows(X), skip_check_array=True))
 
 
 def _check_fits_lazily(inner: Any, cv: Any) -> None:
@@ -386,12 +365,6 @@ def _check_fits_lazily(inner: Any, cv: Any) -> None:
 def _columns_of(X: Any, positions: list[int]) -> Any:
     """Return columns of a Dask collection."""
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
-
-
-def _as_one_block(y: ColumnLike) -> Any:
-    import dask.array as da
-
-    return da.from_array(np.asarray(y), chunks=-1)
 
 
 def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:

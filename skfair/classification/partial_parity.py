@@ -24,7 +24,7 @@ from skfair._typing import (
     Rows,
     Seed,
 )
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
@@ -39,6 +39,7 @@ from skfair.models.choice import SCORE_FUNCTION
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.problems.partial.objectives import Objective
+from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
@@ -225,11 +226,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
-        metadata: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-        }
-        data = self._read(X, y, **metadata, **ROW_CHECKS)
+        metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
         self._read_classes(data.y, data.groups, self.loss)
         self._forget("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
@@ -256,7 +254,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         """Return the scores of rows before they are repaired."""
-        return self._scores_of(self._read_features(X, **ROW_CHECKS), codes)
+        return self._scores_of(read_features(self, X, **ROW_CHECKS), codes)
 
     def _scores_of(self, X: Rows, codes: IntArray | None) -> FloatArray:
         if hasattr(self, "parameters_"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import sys
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
@@ -14,17 +17,14 @@ from skfair.solvers.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
 
 
-class Embedding(NamedTuple):
-    """Eigenvectors under the group constraint, and how the solver found them."""
-
-    vectors: FloatArray  # (n_samples, n_vectors), orthonormal
-    result: EigenResult
-    fairness_residual: float
-    orthogonality_residual: float
-
-
-def check_room(problem: GroupCut, n_vectors: int) -> None:
-    """Raise if the rows have no room for the embedding; warn if some are left out."""
+def check_room(problem: GroupCut, graph: Any, n_vectors: int) -> None:
+    """Raise if the rows have no room for the embedding; warn if some are left out or apart."""
+    is_sparse = bool(sparse.issparse(graph))
+    if is_sparse and connected_components(graph)[0] > 1:
+        warn_user(
+            "The graph of the rows is not connected, so its parts may become clusters whatever the "
+            "limits are. Use more neighbours, or another affinity."
+        )
     n_alone = problem.n_samples - problem.n_connected
     if n_alone:
         warn_user(
@@ -45,8 +45,8 @@ def embed(
     solver: EigenSolver,
     rng: np.random.RandomState,
     callback: Callback,
-) -> Embedding:
-    """Solve for the embedding, polish it to double precision, and warn if it is not what it is for.
+) -> tuple[FloatArray, EigenResult]:
+    """Return orthonormal eigenvectors (n_samples, n_vectors) in double precision, and their result.
 
     A violation of the constraint that is more than rounding is left as it is, to be seen.
     """
@@ -66,4 +66,36 @@ def embed(
         )
     else:
         H = problem.polished(H)
-    return Embedding(H, result, *problem.residuals(H))
+    return H, result
+
+
+def adjacency(X: Any, *, is_pairwise: bool) -> Any:
+    """Return the weights of the edges of a networkx or igraph graph; anything else as it is.
+
+    Rows are in the order of the nodes, and edges without an attribute "weight" count 1. The
+    libraries are not imported: whose graph this is must have been imported already.
+
+    Examples
+    --------
+    >>> from skfair.cluster.embedding import adjacency
+    >>> adjacency([[0, 1], [1, 0]], is_pairwise=True)
+    [[0, 1], [1, 0]]
+    """
+    networkx, igraph = sys.modules.get("networkx"), sys.modules.get("igraph")
+    if networkx is not None and isinstance(X, networkx.Graph):
+        weights = networkx.to_scipy_sparse_array(X, dtype=float, format="csr")
+        is_directed = X.is_directed()
+    elif igraph is not None and isinstance(X, igraph.Graph):
+        of_edges = "weight" if X.is_weighted() else None
+        weights = sparse.csr_array(X.get_adjacency_sparse(of_edges), dtype=float)
+        is_directed = X.is_directed()
+    else:
+        return X
+    if not is_pairwise:
+        raise ValueError("X is a graph, not rows with features. Use affinity='precomputed'.")
+    if is_directed:
+        raise ValueError(
+            "X is a directed graph; the weights between rows must be symmetric. Pass "
+            "X.to_undirected() (networkx) or X.as_undirected() (igraph)."
+        )
+    return weights

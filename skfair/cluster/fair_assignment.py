@@ -6,41 +6,124 @@ the limits into constraints, assign by prices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method
-from skfair.cluster.costs import (
-    CostFunction,
-    cost_table,
-    mean_cost,
-)
-from skfair.cluster.limits import representation_rules
+from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.cluster.limits import representation_constraints
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
+from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
+from skfair.utils.pieces import ROWS
+from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
-from skfair.utils.threads import one_thread_if_few
+from skfair.utils.threads import one_thread_if_few, over_blocks
 from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
+
+# Centres move at most so often, and until the cost falls by less than this part of it.
+_MOST_ROUNDS, _SETTLED = 100, 1e-5
+CostFunction = Callable[[Any, Any], Any]
+
+
+def centers_of(clusterer: Any) -> NDArray[Any]:
+    """Return the centres of clusters."""
+    centers = getattr(clusterer, "cluster_centers_", None)
+    return np.asarray(clusterer.centroids_ if centers is None else centers)
+
+
+def distances_to_centers(clusterer: Any, X: MatrixLike) -> FloatArray:
+    """Return squared distances to the centres of clusters."""
+    return distances_between(X if sparse.issparse(X) else np.asarray(X), centers_of(clusterer))
+
+
+def distances_between(X: Any, centers: NDArray[Any]) -> FloatArray:
+    """Return squared distances of rows to centres, measured from the middle of the centres.
+
+    Squares of a far offset would leave no digits of the distances.
+    """
+    origin, is_sparse = origin_of(X, centers), sparse.issparse(X)
+    middle, distances = centers - origin, np.empty((X.shape[0], centers.shape[0]))
+
+    def of_block(start: int, stop: int) -> None:
+        rows = X[start:stop] if is_sparse else X[start:stop] - origin
+        distances[start:stop] = euclidean_distances(rows, middle, squared=True)
+
+    over_blocks(of_block, X.shape[0], ROWS)
+    return distances
+
+
+def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:
+    """Return the middle of the centres, in the precision of X; 0 for sparse rows, to stay so."""
+    middle = np.zeros(centers.shape[1]) if sparse.issparse(X) else centers.mean(axis=0)
+    return np.asarray(middle, dtype=X.dtype)
+
+
+def negative_log_chances(clusterer: Any, X: MatrixLike) -> FloatArray:
+    """Return minus the logarithm of the probabilities of clusters."""
+    chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
+    return np.asarray(-np.log(np.maximum(chances, TINY)))
+
+
+# What a clusterer may have, and the cost that goes with it; the first that fits is taken.
+COSTS: dict[str, CostFunction] = {
+    "predict_proba": negative_log_chances,
+    "cluster_centers_": distances_to_centers,
+    "centroids_": distances_to_centers,
+}
+
+
+def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
+    """Return what rows pay in each cluster, by a function or by what fits the clusterer."""
+    name = type(clusterer).__name__
+    if function is None:
+        function = next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)
+    if function is None:
+        raise TypeError(
+            f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "
+            "known. Pass costs=, a function of the fitted clusterer and X."
+        )
+    try:
+        costs = np.asarray(function(clusterer, X), dtype=np.float64)
+    except TypeError as error:
+        raise TypeError(
+            f"costs must be a function of the fitted clusterer and X that returns numbers, got "
+            f"{function!r}: {error}"
+        ) from error
+    n_samples = _num_samples(X)
+    if costs.ndim != 2 or costs.shape[0] != n_samples or not np.isfinite(costs).all():
+        raise ValueError(
+            f"The costs of {name} must be finite numbers of shape ({n_samples}, n_clusters), got "
+            f"the shape {costs.shape}."
+        )
+    return costs
+
+
+def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> float:
+    """Return the mean of what the rows pay in their clusters."""
+    return float(np.average(costs[np.arange(labels.size), labels], weights=weights))
 
 
 @documented
@@ -180,7 +263,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self : FairAssignment
             The fitted estimator.
         """
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
@@ -252,21 +336,17 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
     ) -> CostProblem:
         """Turn the limits into constraints for rows."""
-        rules = representation_rules(
-            groups,
-            n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=groups.sums(weights),
-            weight_range=weight_range(weights),
+        limits = self.min_balance, self.relative_balance, self.share_bounds
+        sums = groups.sums(weights)
+        constraints = representation_constraints(
+            groups, n_clusters, sums, limits, weight_range(weights)
         )
-        return CostProblem(groups, rules, n_clusters, weights)
+        return CostProblem(groups, constraints, n_clusters, weights)
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
         """Say whether the limits are met, and warn if they are not."""
         counts = problem.counts(placement.labels)
-        missed = problem.rules.violation_beyond(counts, problem.largest_weight)
+        missed = problem.constraints.violation_beyond(counts, problem.largest_weight)
         if missed > 0:
             warn_user(
                 f"The limits are missed by {missed:.4g} in all. Ask for a smaller min_balance or "
@@ -293,8 +373,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        costs = cost_table(self.clusterer_, self._read_features(X, **self._checks()), self.costs)
+        codes = read_groups(self, X, sensitive_features)
+        costs = cost_table(self.clusterer_, read_features(self, X, **self._checks()), self.costs)
         for attribute in () if codes is None else codes:
             costs = costs + self.prices_.T[attribute]
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)
@@ -323,7 +403,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, **self._checks())
+        rows = read_features(self, X, **self._checks())
         if sensitive_features is None and self._sensitive.columns is not None:
             sensitive_features = take_columns(X, self._sensitive.columns)
         if sensitive_features is None:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -25,21 +24,28 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.limits import representation_rules, warn_of_crossing
+from skfair.blocks.partitions import is_lazy
+from skfair.cluster.limits import (
+    check_enough,
+    clustering_problem,
+    representation_constraints,
+    row_checks,
+    warn_of_crossing,
+)
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
     clustering_attributes,
     warn_of_result,
 )
-from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -239,25 +245,53 @@ class FairKMeans(
             Weights of the rows, in the cost and in the limits.
         """
         solver = clustering_solver(self.solver)
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
-        min_balance = self._kept_balance(solver)
-        check_limits(
-            solver,
-            data.groups.n_attributes,
-            has_weights=data.has_weights,
-            min_balance=min_balance,
-            has_share_bounds=self.share_bounds is not None,
+        problem = clustering_problem(data, self._bind(data, solver), self.n_clusters)
+        best = self._solve(problem, solver, X, y)
+        self.__dict__.update(clustering_attributes(problem, data.groups, best))
+        warn_of_result(problem, best, self.balance_, self.max_iter)
+        if self.min_balance and solver.keeps_balance:
+            limits = self.min_balance, self.relative_balance
+            warn_of_crossing(self.group_counts_, data.groups, *limits)
+        return self
+
+    def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Constraints:
+        """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
+        check_rows_suit(solver, data)
+        groups, min_balance = data.groups, self.min_balance
+        is_default = min_balance == type(self)().min_balance
+        if min_balance is not None and is_default and not solver.keeps_balance:
+            warn_user(
+                f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
+                f"keeps no limit, so min_balance={min_balance} is ignored. Pass min_balance=None, "
+                "or use solver='prices' for a limit that is kept."
+            )
+            min_balance = None
+        check_limits(solver, data, min_balance, self.share_bounds)
+        if groups.is_vacuous and groups.levels.attributes:
+            warn_user(
+                f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
+                "active and this is plain k-means."
+            )
+        limits = min_balance, self.relative_balance, self.share_bounds
+        sums = groups.sums(data.sample_weight)
+        constraints = representation_constraints(
+            groups, self.n_clusters, sums, limits, data.weight_range
         )
-        rules = self._rules(data, min_balance)
-        check_enough(data, self.n_clusters)
-        problem = clustering_problem(data, rules, self.n_clusters)
+        check_enough(data.n_samples, self.n_clusters)
+        return constraints
+
+    def _solve(
+        self, problem: RepresentationProblem, solver: ClusteringSolver, X: Any, y: Any
+    ) -> Clustering:
+        """Return the best of several runs, which callbacks follow with X and y as passed."""
         rng = check_random_state(self.random_state)
         is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
         n_runs = 1 if is_single else int(self.n_init)
@@ -271,48 +305,13 @@ class FairKMeans(
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
         ) as callback:
-            if n_runs == 1 or data.blocks is not None or self.n_jobs in (None, 1):
+            if n_runs == 1 or is_lazy(X) or self.n_jobs in (None, 1):
                 runs = [self._run(problem, solver, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
                     delayed(self._run)(problem, solver, seed) for seed in seeds
                 )
-        best = min(runs, key=lambda run: run.standing)
-        self.__dict__.update(clustering_attributes(problem, data.groups, best))
-        warn_of_result(problem, best, self.balance_, self.max_iter)
-        if min_balance:
-            warn_of_crossing(self.group_counts_, data.groups, min_balance, self.relative_balance)
-        return self
-
-    def _kept_balance(self, solver: ClusteringSolver) -> float | None:
-        """Return ``min_balance``; None where it is the default and the solver cannot keep any."""
-        is_default = self.min_balance == type(self)().min_balance
-        if solver.keeps_balance or self.min_balance is None or not is_default:
-            return self.min_balance
-        warn_user(
-            f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and keeps "
-            f"no limit, so min_balance={self.min_balance} is ignored. Pass min_balance=None, or "
-            "use solver='prices' for a limit that is kept."
-        )
-        return None
-
-    def _rules(self, data: TrainingData, min_balance: float | None) -> Rules:
-        """Turn the limits into constraints, and say so when there is nothing to limit."""
-        groups = data.groups
-        if groups.is_vacuous and groups.levels.attributes:
-            warn_user(
-                f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
-                "active and this is plain k-means."
-            )
-        return representation_rules(
-            groups,
-            self.n_clusters,
-            min_balance=min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=data.groups.sums(data.sample_weight),
-            weight_range=data.weight_range,
-        )
+        return min(runs, key=lambda run: run.standing)
 
     @one_blas_thread
     def _run(

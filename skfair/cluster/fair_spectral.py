@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -22,19 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.cut_prediction import CutPrediction, remember
-from skfair.cluster.embedding import Embedding, check_room, embed
-from skfair.cluster.graphs import adjacency
-from skfair.cluster.limits import representation_rules
-from skfair.cluster.rounding import Rounding, label_attributes
+from skfair.cluster.embedding import adjacency, check_room, embed
+from skfair.cluster.limits import check_enough, representation_constraints
+from skfair.cluster.rounding import CutPrediction, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.read import read_features, read_groups, read_rows
 from skfair.solvers.clustering.fair_cut import Cut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult, EigenSolver
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -258,7 +255,8 @@ class FairSpectralClustering(
                 f"affinity={self.affinity!r} has no columns that could hold "
                 f"sensitive={self._sensitive.columns!r}. Pass sensitive_features to fit."
             )
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             sensitive_features=sensitive_features,
             supervised=False,
@@ -269,50 +267,36 @@ class FairSpectralClustering(
             # A dense matrix of weights is looked at when it is summed up.
             ensure_all_finite=not (affinity.is_pairwise and isinstance(X, np.ndarray)),
         )
-        rules = self._rules(data.groups)
+        constraints = self._bind(data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
-        if sparse.issparse(weights.matrix) and connected_components(weights.matrix)[0] > 1:
-            warn_user(
-                "The graph of the rows is not connected, so its parts may become clusters "
-                "whatever the limits are. Use more neighbours, or another affinity."
-            )
         problem = GroupCut(weights, data.groups)
         n_vectors = self.n_clusters if self.n_components is None else self.n_components
-        check_room(problem, n_vectors)
+        check_room(problem, weights.matrix, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
-            embedding = embed(problem, n_vectors, solver, rng, callback)
-        self._store_embedding(problem, embedding, affinity.dtype)
-        rounding = Rounding(self.n_clusters, self.assign_labels, self.n_init)
-        cut = rounding.cut(problem, self.embedding_, embedding.result, data.groups, rules, rng)
-        self._store_labels(cut, data.groups, rules)
+            vectors, result = embed(problem, n_vectors, solver, rng, callback)
+        self._store_embedding(problem, vectors, result, affinity.dtype)
+        cut = rounded(self, problem, self.embedding_, result, data.groups, constraints, rng)
+        self._store_labels(cut, data.groups, constraints)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
-            self._prediction = remember(weights.new_rows, weights, cut, data.groups, rules)
+            self._prediction = remember(weights.new_rows, weights, cut, data.groups, constraints)
         return self
 
-    def _rules(self, groups: GroupEncoding) -> Rules:
-        """Turn the limits into constraints; only fair labels have any."""
-        if groups.n_samples < (k := self.n_clusters):
-            raise ValueError(f"n_samples={groups.n_samples} should be >= n_clusters={k}.")
-        min_balance, share_bounds = self.min_balance, self.share_bounds
+    def _bind(self, groups: GroupEncoding) -> Constraints:
+        """Return the limits as constraints; only fair labels have any."""
+        check_enough(groups.n_samples, self.n_clusters)
+        limits = self.min_balance, self.relative_balance, self.share_bounds
         if self.assign_labels != "fair":
-            min_balance, share_bounds = None, None
-        return representation_rules(
-            groups,
-            self.n_clusters,
-            min_balance=min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=share_bounds,
-            sums=groups.sums(),
-        )
+            limits = None, self.relative_balance, None
+        return representation_constraints(groups, self.n_clusters, groups.sums(), limits)
 
-    def _store_embedding(self, problem: GroupCut, embedding: Embedding, dtype: str) -> None:
+    def _store_embedding(
+        self, problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
+    ) -> None:
         """Store the embedding and what the solver says of it."""
-        result = embedding.result
-        self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(dtype)
-        self.fairness_residual_ = embedding.fairness_residual
-        self.orthogonality_residual_ = embedding.orthogonality_residual
+        self.embedding_ = (vectors * problem.scale[:, None]).astype(dtype)
+        self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(vectors)
         self.eigenvalues_ = result.values
         self.spectral_cost_ = float(result.values.size - result.values.sum())
         self.n_iter_ = result.n_iter
@@ -320,10 +304,10 @@ class FairSpectralClustering(
         self.history_ = result.history
         self.status_ = result.status
 
-    def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
+    def _store_labels(self, cut: Cut, groups: GroupEncoding, constraints: Constraints) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""
         self.__dict__.update(label_attributes(cut, groups))
-        missed = rules.violation_beyond(self.group_counts_, 1.0)
+        missed = constraints.violation_beyond(self.group_counts_, 1.0)
         if missed > 0:
             self.status_ = "infeasible"
             warn_user(
@@ -356,9 +340,9 @@ class FairSpectralClustering(
             Cluster of each row.
         """
         check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        rows = self._read_features(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        codes = read_groups(self, X, sensitive_features)
+        rows = read_features(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
         return self._prediction.labels(rows, codes)
 

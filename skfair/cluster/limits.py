@@ -7,10 +7,17 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair.blocks.partitions import is_lazy
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.groups.training_data import TrainingData
+from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
+from skfair.problems.clustering.in_blocks import PartitionedProblem
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.sparse_points import SparsePoints
+from skfair.read import ROW_CHECKS
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
@@ -74,22 +81,18 @@ def warn_of_crossing(
         )
 
 
-def representation_rules(
+def representation_constraints(
     groups: GroupEncoding,
     n_clusters: int,
-    *,
-    min_balance: float | None,
-    relative_balance: bool,
-    share_bounds: Any,
-    sums: FloatArray,
-    weight_range: tuple[float, float] = (1.0, 1.0),
-) -> Rules:
+    sums: FloatArray,  # total weight of each group
+    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
+    weight_range: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
+) -> Constraints:
     """Check the limits against the data and return them as constraints.
 
-    ``sums`` is the total weight of each group, ``weight_range`` the smallest positive and the
-    largest weight of a row. Limits that no clustering can meet are errors that name what can be
-    met.
+    Limits that no clustering can meet are errors that name what can be met.
     """
+    min_balance, relative_balance, share_bounds = limits
     smallest_weight, largest_weight = weight_range
     if share_bounds is not None:
         if min_balance is not None:
@@ -98,11 +101,11 @@ def representation_rules(
                 "default. Pass min_balance=None together with share_bounds."
             )
         lower, upper = _read_share_bounds(share_bounds, groups, sums)
-        return share_rules(groups, lower, upper, largest_weight)
+        return share_constraints(groups, lower, upper, largest_weight)
     if min_balance is None:
-        return Rules.none(groups.n_groups)
+        return Constraints.none(groups.n_groups)
     if not min_balance or groups.is_vacuous:
-        return Rules.none(groups.n_groups, np.full(groups.n_attributes, float(min_balance)))
+        return Constraints.none(groups.n_groups, np.full(groups.n_attributes, float(min_balance)))
     attained = data_balances(groups, sums)
     if relative_balance:
         betas = min_balance * attained
@@ -116,7 +119,7 @@ def representation_rules(
                 "set relative_balance=True to ask for a share of what the data allow."
             )
     check_group_sizes(groups, n_clusters)
-    return balance_rules(groups, betas, smallest_weight)
+    return balance_constraints(groups, betas, smallest_weight)
 
 
 def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:
@@ -182,3 +185,28 @@ def _read_share_bounds(
             "Bounds must include the share of the sample."
         )
     return lower, upper
+
+
+def row_checks(X: MatrixLike) -> dict[str, Any]:
+    """Return what the rows of a fit must be: sparse ones are read in memory only."""
+    return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
+
+
+def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
+    """Return the type of problem for rows in memory, dense or sparse."""
+    return SparsePoints if sparse.issparse(X) else RepresentationProblem
+
+
+def clustering_problem(
+    data: TrainingData, constraints: Constraints, n_clusters: int
+) -> RepresentationProblem:
+    """Return the problem for rows that were read, wherever they are."""
+    if data.blocks is not None:
+        return PartitionedProblem(data.blocks, constraints, n_clusters)
+    return problem_type(data.X)(data.X, data.groups, constraints, n_clusters, data.sample_weight)
+
+
+def check_enough(n_samples: int, n_clusters: int) -> None:
+    """Raise if there are fewer rows than clusters."""
+    if n_samples < n_clusters:
+        raise ValueError(f"{n_samples=} should be >= {n_clusters=}.")

@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,14 +20,21 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
-from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.rows import check_enough, clustering_problem, row_checks
+from skfair.cluster.limits import (
+    attribute_balances,
+    check_enough,
+    check_group_sizes,
+    clustering_problem,
+    data_balances,
+    row_checks,
+)
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.counts import Constraints, balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
     ClusteringSolver,
     FrontPoint,
@@ -194,41 +200,38 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             Weights of the rows, in cost and balance.
         """
         solver = clustering_solver(self.solver)
-        data = self._read(
+        data = read_rows(
+            self,
             X,
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
+        check_rows_suit(solver, data)
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))
-        check_enough(data, self.n_clusters)
+        check_enough(data.n_samples, self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
-        check_limits(
-            solver,
-            groups.n_attributes,
-            has_weights=data.has_weights,
-            min_balance=None,
-            has_share_bounds=False,
-        )
+        check_limits(solver, data)
 
-        def rules_of(target: float) -> Rules:
-            return balance_rules(groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0])
+        def constraints_of(target: float) -> Constraints:
+            return balance_constraints(
+                groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0]
+            )
 
         def starts(rng: np.random.RandomState) -> list[FloatArray]:
             runs = [starting_centers(problem, self.init, rng) for _ in range(self.n_init)]
             return [start for run in runs for start in run]
 
-        problem = clustering_problem(data, rules_of(1.0), self.n_clusters)
+        problem = clustering_problem(data, constraints_of(1.0), self.n_clusters)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
             rng = check_random_state(self.random_state)
             settings = RunSettings(self.max_iter, rng, callback=callback)
-            front = solver.front(problem, rules_of, targets, starts, settings)
+            front = solver.front(problem, constraints_of, targets, starts, settings)
         self._store(problem, groups, attained, front.points)
         self.history_ = front.history
         return self
@@ -256,15 +259,16 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         costs = np.array([point.clustering.cost for point in points])
 
         def balance(point: FrontPoint) -> float:
-            return _relative_balance(problem, point.clustering.labels, groups, attained)
+            counts = problem.counts(point.clustering.labels) @ problem.membership.T
+            return min(1.0, float((attribute_balances(counts, groups) / attained).min()))
 
         relative = np.array(for_each(balance, points, go_on))
         kept = np.flatnonzero(nondominated(costs, relative))
         kept = kept[np.argsort(costs[kept])]
 
         def model_of(i: int) -> FairKMeans:
-            rules, clustering = points[i].rules, points[i].clustering
-            own = problem.with_rules(rules)
+            constraints, clustering = points[i].constraints, points[i].clustering
+            own = problem.with_constraints(constraints)
             min_balance = float(min(relative[i], 1.0))
             return FairKMeans.from_clustering(
                 own, groups, clustering, self, min_balance=min_balance
@@ -348,21 +352,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             ideal_cost=smallest,
             ideal_balance=1.0,
         )
-
-
-def _relative_balance(
-    problem: RepresentationProblem, labels: ColumnLike, groups: GroupEncoding, attained: FloatArray
-) -> float:
-    """Smallest balance of a cluster as a share of the data's, over clusters and attributes."""
-    counts = problem.counts(labels) @ problem.membership.T
-    smallest = 1.0
-    for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
-        part = counts[:, start:stop]
-        largest = part.max(axis=1)
-        if largest.min() <= 0:
-            return 0.0
-        smallest = min(smallest, float((part.min(axis=1) / largest).min()) / attained[a])
-    return smallest
 
 
 def _stacked(labels: list[Any]) -> Any:

@@ -15,13 +15,13 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin
+from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.cluster.limits import members_known, representation_rules
-from skfair.cluster.rows import problem_type
+from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_norms
+from skfair.read import ROW_CHECKS, read_features, read_groups, read_part_groups
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS, piece_rows
@@ -31,7 +31,7 @@ from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
-# Distances of a row in two batches differ by so many units in the last place at most, times the
+# Distances of a row in two batches differ by this many units in the last place at most, times the
 # squared norms that they are made of; below that they are tied, and the first cluster gets the row.
 _ROUNDING = 64.0
 # What an estimator keeps of how it read its training data.
@@ -41,6 +41,7 @@ _READING = (
     "groups_",
     "model_features_",
     "_group_levels",
+    "_n_rows",
     "_model_positions",
 )
 
@@ -91,8 +92,8 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Cluster of each row.
         """
         check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        rows = self._read_features(X, **ROW_CHECKS)
+        codes = read_groups(self, X, sensitive_features)
+        rows = read_features(self, X, **ROW_CHECKS)
         labels = np.empty(rows.shape[0], np.int32)
         centers = self._scaled_centers + self._units.mean / self._units.scale * issparse(rows)
         unit = float(squared_norms(centers).max())
@@ -128,7 +129,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Euclidean distances, of the dtype of X.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
 
         def of_part(part: slice, distances: NDArray[Any]) -> None:
@@ -156,7 +157,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         if is_lazy(X, sample_weight):
             blocks = align(X=X, sample_weight=sample_weight)
             return float(blocks.total(_score_block, without_rows(self)))
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
 
         def of_part(part: slice, distances: NDArray[Any]) -> float:
@@ -211,7 +212,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             if self._sensitive.columns is None:
                 raise ValueError("assign needs sensitive_features, got None.")
             sensitive_features = take_columns(X, self._sensitive.columns)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         if min_balance is not None:
             check_number(min_balance, "min_balance", 0, 1)
         elif share_bounds is None:
@@ -228,24 +229,21 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         weights = check_weights(sample_weight, rows.shape[0])
         held, sums, of_all = None, groups.sums(weights), groups
         if before is not None:
-            groups = self._read_part_groups(X, sensitive_features)
+            groups = read_part_groups(self, X, sensitive_features)
             held = self._counts_before(before)
             sums = held.sum(axis=0) + groups.sums(weights)
             of_all = replace(groups, counts=members_known(held, groups, sums))
-        rules = representation_rules(
-            of_all,
-            self.n_clusters,
-            min_balance=min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=share_bounds,
-            sums=sums,
-            weight_range=weight_range(weights),
+        limits = min_balance, self.relative_balance, share_bounds
+        constraints = representation_constraints(
+            of_all, self.n_clusters, sums, limits, weight_range(weights)
         )
-        problem = problem_type(rows)(rows, groups, rules, self.n_clusters, weights, before=held)
+        problem = problem_type(rows)(
+            rows, groups, constraints, self.n_clusters, weights, before=held
+        )
         centers = problem.units.inwards(self.cluster_centers_)
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
-        if (missed := problem.rules.violation_beyond(counts, problem.largest_weight)) > 0:
+        if (missed := problem.constraints.violation_beyond(counts, problem.largest_weight)) > 0:
             warn_user(
                 f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
                 ConvergenceWarning,

@@ -34,7 +34,7 @@ def clustering_attributes(
         prices = problem.group_prices(clustering.multipliers)
     # In the order in which the constraints were made, which is that of a stream's later parts.
     multipliers = np.empty_like(clustering.multipliers)
-    multipliers[:, problem.rule_order] = clustering.multipliers
+    multipliers[:, problem.constraint_order] = clustering.multipliers
     is_missed = missed_by(problem, clustering) > 0
     counts = problem.counts(clustering.labels)
     return {
@@ -60,7 +60,7 @@ def total_cost(problem: RepresentationProblem, mean: float) -> float:
 def missed_by(problem: RepresentationProblem, clustering: Clustering) -> float:
     """Return what the constraints are missed by where they are missed by a whole row or more."""
     counts = problem.counts(clustering.labels)
-    return problem.rules.violation_beyond(counts, problem.largest_weight)
+    return problem.constraints.violation_beyond(counts, problem.largest_weight)
 
 
 def warn_of_result(

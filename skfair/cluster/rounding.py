@@ -2,94 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, svd
+from sklearn.utils import gen_batches
 
-from skfair._typing import IntArray
-from skfair.cluster.limits import attribute_balances, count_balances, data_balances
+from skfair._typing import FloatArray, IntArray, Rows
+from skfair.cluster.limits import attribute_balances, data_balances
+from skfair.cluster.results import count_attributes
 from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.problems.cut.weights import NewRows, Weights
 from skfair.solvers.clustering.assignment import STEPS, assign
-from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
+from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_constraints
 from skfair.solvers.eigen.base import EigenResult
+from skfair.utils.pieces import NUMBERS
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
 
 
-@dataclass(frozen=True)
-class Rounding:
-    """How the rows of an embedding become labels; the fields are parameters of the estimator."""
+def rounded(
+    estimator: Any,  # n_clusters, assign_labels, n_init
+    problem: GroupCut,
+    embedding: NDArray[Any],
+    result: EigenResult,
+    groups: GroupEncoding,
+    constraints: Constraints,
+    rng: np.random.RandomState,
+) -> Cut:
+    """Turn an embedding into labels within the limits, with what else the solver found.
 
-    n_clusters: int
-    assign_labels: str
-    n_init: int
+    The rounding starts from the labels of k-means; from the cheapest assignment under the
+    constraints to the means of these clusters, which is often better where clusters are regions in
+    space; and from the same for other embeddings.
+    """
+    n_clusters, points = estimator.n_clusters, unit_rows(embedding)
+    if estimator.assign_labels == "cluster_qr":
+        labels = labels_by_pivots(points, n_clusters)
+    elif result.labels is not None and embedding.shape[1] == n_clusters:
+        labels = result.labels
+    else:
+        labels = labels_by_kmeans(points, n_clusters, estimator.n_init, rng)
+    stays = result.labels is not None and not constraints.matrix.size
+    if estimator.assign_labels != "fair" or stays:
+        return Cut(problem.weights, labels, n_clusters)
 
-    def cut(
-        self,
-        problem: GroupCut,
-        embedding: NDArray[Any],
-        result: EigenResult,
-        groups: GroupEncoding,
-        rules: Rules,
-        rng: np.random.RandomState,
-    ) -> Cut:
-        """Turn an embedding into labels within the limits, with what else the solver found."""
-        spare = result.spare
-        largest = float(np.abs(embedding).max())
-        points = unit_rows(embedding)
-        if self.assign_labels == "cluster_qr":
-            labels = labels_by_pivots(points, self.n_clusters)
-        elif result.labels is not None and embedding.shape[1] == self.n_clusters:
-            labels = result.labels
-        else:
-            labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
-        stays = result.labels is not None and not rules.matrix.size
-        if self.assign_labels != "fair" or stays:
-            return Cut(problem.weights, labels, self.n_clusters)
-        others = []
-        if spare is not None and not is_costly(problem.weights):
-            # More vectors than clusters see splits that the limits favour but the cut does not.
-            wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
-            k = embedding.shape[1]
-            widths = {min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}
-            others = [
-                unit_rows(wide[:, :width].astype(embedding.dtype)) for width in sorted(widths)
-            ]
-        if not is_costly(problem.weights):
-            # Rows between clusters are short, and of length 1 they blur clusters that are small.
-            others.append(embedding / embedding.dtype.type(largest or 1.0))
-        if problem.basis.shape[1] and not is_costly(problem.weights):
-            # The constraint hides clusters that follow the groups, which loose limits allow.
-            vectors = np.concatenate([result.vectors] + [spare] * (spare is not None), axis=1)
-            free = problem.unconstrained(vectors, embedding.shape[1]) * problem.scale[:, None]
-            others.append((free / (np.abs(free).max() or 1.0)).astype(embedding.dtype))
-        starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
-        costs = CostProblem(groups, rules, self.n_clusters)
-        return round_to_rules(problem.weights, costs, starts, rng).cut
+    def assigned(points: NDArray[Any], labels: IntArray) -> IntArray:
+        """Assign points to the means of clusters under the constraints."""
+        own = RepresentationProblem(points, groups, constraints, n_clusters)
+        placed = assign(own, own.means(labels)[0], max_iter=STEPS, search_counts=False)
+        return np.asarray(placed.labels)
+
+    starts = [labels, assigned(points, labels)]
+    if not is_costly(problem.weights):
+        for other in _other_embeddings(problem, embedding, result):
+            starts.append(assigned(other, labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)))
+    costs = CostProblem(groups, constraints, n_clusters)
+    return round_to_constraints(problem.weights, costs, starts, rng)
+
+
+def _other_embeddings(
+    problem: GroupCut, embedding: NDArray[Any], result: EigenResult
+) -> Iterator[NDArray[Any]]:
+    """Yield points that show clusters which the embedding hides."""
+    k, spare, dtype = embedding.shape[1], result.spare, embedding.dtype
+    if spare is not None:
+        # More vectors than clusters see splits that the limits favour but the cut does not.
+        wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
+        for width in sorted({min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}):
+            yield unit_rows(wide[:, :width].astype(dtype))
+    # Rows between clusters are short, and of length 1 they blur clusters that are small.
+    yield embedding / dtype.type(float(np.abs(embedding).max()) or 1.0)
+    if problem.basis.shape[1]:
+        # The constraint hides clusters that follow the groups, which loose limits allow.
+        vectors = np.concatenate([result.vectors] + [spare] * (spare is not None), axis=1)
+        free = problem.unconstrained(vectors, k) * problem.scale[:, None]
+        yield (free / (np.abs(free).max() or 1.0)).astype(dtype)
 
 
 def label_attributes(cut: Cut, groups: GroupEncoding) -> dict[str, Any]:
     """Return what an estimator says of its labels."""
     counts = groups.cross_counts(cut.labels, cut.volume.size).T
-    balances = count_balances(counts, groups)
-    of_data = data_balances(groups, groups.sums())
+    counted, of_data = count_attributes(counts, groups), data_balances(groups, groups.sums())
     return {
         "labels_": cut.labels.astype(np.int32),
         "ncut_": cut.value,
-        "group_counts_": counts,
-        "cluster_balances_": balances,
-        "balance_": float(balances.min()),
-        "average_balance_": float(balances.mean()),
+        **counted,
+        "average_balance_": float(counted["cluster_balances_"].mean()),
         "relative_balance_": float((attribute_balances(counts, groups) / of_data).min()),
     }
 
@@ -125,37 +132,35 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
     return np.asarray(np.abs(rotated).argmax(axis=1))
 
 
-def rounding_starts(
-    points: NDArray[Any],
-    labels: IntArray,
-    others: Sequence[NDArray[Any]],
-    groups: GroupEncoding,
-    rules: Rules,
-    n_clusters: int,
-    rng: np.random.RandomState,
-) -> list[IntArray]:
-    """Return labels from which the rounding starts.
+class CutPrediction(NamedTuple):
+    """What the assignment of new rows needs of a fit."""
 
-    The labels of k-means; the cheapest assignment under the constraints to the means of these
-    clusters, which is often better where clusters are regions in space; and the same from other
-    embeddings.
-    """
-    starts = [labels, _assigned(points, labels, groups, rules, n_clusters)]
-    for other in others:
-        by_kmeans = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
-        starts.append(_assigned(other, by_kmeans, groups, rules, n_clusters))
-    return starts
+    new_rows: NewRows
+    members: NDArray[np.floating]  # what rows of new_rows are multiplied with: links to clusters
+    terms: tuple[FloatArray, FloatArray]  # of the linearised cut
+    prices: FloatArray  # (n_clusters, n_groups)
+
+    def labels(self, X: Rows, codes: IntArray | None) -> NDArray[np.int32]:
+        """Return the cluster of each row; without group codes (n_attributes, n) at no price."""
+        labels = np.empty(X.shape[0], np.int32)
+        for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
+            links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
+            costs = linearised_cut(links, links.sum(axis=1), *self.terms)
+            for attribute in () if codes is None else codes:
+                costs += self.prices.T[attribute[part]]
+            labels[part] = costs.argmin(axis=1)
+        return labels
 
 
-def _assigned(
-    points: NDArray[Any],
-    labels: IntArray,
-    groups: GroupEncoding,
-    rules: Rules,
-    n_clusters: int,
-) -> IntArray:
-    """Assign points to the means of clusters under the constraints."""
-    problem = RepresentationProblem(points, groups, rules, n_clusters)
-    means = problem.means(labels)[0]
-    placement = assign(problem, means, max_iter=STEPS, search_counts=False)
-    return np.asarray(placement.labels)
+def remember(
+    new_rows: NewRows, weights: Weights, cut: Cut, groups: GroupEncoding, constraints: Constraints
+) -> CutPrediction:
+    """Keep what the assignment of new rows needs."""
+    n_clusters = cut.volume.size
+    members = np.eye(n_clusters, dtype=weights.dtype)[cut.labels]
+    prices = np.zeros((n_clusters, groups.n_groups))
+    if constraints.matrix.size:
+        problem = CostProblem(groups, constraints, n_clusters)
+        placement = assign(problem, cut.linearised(), search_counts=False)
+        prices = -(placement.multipliers @ problem.group_constraints)
+    return CutPrediction(new_rows, weights.gather(members), cut.terms, prices)

@@ -41,7 +41,7 @@ def starting_centers(
     part = problem.sample(_START_SAMPLE, rng)
     points, weights, cells = part.start_points(rng), part.weights, part.cells
     seen = [points]
-    if problem.rules.matrix.size:
+    if problem.constraints.matrix.size:
         total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
         sums = [
             np.bincount(cells, weights=weights * column, minlength=total.size)

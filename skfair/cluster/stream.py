@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import members_known, representation_rules
+from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
@@ -18,10 +18,10 @@ from skfair.cluster.results import (
     price_attributes,
     total_cost,
 )
-from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import place
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights, weight_range
@@ -74,70 +74,51 @@ class StreamMixin(PricePredictionMixin):
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
             )
             return first
-        groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(X, **ROW_CHECKS)
+        groups = read_part_groups(self, X, sensitive_features)
+        rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
-        rules = representation_rules(
+        constraints = representation_constraints(
             replace(groups, counts=members_known(self.group_counts_, groups, seen)),
             self.n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=seen,
-            weight_range=weight_range(weights),
+            seen,
+            (self.min_balance, self.relative_balance, self.share_bounds),
+            weight_range(weights),
         )
-        problem = problem_type(rows)(
-            rows,
-            groups,
-            rules,
-            self.n_clusters,
-            weights,
-            before=self.group_counts_,
-            units=self._units,
-        )
+        known: dict[str, Any] = {"before": self.group_counts_, "units": self._units}
+        problem = problem_type(rows)(rows, groups, constraints, self.n_clusters, weights, **known)
         multipliers = self._multipliers
         if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
             multipliers = problem.no_multipliers()
         placed = place(problem, self._scaled_centers, multipliers)
-        attributes = stream_attributes(
-            problem,
-            groups,
-            placed,
-            counts_before=self.group_counts_,
-            centers_before=self._scaled_centers,
-            multipliers_before=multipliers,
-        )
+        attributes = self._joined(problem, groups, placed, multipliers)
         self.__dict__.update(attributes, n_iter_=self.n_iter_ + 1)
         return self
 
-
-def stream_attributes(
-    problem: RepresentationProblem,
-    groups: GroupEncoding,
-    placed: Placement,
-    *,
-    counts_before: FloatArray,
-    centers_before: FloatArray,
-    multipliers_before: FloatArray,
-) -> dict[str, Any]:
-    """Return the attributes after an assigned part of a stream has joined those before it."""
-    first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
-    before = counts_before[:, first].sum(axis=1)
-    means, mass = problem.means(placed.labels)
-    share = mass / np.where(before + mass > 0, before + mass, 1.0)
-    centers = centers_before + share[:, None] * (means - centers_before)
-    step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
-    multipliers = multipliers_before + step * (placed.multipliers - multipliers_before)
-    bound = placed.lower_bound
-    counts = counts_before + problem.counts(placed.labels) @ problem.membership.T
-    return {
-        **center_attributes(problem, centers),
-        **price_attributes(problem, problem.group_prices(multipliers)),
-        **count_attributes(counts, groups),
-        "_multipliers": multipliers,
-        "labels_": problem.label_rows(placed.labels),
-        "inertia_": total_cost(problem, placed.cost),
-        "lower_bound_": total_cost(problem, bound),
-        "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
-    }
+    def _joined(
+        self,
+        problem: RepresentationProblem,
+        groups: GroupEncoding,
+        placed: Placement,
+        multipliers: FloatArray,
+    ) -> dict[str, Any]:
+        """Return the attributes after an assigned part of a stream has joined those before it."""
+        first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
+        before = self.group_counts_[:, first].sum(axis=1)
+        means, mass = problem.means(placed.labels)
+        share = mass / np.where(before + mass > 0, before + mass, 1.0)
+        centers = self._scaled_centers + share[:, None] * (means - self._scaled_centers)
+        step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
+        multipliers = multipliers + step * (placed.multipliers - multipliers)
+        bound = placed.lower_bound
+        counts = self.group_counts_ + problem.counts(placed.labels) @ problem.membership.T
+        return {
+            **center_attributes(problem, centers),
+            **price_attributes(problem, problem.group_prices(multipliers)),
+            **count_attributes(counts, groups),
+            "_multipliers": multipliers,
+            "labels_": problem.label_rows(placed.labels),
+            "inertia_": total_cost(problem, placed.cost),
+            "lower_bound_": total_cost(problem, bound),
+            "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
+        }

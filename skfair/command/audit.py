@@ -1,16 +1,18 @@
-"""``python -m skfair audit``: an audit of a file, in two passes over its blocks.
+"""``python -m skfair audit`` and ``audit-data``: audits of a file.
 
-The first pass finds the labels, the levels of the groups and the range of the scores; the second
-adds up the tables of the blocks. So the size of the file does not matter.
+An audit of predictions takes two passes over the blocks of the file. The first one finds the
+labels, the levels of the groups and the range of the scores; the second adds up the tables of the
+blocks. So the size of the file does not matter. A data set is read as a whole.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +25,19 @@ from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable, total
 from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
+from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.options import read_options
-from skfair.report.reading import (
-    RawRows,
-    Survey,
-    TaskName,
-    check_raw_rows,
-    survey_rows,
-    task_of,
-)
+from skfair.report.reading import RawRows, Survey, TaskName, check_raw_rows, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import read_table
 from skfair.report.tasks import Numbers, Task, gaps_of
-from skfair.utils.factorize import in_order
+from skfair.utils.factorize import factorize, in_order
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_scores,
-)
+from skfair.utils.validation import check_number, check_probability, check_scores
 
-_WRITERS: dict[str, Callable[[Audit], str]] = {
-    ".html": Audit.to_html,
-    ".md": Audit.to_markdown,
-    ".json": Audit.to_json,
-}
-
+_WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers.
 _NUMBERS = ("confidence", "depth", "min_size", "min_group_size", "suppress_below")
 # Of several conditions the first of these outcomes counts.
@@ -60,27 +47,9 @@ EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 def run_audit(options: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds, and 3 if that is open."""
     conditions = _conditions(options)
-    suffix = "" if options.out is None else Path(options.out).suffix.lower()
-    if (suffix and suffix not in _WRITERS) or (options.out is not None and not suffix):
-        raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
-    if options.out is not None and not Path(options.out).parent.is_dir():
-        raise ValueError(f"There is no folder {str(Path(options.out).parent)!r} for --out.")
-    files = [options.out, options.file]
-    if options.out is not None and all(map(os.path.exists, files)) and os.path.samefile(*files):
-        raise ValueError(f"--out {options.out!r} is the file that is audited. Name another one.")
-    check_number(options.seed, "--seed", 0, 2**32 - 1)
-    for name in (*_NUMBERS, "block_rows"):
-        value, option = getattr(options, name), "--" + name.replace("_", "-")
-        if name == "confidence" and value is not None:
-            check_probability(value, option)
-        elif value is not None:
-            check_number(value, option, 1, sys.maxsize)
+    _check_options(options)
     report = audit_file(options, [condition.metric for condition in conditions])
-    if options.out is not None:
-        with replacing(options.out) as beside:
-            beside.write_text(_WRITERS[suffix](report), encoding="utf-8")
-    where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
-    sys.stdout.write(f"{report!r}\n{where}")
+    _write(report, options)
     checks = [report.check(condition.text) for condition in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
@@ -91,6 +60,37 @@ def run_audit(options: argparse.Namespace) -> int:
         outcomes.add(options.inconclusive)
         outcomes.remove("inconclusive")
     return next((EXIT_CODES[outcome] for outcome in EXIT_CODES if outcome in outcomes), 0)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise unless the report can be written, and numbers make sense."""
+    if options.out is not None:
+        out, files = Path(options.out), (options.out, options.file)
+        if out.suffix.lower() not in _WRITERS:
+            raise ValueError(f"--out must end in .html, .md or .json, got {options.out!r}.")
+        if not out.parent.is_dir():
+            raise ValueError(f"There is no folder {str(out.parent)!r} for --out.")
+        if all(map(os.path.exists, files)) and os.path.samefile(*files):
+            raise ValueError(
+                f"--out {options.out!r} is the file that is audited. Name another one."
+            )
+    check_number(options.seed, "--seed", 0, 2**32 - 1)
+    for name in (*_NUMBERS, "block_rows"):
+        value, option = getattr(options, name, None), "--" + name.replace("_", "-")
+        if name == "confidence" and value is not None:
+            check_probability(value, option)
+        elif value is not None:
+            check_number(value, option, 1, sys.maxsize)
+
+
+def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
+    """Write the report to a file if one was named, and the verdicts to the screen."""
+    if options.out is not None:
+        text = getattr(report, _WRITERS[Path(options.out).suffix.lower()])()
+        with replacing(options.out) as beside:
+            beside.write_text(text, encoding="utf-8")
+    where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
+    sys.stdout.write(f"{report!r}\n{where}")
 
 
 def _conditions(options: argparse.Namespace) -> list[Condition]:
@@ -112,7 +112,7 @@ def _conditions(options: argparse.Namespace) -> list[Condition]:
 
 def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
-    table = _table(arguments)
+    table = _table(arguments, arguments.file)
     table.check()
     groups = table.columns.groups
     if (table.columns.prediction is None) and (table.columns.score is None):
@@ -132,7 +132,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
-    sample = total(tables, order)
+    sample, _ = total(tables, order)
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = _names(arguments.metrics) if arguments.metrics else None
     if metrics:
@@ -151,12 +151,80 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     title = arguments.title or f"Fairness audit of {table.path.name}"
     fields = zip(RawRows._fields, table.columns[:5], strict=True)
     columns = {name: column for name, column in fields if column is not None}
-    facts = {
-        name: getattr(arguments, name) for name in ("model", "source", "period", "prepared_by")
-    }
-    facts = {name.replace("_", " "): text for name, text in facts.items() if text}
-    about = read_about({**facts, "file": str(table.path)})
+    about = read_about(_facts(arguments))
     return audit_table(sample, task, options, title, about, columns, threshold)
+
+
+def _facts(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what the head of a report says of the file."""
+    names = ("model", "source", "period", "prepared_by")
+    stated = {name.replace("_", " "): getattr(arguments, name, "") for name in names}
+    return {name: text for name, text in stated.items() if text} | {"file": arguments.file}
+
+
+def run_audit_data(options: argparse.Namespace) -> int:
+    """Audit a data set in a file."""
+    _check_options(options)
+    names = {"min_group_size", "suppress_below", "confidence"}
+    sample = _data(options, options.file)
+    missing = [] if options.missing is None else [options.missing]
+    report = audit_data(
+        **sample,
+        reference_shares=None if options.reference is None else _read_shares(options.reference),
+        earlier=None if options.compare_with is None else _data(options, options.compare_with),
+        pos_label=_label(options.positive, factorize(sample["y"]).levels if "y" in sample else []),
+        unknown=[*_names(options.unknown or ""), *missing],
+        title=options.title or f"Audit of {Path(options.file).name}",
+        about=_facts(options),
+        random_state=options.seed,
+        **{name: value for name in names if (value := getattr(options, name)) is not None},
+    )
+    _write(report, options)
+    return 0
+
+
+def _data(options: argparse.Namespace, path: str) -> dict[str, Any]:
+    """Read a data set: its columns, groups and labels."""
+    table = _table(options, path)
+    table.check()
+    groups, target = table.columns.groups, options.target
+    names = _names(options.columns or "") or table.names()
+    others = [name for name in dict.fromkeys(names) if name not in (*groups, target)]
+    table = table._replace(columns=table.columns._replace(others=tuple(others)))
+    table.check()
+    frame = pd.concat(list(table.blocks()), ignore_index=True)
+    if not others:
+        raise ValueError(f"{table.path.name} has no columns besides groups and target.")
+    sample = {"X": frame[others], "sensitive_features": frame[groups]}
+    return sample if target is None else {**sample, "y": frame[target]}
+
+
+def _label(text: str | None, levels: list[Any]) -> Any:
+    """Return the label that was written on the command line."""
+    if text is not None:
+        for level in levels:
+            with suppress(ValueError):
+                if str(level) == text or level == float(text):
+                    return level
+    return text
+
+
+def _read_shares(path: str) -> dict[str, dict[str, float]]:
+    """Read shares of groups: JSON by attribute, or CSV with the columns attribute, group, share."""
+    try:
+        if path.lower().endswith(".json"):
+            read: dict[str, dict[str, float]] = json.loads(Path(path).read_text(encoding="utf-8"))
+            return read
+        frame = pd.read_csv(path, dtype={"attribute": str, "group": str}, keep_default_na=False)
+        return {
+            str(name): dict(zip(own["group"], own["share"], strict=True))
+            for name, own in frame.groupby("attribute", sort=False)
+        }
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"--reference {path!r} was not read ({error}). It is a CSV file with the columns "
+            'attribute, group and share, or JSON: {"sex": {"female": 0.51, "male": 0.49}}.'
+        ) from error
 
 
 def _median_score(table: Table) -> float:
@@ -183,15 +251,15 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
         ) from error
 
 
-def _table(options: argparse.Namespace) -> Table:
+def _table(options: argparse.Namespace, path: str) -> Table:
     """Return the file with its columns as they were asked for."""
-    groups, within = _names(options.groups), _names(options.within or "")
+    groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
-    named = (getattr(options, name) for name in Columns._fields[:5])
+    named = (getattr(options, name, None) for name in Columns._fields[:5])
     return Table(
-        Path(options.file),
-        Columns._make([*named, groups, within]),
+        Path(path),
+        Columns._make([*named, groups, within, ()]),
         read_bins(options.bins),
         options.missing,
         options.block_rows,
@@ -260,21 +328,8 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
             "scores as --score, and --task numbers if numbers are predicted."
         )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
-    positives = (
-        text if text is None else next((level for level in every if _is_same(level, text)), text)
-        for text in (arguments.positive, arguments.positive_target)
-    )
-    return task_of(survey, name, *positives)
-
-
-def _is_same(level: object, text: str) -> bool:
-    """Whether a label of a file is the one that was written on the command line."""
-    if str(level) == text:
-        return True
-    try:
-        return float(text) == level
-    except ValueError:
-        return False
+    positives = (arguments.positive, arguments.positive_target)
+    return task_of(survey, name, *(_label(text, every) for text in positives))
 
 
 def _sums(

@@ -27,6 +27,11 @@ Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3:
 disparity has values on both sides of the limit, so that more rows are needed (--inconclusive).
 2: the audit could not be made.
 """
+_AUDIT_DATA_EXAMPLES = """examples:
+  python -m skfair audit-data applicants.csv --groups sex --target hired --out data.html
+  python -m skfair audit-data applicants.csv --groups sex,age --bins age=25,45,65 \\
+      --reference population.csv --compare-with applicants_2025.csv
+"""
 _DATA_EXAMPLES = """examples:
   python -m skfair data loans --out loans.csv
 """
@@ -36,6 +41,10 @@ _WARM_EXAMPLES = """examples:
 """
 _COMMANDS = {
     "audit": ("audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES),
+    "audit-data": (
+        "audit a data set: shares of groups, labels, missing values, columns that tell the group",
+        _AUDIT_DATA_EXAMPLES,
+    ),
     "data": ("write simulated loan applications to a file", _DATA_EXAMPLES),
     "warm": ("compile kernels ahead of the first fit", _WARM_EXAMPLES),
 }
@@ -54,6 +63,7 @@ _PHRASES = {
 _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {
     "pos_label": "positive", "pos_label_true": "positive-target", "sample_weight": "weight",
     "conditional_on": "within", "control_features": "within", "sensitive_features": "groups",
+    "reference_shares": "reference",
 }  # fmt: skip
 _ARGUMENT = re.compile(r"(?<!['\"\w-])([a-z]+(?:_[a-z]+)+|depth|preset|reference|task)(=|\b)")
 
@@ -86,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(command: str, text: str) -> None:
     """Print an error or a warning in one line."""
-    if command == "audit":
+    if command.startswith("audit"):
         text = _with_options(text)
     if sys.stderr is not None:
         sys.stderr.write(f"skfair {command}: {visible(' '.join(text.split()))}\n")
@@ -193,6 +203,28 @@ _AUDIT_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
         "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
     },
 }
+# The options of an audit of a data set; those without a text mean what they do there.
+_AUDIT_DATA_OPTIONS: dict[str, dict[str, tuple[str, dict[str, Any]]]] = {
+    "columns": {
+        "--target": ("labels or numbers that a model will learn", {}),
+        "--columns": ("columns to look at; default: all others", {}),
+        "--groups": ("", {}),
+    },
+    "comparing": {
+        "--reference": ("population: CSV with attribute, group, share; or JSON", {}),
+        "--compare-with": ("earlier data with the same columns", {}),
+    },
+    "reading": dict.fromkeys(
+        ("--positive", "--bins", "--missing", "--unknown", "--block-rows", "--encoding"), ("", {})
+    ),
+    "result": dict.fromkeys(
+        (
+            *("--out", "--title", "--source", "--period", "--prepared-by", "--min-group-size"),
+            *("--suppress-below", "--confidence", "--seed"),
+        ),
+        ("", {}),
+    ),
+}
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -204,6 +236,10 @@ def _run(options: argparse.Namespace) -> int:
         from skfair.command.audit import run_audit
 
         return run_audit(options)
+    if options.command == "audit-data":
+        from skfair.command.audit import run_audit_data
+
+        return run_audit_data(options)
     if options.command == "data":
         return _write_loans(options.out)
     if options.folder is not None:
@@ -243,12 +279,17 @@ def _parser() -> argparse.ArgumentParser:
             name, help=text, description=text.capitalize() + ".", epilog=examples, **plain
         )
         parsers[name].set_defaults(parser=parsers[name])
-    audit, data, warm = parsers.values()
-    audit.add_argument("file", help="CSV (also compressed) or parquet file with one row per person")
-    for title, of_title in _AUDIT_OPTIONS.items():
-        group = audit.add_argument_group(title)
-        for name, (text, how) in of_title.items():
-            group.add_argument(name, help=text, **how)
+    audit, audit_data, data, warm = parsers.values()
+    known = {name: own for of_title in _AUDIT_OPTIONS.values() for name, own in of_title.items()}
+    for command, options in ((audit, _AUDIT_OPTIONS), (audit_data, _AUDIT_DATA_OPTIONS)):
+        command.add_argument(
+            "file", help="CSV (also compressed) or parquet file with one row per person"
+        )
+        for title, of_title in options.items():
+            group = command.add_argument_group(title)
+            for name, own in of_title.items():
+                text, how = own if own[0] else known[name]
+                group.add_argument(name, help=text, **how)
     data.add_argument("name", choices=["loans"], help="the data set to write")
     data.add_argument("--out", required=True, help="CSV file to write")
     warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")

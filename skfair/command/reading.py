@@ -48,6 +48,7 @@ class Columns(NamedTuple):
     weight: str | None
     groups: list[str]
     within: list[str]
+    others: tuple[str, ...] = ()  # of a data set that is audited
 
     @property
     def labels(self) -> list[str]:
@@ -63,7 +64,7 @@ class Columns(NamedTuple):
     def used(self) -> list[str]:
         """All columns, each once."""
         numbers = [name for name in (self.score, self.weight) if name is not None]
-        return list(dict.fromkeys([*self.labels, *numbers, *self.attributes]))
+        return list(dict.fromkeys([*self.labels, *numbers, *self.attributes, *self.others]))
 
 
 class Table(NamedTuple):
@@ -82,7 +83,7 @@ class Table(NamedTuple):
         if not self.path.is_file():
             raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
         self._check_kind()
-        names = self._names()
+        names = self.names()
         known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
         if unknown:
@@ -143,11 +144,8 @@ class Table(NamedTuple):
         """Return the names of the bins of an attribute, in order."""
         edges, (below, above) = self.bins[name], ("under", "and over")
         if isinstance(edges[0], datetime):
-            texts, below, above = (
-                [str(edge).removesuffix(" 00:00:00") for edge in edges],
-                "before",
-                "or later",
-            )
+            texts = [str(edge).removesuffix(" 00:00:00") for edge in edges]
+            below, above = "before", "or later"
         else:
             texts = [f"{edge:.15g}" for edge in edges]
         between = [f"{low} to {below} {high}" for low, high in pairwise(texts)]
@@ -157,7 +155,7 @@ class Table(NamedTuple):
     def _kind(self) -> str:
         return _KINDS.get(self.path.suffix.lower(), "text")
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the columns of the file."""
         if self._kind == "parquet":
             return [str(name) for name in _parquet(self.path).schema_arrow.names]

@@ -232,11 +232,7 @@ def bind(
     if not type(moment).__module__.startswith("skfair."):
         check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
-        name=name,
-        moment=moment,
-        **table._asdict(),
-        comparison=comparison,
-        max_disparity=float(limit),
+        name=name, moment=moment, comparison=comparison, max_disparity=float(limit), **table
     )
     if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
         bound = bound.restricted(not_alone(bound.blocks), float(limit), name)

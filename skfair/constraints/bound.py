@@ -95,12 +95,8 @@ class BoundConstraint:
         (rates, _), (overall, _) = self.rates_between(means, means)
         return np.asarray(self.of_rates @ rates + self.of_overall @ overall)
 
-    def differences(self, scores: FloatArray) -> FloatArray:
-        """Return each group's strict rate minus the overall one; of bounded rates the rate."""
-        return self.differences_of_means(self.means(self.moment.strict(scores)))
-
     def differences_of_means(self, means: FloatArray) -> FloatArray:
-        """Return the differences that cell means amount to."""
+        """Return each group's rate minus the overall one; of bounded rates the rate."""
         (rates, _), (overall, _) = self.rates_between(means, means)
         return np.asarray(self.comparison.by_group(rates, overall))
 

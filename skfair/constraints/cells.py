@@ -155,37 +155,19 @@ class Quotients(NamedTuple):
         unknown = np.where(most > ROUNDING, 1.0, 0.0)
         return smallest, np.where(least > ROUNDING, np.minimum(largest, 1.0), unknown)
 
-    def linear(self, expected: FloatArray, precision: float) -> sparse.csr_array:
-        """Return the rates, but for a constant, near given totals and a given rate of all groups.
+    def linear(self, expected: FloatArray, precision: FloatArray) -> sparse.csr_array:
+        """Return the rates, but for a constant, near given totals and given rates.
 
         The slope of sums / totals there is (sums - precision * totals) / expected.
         """
-        return sparse.csr_array(
-            sparse.diags_array(1 / expected) @ (self.sums - precision * self.totals)
-        )
-
-
-class CellTable(NamedTuple):
-    """Cells of the rows, and how their means become rates: fields of a bound constraint."""
-
-    # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
-    cells: IntArray
-    # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
-    row_weights: FloatArray
-    # (n_rates, n_cells): turn cell means into the rates of groups, and into that of all rows
-    # of the part. Of quotients, linear approximations
-    rates: sparse.csr_array
-    overall: sparse.csr_array
-    quotients: tuple[Quotients, Quotients] | None  # rates and overall rates if they are quotients
-    rate_names: tuple[str, ...]  # name of the group and part of each rate
-    rate_groups: IntArray  # (n_rates,): number of the group of each rate
-    blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
+        slope = self.sums - sparse.diags_array(precision) @ self.totals
+        return sparse.csr_array(sparse.diags_array(1 / expected) @ slope)
 
 
 def split_into_cells(
     rows: TrainingRows, subset: Subset, *, among_counted: bool, adds_classes: AddsClasses = False
-) -> CellTable:
-    """Split the rows into cells.
+) -> dict[str, Any]:
+    """Split the rows into cells, whose means become rates: fields of a bound constraint.
 
     With ``among_counted`` a rate is the share of the positive class among the rows that the moment
     counts, else the share of the counted rows. With ``adds_classes`` the first half of the parts is
@@ -234,15 +216,16 @@ def split_into_cells(
     quotients = None
     if among_counted:
         quotients, averages = _quotients(averages, class_of_cell.astype(float))
-    return CellTable(
-        split.codes if is_counted.all() else np.where(is_counted, number, 0)[split.codes],
-        row_weights,
-        *averages,
-        quotients,
-        tuple(names),
-        np.concatenate(owners),
-        np.unique(np.concatenate(blocks), return_inverse=True)[1],
-    )
+    return {
+        "cells": split.codes if is_counted.all() else np.where(is_counted, number, 0)[split.codes],
+        "row_weights": row_weights,
+        "rates": averages[0],
+        "overall": averages[1],
+        "quotients": quotients,
+        "rate_names": tuple(names),
+        "rate_groups": np.concatenate(owners),
+        "blocks": np.unique(np.concatenate(blocks), return_inverse=True)[1],
+    }
 
 
 class _PartRates(NamedTuple):
@@ -295,5 +278,5 @@ def _quotients(
     for quotients in (rates, overall):
         positive = np.asarray(quotients.sums.sum(axis=1)).ravel()
         expected = np.where(positive > 0, positive, share or 1.0)
-        linear.append(quotients.linear(expected, precision))
+        linear.append(quotients.linear(expected, np.full(expected.size, precision)))
     return (rates, overall), (linear[0], linear[1])

@@ -121,15 +121,10 @@ class Pairwise(Comparison):
         pairs = first[sizes == 2]
         members = np.flatnonzero(sizes[blocks] > 2)
         position = np.cumsum(sizes > 2) - 1
-        n_pairs, n = pairs.size, len(names)
-        of_rates = _combinations(
-            [*range(n_pairs), *range(n_pairs + members.size)],
-            [*pairs, *pairs + 1, *members],
-            [-1.0] * n_pairs + [1.0] * (n_pairs + members.size),
-            n,
-        )
-        upper = np.repeat([limit, 0.5 * limit], [n_pairs, members.size])
-        centers = np.concatenate([np.full(n_pairs, -1), position[blocks[members]]])
+        each = _each(names)
+        of_rates = sparse.csr_array(sparse.vstack([each[pairs + 1] - each[pairs], each[members]]))
+        upper = np.repeat([limit, 0.5 * limit], [pairs.size, members.size])
+        centers = np.concatenate([np.full(pairs.size, -1), position[blocks[members]]])
         row_names = (
             *(f"{names[p + 1]} - {names[p]}" for p in pairs.tolist()),
             *(f"{names[m]} - middle" for m in members.tolist()),
@@ -148,7 +143,7 @@ class Overall(Pairwise):
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one."""
         kept = not_alone(blocks)
-        own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
+        own = _each(names)[kept]
         upper = np.full(kept.size, limit)
         row_names = tuple(f"{names[r]} - overall" for r in kept)
         return Rows(own, -own, np.full(kept.size, -1), -upper, upper, row_names)
@@ -175,13 +170,7 @@ class Ratio(Comparison):
         members = np.split(np.arange(blocks.size), first_of(blocks)[1:])
         pairs = [pair for block in members for pair in permutations(block.tolist(), 2)]
         larger, smaller = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        n_rows = larger.size
-        of_rates = _combinations(
-            np.tile(np.arange(n_rows), 2),
-            np.concatenate([larger, smaller]),
-            np.repeat([1.0 - limit, -1.0], n_rows),
-            len(names),
-        )
+        of_rates = (1.0 - limit) * _each(names)[larger] - _each(names)[smaller]
         row_names = tuple(f"{1 - limit:g} * {names[h]} - {names[g]}" for h, g in pairs)
         return _at_most(0.0, of_rates, sparse.csr_array(of_rates.shape), row_names)
 
@@ -199,7 +188,7 @@ class OverallRatio(Ratio):
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return (1 - limit) times one minus the other, of each rate and the overall one."""
         kept = not_alone(blocks)
-        own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
+        own = _each(names)[kept]
         share = 1.0 - limit
         row_names = (
             *(f"{share:g} * overall - {names[r]}" for r in kept),
@@ -224,8 +213,7 @@ class Bounded(Comparison):
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the rates, with upper bounds only."""
-        n = len(names)
-        of_rates = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
+        of_rates = _each(names)
         return _at_most(limit, of_rates, sparse.csr_array(of_rates.shape), tuple(names))
 
     def by_group(self, rates: FloatArray, overall: FloatArray) -> FloatArray:
@@ -243,8 +231,7 @@ class Excess(Overall):
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one, with upper bounds only."""
-        n = len(names)
-        own = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
+        own = _each(names)
         return _at_most(limit, own, -own, tuple(f"{name} - overall" for name in names))
 
     def least(
@@ -269,7 +256,7 @@ class MeanExcess(Excess):
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the mean of the rates minus that of the overall ones."""
         n = len(names)
-        own = _combinations(np.zeros(n, np.int64), np.arange(n), np.full(n, 1 / max(n, 1)), n)
+        own = sparse.csr_array(np.full((min(n, 1), n), 1 / max(n, 1)))
         return _at_most(limit, own, -own, ("mean of groups - overall",) if n else ())
 
 
@@ -309,15 +296,9 @@ def not_alone(blocks: IntArray) -> IntArray:
     return np.flatnonzero(np.bincount(blocks)[blocks] > 1) if blocks.size else blocks
 
 
-def _combinations(
-    rows: Sequence[int] | IntArray,
-    rates: Sequence[int] | IntArray,
-    factors: Sequence[float] | FloatArray,
-    n_rates: int,
-) -> sparse.csr_array:
-    """Return a matrix of factors, given row and rate of each."""
-    n_rows = int(np.max(rows)) + 1 if len(rows) else 0
-    return sparse.csr_array((factors, (rows, rates)), shape=(n_rows, n_rates))
+def _each(names: Sequence[str]) -> sparse.csr_array:
+    """Return rows each of which is one of the rates."""
+    return sparse.csr_array(sparse.eye_array(len(names), format="csr"))
 
 
 def _at_most(

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skfair.constraints.base import (
-    CONSTRAINTS,
-    Constraint,
-    TrainingRows,
-    bind,
-    make_constraints,
-)
+from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, bind, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import Subset
 from skfair.constraints.comparisons import Comparison

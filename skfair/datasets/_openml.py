@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def fetch_table(
-    spec: Spec,
-    *,
-    data_home: str | os.PathLike[str] | None,
-    cache: bool,
-    return_X_y: bool,
+    spec: Spec, data_home: str | os.PathLike[str] | None, cache: bool, return_X_y: bool
 ) -> Any:
     """Return the Bunch or the triple of one table, see the ``fetch_*`` functions."""
     import pandas as pd

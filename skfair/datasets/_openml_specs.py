@@ -46,22 +46,8 @@ class Spec:
 
 
 _BANK_COLUMNS = (
-    "age",
-    "job",
-    "marital",
-    "education",
-    "default",
-    "balance",
-    "housing",
-    "loan",
-    "contact",
-    "day",
-    "month",
-    "duration",
-    "campaign",
-    "pdays",
-    "previous",
-    "poutcome",
+    *("age", "job", "marital", "education", "default", "balance", "housing", "loan"),
+    *("contact", "day", "month", "duration", "campaign", "pdays", "previous", "poutcome"),
 )
 
 _ACS_RACES = (

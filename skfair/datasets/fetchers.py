@@ -10,7 +10,7 @@ becomes groups are decisions; they are taken once, and documented here.
 
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
@@ -45,35 +45,17 @@ _validated = checks(
 )
 
 
-class Fetcher(Protocol):
-    """The signature of every ``fetch_*`` function."""
-
-    def __call__(
-        self,
-        *,
-        data_home: _DataHome = None,
-        cache: bool = True,
-        return_X_y: bool = False,
-    ) -> Any:
-        """Fetch the table."""
-
-
-def _fetches(table: str) -> Callable[[Callable[[], None]], Fetcher]:
+def _fetches(table: str) -> Callable[[Callable[[], None]], Callable[..., Any]]:
     """Make the function that fetches a table of one that has its name and docstring."""
 
-    def fetcher(described: Callable[[], None]) -> Fetcher:
+    def fetcher(described: Callable[[], None]) -> Callable[..., Any]:
         def fetch(
             *,
             data_home: _DataHome = None,
             cache: bool = True,
             return_X_y: bool = False,
         ) -> Any:
-            return fetch_table(
-                SPECS[table],
-                data_home=data_home,
-                cache=cache,
-                return_X_y=return_X_y,
-            )
+            return fetch_table(SPECS[table], data_home, cache, return_X_y)
 
         fetch.__name__, fetch.__qualname__ = described.__name__, described.__qualname__
         fetch.__doc__ = described.__doc__

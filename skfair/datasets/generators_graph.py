@@ -3,34 +3,28 @@
 ``make_fair_sbm`` is the modified stochastic block model (m-SBM) on which the fair spectral
 clustering papers measure themselves: groups connect as strongly as clusters do, so plain
 spectral clustering finds the groups, while the true clusters are perfectly balanced.
-``make_random_laplacian`` is RandLaplace, a graph without structure, for timing.
 
 The one idea: an undirected graph is a strictly upper triangular matrix and its mirror image.
-Both generators draw that triangle a few hundred rows at a time (no loop over rows, no n x n
-array of random numbers), so 10 000 nodes take about a second.
+That triangle is drawn a few hundred rows at a time (no loop over rows, no n x n array of random
+numbers), so 10 000 nodes take about a second.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
-from skfair.datasets._packing import GroupedSample, Sample, checks
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.datasets._packing import Sample, checks
 from skfair.utils.older import align_sparse
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_numbers
-
-_OUTPUT_PARAMS = {
-    "sparse_output": ["boolean"],
-    "dtype": [Options(type, {np.float32, np.float64})],
-    "random_state": ["random_state"],
-}
 
 
 @checks(
@@ -41,7 +35,9 @@ _OUTPUT_PARAMS = {
         "probabilities": ["array-like"],
         "scale": [None, Interval(Real, 0, None, closed="neither")],
         "shuffle": ["boolean"],
-        **_OUTPUT_PARAMS,
+        "sparse_output": ["boolean"],
+        "dtype": [Options(type, {np.float32, np.float64})],
+        "random_state": ["random_state"],
     },
 )
 def make_fair_sbm(
@@ -155,7 +151,7 @@ def make_fair_sbm(
         cell = rng.permutation(cell)
     labels, groups = np.divmod(cell, n_groups)
 
-    def is_edge(uniform: npt.NDArray[np.float64], rows: slice) -> npt.NDArray[np.bool_]:
+    def is_edge(uniform: FloatArray, rows: slice) -> BoolArray:
         columns = slice(rows.start, None)
         other_cluster = labels[rows, None] != labels[None, columns]
         other_group = groups[rows, None] != groups[None, columns]
@@ -163,90 +159,13 @@ def make_fair_sbm(
         kind = other_cluster.view(np.int8) + 2 * other_group.view(np.int8)
         return np.asarray(uniform < edge_probability[kind])
 
-    adjacency = _symmetric(n_samples, is_edge, rng, sparse_output, dtype)
+    adjacency = _symmetric(is_edge, n_samples, rng, sparse_output, dtype)
     return Sample(adjacency, labels, groups)
-
-
-@checks(
-    {
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "density": [Interval(Real, 0, 1, closed="right")],
-        "group_probability": [Interval(Real, 0, 1, closed="neither")],
-        **_OUTPUT_PARAMS,
-    },
-)
-def make_random_laplacian(
-    n_samples: int = 5000,
-    *,
-    density: float = 1.0,
-    group_probability: float = 0.3,
-    sparse_output: bool = False,
-    dtype: type = np.float64,
-    random_state: int | np.random.RandomState | None = None,
-) -> GroupedSample:
-    """Draw a graph with random weights and no structure, with two random groups.
-
-    Every pair of nodes is joined with probability ``density``, with a weight uniform on
-    (0, 1]; every node is in group 1 with probability ``group_probability``. There are no
-    clusters to find: the graph serves to time the solvers of fair spectral clustering, which
-    work on its Laplacian.
-
-    Parameters
-    ----------
-    n_samples : int, default=5000
-        Number of nodes, at least 2.
-    density : float, default=1.0
-        Share of the pairs that are joined, above 0 and at most 1.
-    group_probability : float, default=0.3
-        Probability of group 1, between 0 and 1. In a very small sample a group may be empty.
-    sparse_output : bool, default=False
-        Return a CSR matrix instead of a dense array; sensible for a low density.
-    dtype : {numpy.float64, numpy.float32}, default=numpy.float64
-        Type of the weights; float32 halves the memory of the dense array.
-    random_state : int, RandomState instance or None, default=None
-        Seed. The same integer gives the same graph, sparse or dense.
-
-    Returns
-    -------
-    data : ndarray or CSR matrix of shape (n_samples, n_samples)
-        The adjacency matrix: symmetric weights with an empty diagonal.
-    sensitive_features : ndarray of shape (n_samples,)
-        The group of each node, 0 or 1.
-
-    See Also
-    --------
-    make_fair_sbm : A graph with fair clusters to find.
-
-    Notes
-    -----
-    This is the RandLaplace set. The paper says: a random symmetric adjacency matrix, and two
-    groups drawn with probability 0.3. It names neither the law of the weights nor a density;
-    uniform weights on a complete graph are our choice.
-
-    Examples
-    --------
-    >>> from skfair.datasets.generators_graph import make_random_laplacian
-    >>> adjacency, groups = make_random_laplacian(50, random_state=0)
-    >>> adjacency.shape
-    (50, 50)
-    >>> bool((adjacency == adjacency.T).all())
-    True
-    """
-    rng = check_random_state(random_state)
-    groups = (rng.random_sample(n_samples) < group_probability).astype(np.int64)
-
-    def weights(uniform: npt.NDArray[np.float64], rows: slice) -> npt.NDArray[np.float64]:
-        # Given that it is below the density, u / density is again uniform: one draw decides
-        # both whether the edge is there and what it weighs.
-        return np.maximum(1 - uniform / density, 0)
-
-    adjacency = _symmetric(n_samples, weights, rng, sparse_output, dtype)
-    return GroupedSample(adjacency, groups)
 
 
 def _edge_probabilities(
     factors: Sequence[float], scale: float | None, n_samples: int
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """Return the four edge probabilities a, b, c, d after scaling, each in [0, 1]."""
     array = check_numbers(factors, "probabilities")
     if array.shape != (4,) or not np.isfinite(array).all() or (array < 0).any():
@@ -267,44 +186,29 @@ def _edge_probabilities(
 
 
 def _symmetric(
+    is_edge: Callable[[FloatArray, slice], BoolArray],
     n: int,
-    entries: Callable[[npt.NDArray[np.float64], slice], npt.NDArray[Any]],
     rng: np.random.RandomState,
     sparse_output: bool,
     dtype: type,
 ) -> Any:
-    """Build a symmetric matrix with empty diagonal from uniform numbers, block by block."""
-    blocks = _upper_blocks(n, entries, rng)
-    if not sparse_output:
-        dense: npt.NDArray[Any] = np.zeros((n, n), dtype=dtype)
-        for rows, values in blocks:
-            dense[rows, rows.start :] = values
-            # `values` is zero on and below the diagonal, so adding its mirror image is safe.
-            dense[rows.start :, rows] += values.T.astype(dtype)
-        return dense
-    row_parts: list[npt.NDArray[np.int32]] = []
-    column_parts: list[npt.NDArray[np.int32]] = []
-    value_parts: list[npt.NDArray[Any]] = []
-    for rows, values in blocks:
-        i, j = np.nonzero(values)
-        row_parts.append((i + rows.start).astype(np.int32))
-        column_parts.append((j + rows.start).astype(np.int32))
-        value_parts.append(values[i, j].astype(dtype))
-    coordinates = (np.concatenate(row_parts), np.concatenate(column_parts))
-    upper = sp.csr_array((np.concatenate(value_parts), coordinates), shape=(n, n))
-    return align_sparse((upper + upper.T).tocsr())
-
-
-def _upper_blocks(
-    n: int,
-    entries: Callable[[npt.NDArray[np.float64], slice], npt.NDArray[Any]],
-    rng: np.random.RandomState,
-) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-    """Yield row slices with their entries right of the diagonal (columns from rows.start)."""
+    """Return a symmetric 0/1 matrix with empty diagonal, drawn a few hundred rows at a time."""
+    dense: NDArray[Any] | None = None if sparse_output else np.zeros((n, n), dtype)
+    ends: list[IntArray] = []
     start = 0
     while start < n:
-        stop = min(n, start + max(1, NUMBERS // (n - start)))
-        rows = slice(start, stop)
-        values = entries(rng.random_sample((stop - start, n - start)), rows)
-        yield rows, np.triu(values, k=1)
-        start = stop
+        rows = slice(start, min(n, start + max(1, NUMBERS // (n - start))))
+        # Entries right of the diagonal: the columns begin with the first row.
+        edges = np.triu(is_edge(rng.random_sample((rows.stop - start, n - start)), rows), k=1)
+        if dense is not None:
+            dense[rows, start:] = edges
+            # On and below the diagonal there is nothing yet, so adding the mirror image is safe.
+            dense[start:, rows] += edges.T.astype(dtype)
+        else:
+            ends.append((np.argwhere(edges) + start).astype(np.int32))
+        start = rows.stop
+    if dense is not None:
+        return dense
+    i, j = np.concatenate(ends).T
+    upper = sp.csr_array((np.ones(i.size, dtype), (i, j)), shape=(n, n))
+    return align_sparse((upper + upper.T).tocsr())

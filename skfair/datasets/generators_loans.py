@@ -118,8 +118,8 @@ def make_loans(
     >>> loans.data.shape
     (2000, 9)
     >>> rates = loans.target.groupby(loans.sensitive_features["sex"]).mean()
-    >>> bool(rates["male"] - rates["female"] > 0.15)
-    True
+    >>> print(f"{rates['male'] - rates['female']:.2f}")
+    0.20
     """
     import pandas as pd
 

@@ -95,8 +95,8 @@ def make_group_scores(
     >>> np.unique(groups, return_counts=True)[1].tolist()
     [500, 500]
     >>> gap = y_score[groups == "a"].mean() - y_score[groups == "b"].mean()
-    >>> bool(abs(gap - 1) < 0.2)
-    True
+    >>> print(f"{gap:.1f}")
+    1.0
     """
     laws = _check_distributions(_DEFAULT_DISTRIBUTIONS if distributions is None else distributions)
     shares = _check_shares(group_shares, len(laws))

@@ -2,8 +2,8 @@
 
 Bounds on smooth stand-ins are moved by what the truth is seen to be, and every round starts from
 the last solution. Scores of trained models go through them in :mod:`skfair.enforcement.erm.path`,
-decisions of any model in :mod:`skfair.enforcement.decisions.prices`, limits within an interval in
-:mod:`skfair.enforcement.partial.strict` and rankings in :mod:`skfair.ranking.strict`.
+decisions of any model in :mod:`skfair.enforcement.decisions.offsets`, limits within an interval in
+:mod:`skfair.enforcement.partial.strict` and rankings in :mod:`skfair.ranking.task`.
 
 True rates are steps: they have no slope, and smooth stand-ins lead near a point within the bounds,
 not always into it. Where little is missed a point that misses nothing is mostly near, and random

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,7 @@ from skfair.utils.rounding import ROUNDING
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
-# With so many rows expected worth is trusted as much as counted worth.
+# With this many rows expected worth is trusted as much as counted worth.
 BELIEVED = 6_000
 
 
@@ -112,12 +112,10 @@ class LineScan:
 
     def means_there(self) -> list[FloatArray]:
         """Return the cell means at the cutoff."""
-        above = self.above
+        above, constraints = self.above, zip(self.entries.cells, self.entries.steps, strict=True)
         return [
             mean + np.bincount(cells[above], steps[above], mean.size)
-            for mean, cells, steps in zip(
-                self.means, self.entries.cells, self.entries.steps, strict=True
-            )
+            for mean, (cells, steps) in zip(self.means, constraints, strict=True)
         ]
 
 
@@ -130,7 +128,7 @@ class Truth:
         self,
         constraints: Sequence[ClassConstraint],
         classes: IntArray,  # (n_samples,): number of the true class of each row
-        weights: FloatArray,  # (n_samples,): whole numbers count as so many rows each
+        weights: FloatArray,  # (n_samples,): whole numbers count as this many rows each
         # (n_classes, n_classes): what it is worth to decide for a class (column), given the true
         # one (row): from 0 to 1
         worth: FloatArray,
@@ -141,6 +139,9 @@ class Truth:
         self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
         self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
         self.bounds = [limited.bound for limited in self.constraints]
+        # The decision that each constraint counts as selection; -1 for the true class.
+        counted = [-1 if own.counted is None else own.counted for own in self.constraints]
+        self._selecting = np.array(counted, dtype=np.int64)
         self._table = RateTable(self.bounds)
         self.cells, self.steps, self.starts = self._table.steps_of_rows(classes.size)
 
@@ -159,15 +160,11 @@ class Truth:
 
     def means(self, predicted: IntArray) -> list[FloatArray]:
         """Return the cell means of each constraint."""
-        chosen = [
-            self.classes if limited.counted is None else limited.counted
-            for limited in self.constraints
-        ]
+        chosen = [self.classes if label < 0 else label for label in self._selecting.tolist()]
+        every = zip(chosen, self.starts, self.cells, self.steps, strict=True)
         return [
             start + np.bincount(cells, steps * (predicted == label), start.size)
-            for label, start, cells, steps in zip(
-                chosen, self.starts, self.cells, self.steps, strict=True
-            )
+            for label, start, cells, steps in every
         ]
 
     def disparities(self, predicted: IntArray) -> list[float]:
@@ -180,9 +177,7 @@ class Truth:
 
         Rates, and so the limits, are counted as before.
         """
-        other = copy(self)
-        other.values = self.values + self._belief * (chances @ self.worth - self.values)
-        return other
+        return self._with(values=self.values + self._belief * (chances @ self.worth - self.values))
 
     def believed(self, chances: FloatArray) -> FloatArray:
         """Return how much each row counts for each class where expected worth counts, too."""
@@ -200,23 +195,22 @@ class Truth:
 
     def valuing(self, worth: FloatArray) -> Truth:
         """Return the truth where decisions are worth something else."""
-        other = copy(self)
-        other.worth, other.values = worth, worth[self.classes]
-        return other
+        return self._with(worth=worth, values=worth[self.classes])
 
     def penalising(self, penalty: float) -> Truth:
         """Return the truth with a penalty on violated limits, to be weighed against merit."""
+        return self._with(penalty=penalty)
+
+    def _with(self, **changes: Any) -> Truth:
         other = copy(self)
-        other.penalty = penalty
+        vars(other).update(changes)
         return other
 
     def tightened(self, share: float) -> Truth:
         """Return the truth about a share of the limits."""
-        other = copy(self)
-        other.constraints = [replace(c, bound=c.bound.scaled(share)) for c in self.constraints]
-        other.bounds = [limited.bound for limited in other.constraints]
-        other._table = RateTable(other.bounds)
-        return other
+        bounds = [bound.scaled(share) for bound in self.bounds]
+        constraints = [replace(c, bound=b) for c, b in zip(self.constraints, bounds, strict=True)]
+        return self._with(constraints=constraints, bounds=bounds, _table=RateTable(bounds))
 
     def worth_of(self, predicted: IntArray) -> float:
         """Return what decisions are worth."""
@@ -262,17 +256,12 @@ class Truth:
         ordered = points[order]
         gaps = ordered[:-1] - ordered[1:]
         least = ROUNDING * (1.0 + np.abs(ordered[1:])) if min_gap is None else min_gap
-        n_rules = len(self.constraints)
-        gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
-        cells = np.empty((n_rules, rows.size), np.int64)
-        added = np.zeros((n_rules, max((start.size for start in self.starts), default=0)))
-        selecting = [
-            -1 if limited.counted is None else limited.counted for limited in self.constraints
-        ]
-        counted = Counted(
-            *(self.weights, self.values, self.classes, self.cells, self.steps),
-            np.array(selecting, dtype=np.int64),
-        )
+        n_constraints = len(self.constraints)
+        gains, steps = np.empty(rows.size), np.empty((n_constraints, rows.size))
+        cells = np.empty((n_constraints, rows.size), np.int64)
+        added = np.zeros((n_constraints, max((start.size for start in self.starts), default=0)))
+        of_rows = self.weights, self.values, self.classes, self.cells, self.steps
+        counted = Counted(*of_rows, self._selecting)
         worth = now.verdict.merit + exchanged(
             counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
         )
@@ -303,7 +292,7 @@ class RateTable:
     """Constraints on rates as the kernel reads them."""
 
     def __init__(self, constraints: Sequence[BoundConstraint]) -> None:
-        from skfair._kernels.thresholds import RuleArrays
+        from skfair._kernels.thresholds import ConstraintArrays
 
         self.which = [k for k, bound in enumerate(constraints) if bound.blocks.size]
         self.bounds = [constraints[k] for k in self.which]
@@ -321,7 +310,9 @@ class RateTable:
             owners.append(columns.indices.astype(np.int64))
             shares.append(columns.data)
         comparisons = [bound.comparison for bound in self.bounds]
-        self._arrays = RuleArrays(
+        against_overall = [comparison.against_overall for comparison in comparisons]
+        are_quotients = [bound.quotients is not None for bound in self.bounds]
+        self._arrays = ConstraintArrays(
             indptr=indptr,
             owners=np.concatenate(owners),
             shares=np.concatenate(shares),
@@ -329,12 +320,8 @@ class RateTable:
             first=np.concatenate([np.empty(0, np.int64), *(first for _, first in sums)]),
             first_starts=np.cumsum([0, *(first.size for _, first in sums)]),
             codes=np.array([comparison.code for comparison in comparisons], dtype=np.int64),
-            against_overall=np.array(
-                [comparison.against_overall for comparison in comparisons], dtype=bool
-            ),
-            are_quotients=np.array(
-                [bound.quotients is not None for bound in self.bounds], dtype=bool
-            ),
+            against_overall=np.array(against_overall, dtype=bool),
+            are_quotients=np.array(are_quotients, dtype=bool),
             bounds=self.limits,
         )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
@@ -30,10 +31,8 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
         low, high = y.min(), y.max()
         if low < high and np.all((y == low) | (y == high)):
             return np.array([low, high])
-    check_one_type(y)
-    check_classification_targets(y)
+    classes, _ = encode_classes(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
-    classes = np.unique(y)
     if kind != "binary" or classes.size > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {kind}, with "
@@ -41,30 +40,26 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
             "each class against the rest would not bound that of the predictions; compare "
             "y == label instead."
         )
-    check_several(classes)
     return classes
 
 
-def check_one_type(y: NDArray[Any]) -> None:
-    """Raise for labels that cannot be put in order, such as 0 and "1"."""
-    if y.dtype != object:
-        return
-    examples = {isinstance(label, str): label for label in y}
-    if len(examples) > 1:
+def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the classes in order, of which there must be several, and that of each row."""
+    examples = {isinstance(label, str): label for label in y} if y.dtype == object else {}
+    if len(examples) > 1:  # 0 and "1" have no order
         text, other = examples[True], examples[False]
         raise ValueError(
             f"y has labels that are text and others that are not, such as {text!r} and {other!r} "
             f"({type(other).__name__}). Make all of them the same, for example y.astype(str)."
         )
-
-
-def check_several(classes: NDArray[Any]) -> None:
-    """Raise if there is a single class."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
     if classes.size < 2:
         raise ValueError(
             "This classifier needs samples of at least 2 classes in the data, but the data "
             f"contains only one class: {classes.tolist()[0]!r}."
         )
+    return classes, codes
 
 
 class PositiveClass:
@@ -89,7 +84,7 @@ class PositiveClass:
     classes_: NDArray[Any]
     _pos_label_constraints: ClassVar[dict[str, Any]] = {"pos_label": [Real, str, "boolean", None]}
 
-    def _take_positive(self, rules: Sequence[Constraint]) -> None:
+    def _take_positive(self, constraints: Sequence[Constraint]) -> None:
         """Read which one of two classes is positive; warn if that is a guess that matters."""
         labels = self.classes_.tolist()
         if self.pos_label is not None:
@@ -97,14 +92,19 @@ class PositiveClass:
             return
         self.pos_label_ = labels[-1]
         if set(labels) not in CLEAR_LABELS:
-            warn_of_choice(self.classes_, self._depending_on_positive(rules), "pos_label={!r}")
+            warn_of_choice(
+                self.classes_, self._depending_on_positive(constraints), "pos_label={!r}"
+            )
 
-    def _depending_on_positive(self, rules: Sequence[Constraint]) -> list[object]:
+    def _depending_on_positive(self, constraints: Sequence[Constraint]) -> list[object]:
         """Return the constraints, and the names of other limits, that need a positive class."""
         limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
         # A dict says of each value which class it is for.
         names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
-        return [*(rule for rule in rules if rule.depends_on_pos_label), *names]
+        return [
+            *(constraint for constraint in constraints if constraint.depends_on_pos_label),
+            *names,
+        ]
 
     @property
     def _sign(self) -> float:
@@ -149,13 +149,7 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
     )
 
 
-class HasLoss(Protocol):
-    """An estimator with the parameter ``loss``."""
-
-    loss: object
-
-
-def has_probabilities(estimator: HasLoss) -> bool:
+def has_probabilities(estimator: Any) -> bool:
     """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
     if not gives_probabilities(estimator.loss):
         raise AttributeError(
@@ -225,15 +219,12 @@ def _check_has_both(
         )
 
 
-class Predicts(Protocol):
-    """A fitted classifier."""
-
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """Predict the class of rows."""
-
-
 def accuracy_in_blocks(
-    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **groups: Any
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: ColumnLike,
+    sample_weight: ColumnLike | None,
+    **groups: Any,
 ) -> float:
     """Return the accuracy on rows in blocks: of each block two numbers travel.
 
@@ -247,7 +238,7 @@ def accuracy_in_blocks(
 
 
 def _right_and_all(
-    block: dict[str, Any], model: Predicts, names: Sequence[str]
+    block: dict[str, Any], model: BaseEstimator, names: Sequence[str]
 ) -> tuple[float, float]:
     """Return the weight of right predictions in a block, and the weight of all."""
     n_rows = len(block["y"])

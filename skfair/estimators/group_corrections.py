@@ -1,7 +1,7 @@
 """Probabilities of classes, corrected within each group, for decisions that may use the group.
 
 A classifier that does not know the group gives the average over groups. With two classes and one
-threshold for each group that does not matter. With more, prices need what a row of its group is.
+threshold for each group that does not matter. With more, offsets need what a row of its group is.
 """
 
 from __future__ import annotations
@@ -37,11 +37,8 @@ class GroupCorrections:
             corrected[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
         return corrected
 
-    def uncorrected(self, thresholds: FloatArray, groups: IntArray) -> FloatArray:
-        """Return the thresholds on probabilities of the second of two classes before correction."""
-        return np.array([self._uncorrected(*pair) for pair in zip(thresholds, groups, strict=True)])
-
-    def _uncorrected(self, threshold: float, group: int) -> float:
+    def uncorrected(self, threshold: float, group: int) -> float:
+        """Return a threshold on probabilities of the second of two classes before correction."""
         which = np.flatnonzero(self.groups == group)
         if not which.size or not 0 < threshold < 1:
             return threshold

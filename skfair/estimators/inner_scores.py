@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from inspect import signature
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logit
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _num_samples, check_array
-
-from skfair._typing import (
-    ClassLabel,
-    ColumnLike,
-    ColumnsLike,
-    FloatArray,
-    IntArray,
-    MatrixLike,
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_array,
+    check_is_fitted,
 )
+
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.groups.encoding import GroupEncoding
+from skfair.read import read_groups
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
 
@@ -73,13 +78,7 @@ def fitted(
     return clone(estimator).fit(X, y, **row_params)
 
 
-class HasFolds(Protocol):
-    """An estimator with the parameter ``cv``."""
-
-    cv: Any
-
-
-def keep_folds(estimator: HasFolds) -> None:
+def keep_folds(estimator: Any) -> None:
     """Make folds that can be read once a list: copies, files and a second fit read them again."""
     if isinstance(estimator.cv, Iterator):
         estimator.cv = list(estimator.cv)
@@ -160,7 +159,7 @@ def held_out(
 
 
 def groups_of_new_rows(
-    estimator: Any,  # fitted, with ``is_group_aware_`` and ``unseen``
+    estimator: Any,  # fitted, with ``is_group_aware_``
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
     *,
@@ -169,13 +168,146 @@ def groups_of_new_rows(
     """Return the groups of new rows, None if they are not used; raise if they are missing."""
     if not estimator.is_group_aware_:
         return None
-    may_be_unseen = estimator.unseen == "overall"
-    codes: IntArray | None = estimator._read_groups(
-        X, sensitive_features, allow_unseen=may_be_unseen
-    )
+    may_be_unseen = getattr(estimator, "unseen", "error") == "overall"
+    codes = read_groups(estimator, X, sensitive_features, allow_unseen=may_be_unseen)
     if codes is None and are_used:
         raise ValueError(
             f"This {type(estimator).__name__} is group-aware: pass the groups of the rows, "
-            "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
+            "predict(X, sensitive_features=...), or name their columns of X in sensitive. "
+            "scikit-learn's own scorers need these names; those of skfair.metrics pass the groups "
+            "on. Inside a Pipeline, metadata routing must be enabled."
         )
     return codes
+
+
+Split = tuple[IntArray, IntArray]
+
+# Folds of cv="auto". Certificates of fewer rows than these are worth the time of more folds: the
+# models see more of the rows, and the test counts more of them.
+FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
+
+
+def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:
+    """Return the estimator, or one that turns its scores into probabilities.
+
+    ``n_fewest`` is the number of rows of the smallest class that it is fitted to.
+    """
+    if hasattr(estimator, "predict_proba"):
+        return estimator
+    if hasattr(estimator, "decision_function"):
+        return CalibratedClassifierCV(estimator, cv=int(np.clip(n_fewest, 2, 3)))
+    raise TypeError(
+        f"The estimator {type(estimator).__name__} has neither predict_proba nor "
+        "decision_function. Decisions need probabilities: use a classifier that estimates them."
+    )
+
+
+def check_fitted(estimator: Any) -> str:
+    """Return the name of an estimator that is passed fitted; raise if it is not."""
+    inside = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    name = type(inside).__name__
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise NotFittedError(
+            f"cv='prefit' takes a fitted estimator, but this {name} is not fitted. Fit it first. "
+            "Searches and fairness_path clone it, and clones are not fitted: for these pass "
+            "sklearn.frozen.FrozenEstimator(estimator)."
+        ) from None
+    return name
+
+
+def check_prefit(estimator: Any) -> Any:
+    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+    name = check_fitted(estimator)
+    if hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"The fitted {name} has no predict_proba. Calibrate it on rows that it has not seen, "
+            "CalibratedClassifierCV(FrozenEstimator(estimator)).fit(X, y), and pass the result; or "
+            "pass a number of folds as cv."
+        )
+    return with_probabilities(estimator)
+
+
+def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
+    """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked.
+
+    ``classes`` may be in any order.
+    """
+    predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
+    # A product is much faster than a sum over a short axis; it is finite only if all terms are.
+    total = predicted @ np.ones(predicted.shape[1])
+    if not np.isfinite(total).all() or predicted.min(initial=0.0) < 0:
+        raise ValueError(
+            f"{type(model).__name__}.predict_proba returned values that are no probabilities."
+        )
+    order = np.argsort(classes)
+    place = np.searchsorted(classes, model.classes_, sorter=order)
+    place = order[np.minimum(place, classes.size - 1)]
+    if not np.array_equal(classes[place], model.classes_):
+        raise ValueError(
+            f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
+            f"has {classes.tolist()}."
+        )
+    chances = np.zeros((predicted.shape[0], classes.size))
+    chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]
+    chances[total == 0] = 1.0 / classes.size
+    return chances
+
+
+def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
+    """Return the mean of the probabilities of several models."""
+    return mean_over(models, partial(chances_of, X=X, classes=classes))
+
+
+def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> FloatArray:
+    """Return the mean of what is read off several models, of which one at a time is held."""
+    return reduce(np.add, map(read, models)) / len(models)
+
+
+def folds_of_certificate(codes: IntArray) -> int:
+    """Return the number of folds of ``cv="auto"`` for certificates, given the class of each row."""
+    if codes.size < FEW_ROWS:
+        return int(np.clip(np.bincount(codes).min(), FOLDS, FOLDS_OF_FEW))
+    return FOLDS
+
+
+def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> list[Split]:
+    """Return the folds; each row must be in exactly one test part.
+
+    A number of folds is stratified by ``kinds``, group and class, as far as these are large enough.
+    """
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        sizes = np.bincount(kinds)
+        merged = np.where(sizes[kinds] >= cv, kinds, kinds.max() + 1)
+        is_stratified = np.bincount(merged)[merged].min() >= cv
+        cv = StratifiedKFold(cv)
+        return list(cv.split(np.zeros(len(y)), merged if is_stratified else y))
+    try:
+        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    except TypeError as error:
+        raise TypeError(
+            "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
+            f"Got {cv!r}."
+        ) from error
+    is_scored = np.zeros(len(y), bool)
+    for _, test in splits:
+        is_scored[test] = True
+    if not is_scored.all():
+        raise ValueError("cv leaves rows without a score: every row must be in one test part.")
+    return splits
+
+
+def cross_fit(
+    estimator: Any,
+    X: MatrixLike,
+    y: NDArray[Any],
+    row_params: dict[str, Any],
+    splits: Sequence[Split],
+    classes: NDArray[Any],
+    n_jobs: int | None,
+) -> tuple[list[Any], FloatArray]:
+    """Fit a model on each fold, and return what it says of the others."""
+    fewest = min(np.unique(y[train], return_counts=True)[1].min() for train, _ in splits)
+    read, estimator = partial(chances_of, classes=classes), with_probabilities(estimator, fewest)
+    return cross_fitted(read, estimator, X, y, row_params, splits, n_jobs)

@@ -46,36 +46,38 @@ class SelectionFloor(Constraint):
         return Rate(np.full(rows.targets.size, -1.0))
 
 
-def tightest(rules: Sequence[Constraint], limit: Limit) -> list[Constraint]:
+def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint]:
     """Return the constraints; of those that differ in their limits only, the tightest one."""
     kept: dict[str, tuple[Limit, Constraint]] = {}
-    for rule in rules:
-        own: Any = limit if rule.own_limit is None else rule.own_limit
-        rest = {k: v for k, v in rule.get_params().items() if k not in _OF_LIMIT}
+    for constraint in constraints:
+        own: Any = limit if constraint.own_limit is None else constraint.own_limit
+        rest = {k: v for k, v in constraint.get_params().items() if k not in _OF_LIMIT}
         is_number = isinstance(own, Real)
-        key = joblib.hash((type(rule), rule.compared(), rest, None if is_number else own))
+        key = joblib.hash(
+            (type(constraint), constraint.compared(), rest, None if is_number else own)
+        )
         if key not in kept or (is_number and own < kept[key][0]):
-            kept[key] = own, rule
-    return [rule for _, rule in kept.values()]
+            kept[key] = own, constraint
+    return [constraint for _, constraint in kept.values()]
 
 
-def prepare_rule(
-    rule: Constraint,  # the constraint; its own limit goes before ``limit``
+def prepare_constraint(
+    constraint: Constraint,  # the constraint; its own limit goes before ``limit``
     rows: TrainingRows,
     limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
 ) -> list[BoundConstraint]:
     """Bind a constraint to rows: once, or once for each attribute that has a limit of its own."""
-    own: Any = rule.own_limit
+    own: Any = constraint.own_limit
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
-        return [rule.prepare(rows, wanted)]
+        return [constraint.prepare(rows, wanted)]
     limits = limits_of_attributes(wanted, rows.groups)
     if all(value is None for value in limits):
         return []
     largest = loosest(wanted)
-    bound = (rule if own is None else clone(rule).set_params(max_disparity=largest)).prepare(
-        rows, largest
-    )
+    bound = (
+        constraint if own is None else clone(constraint).set_params(max_disparity=largest)
+    ).prepare(rows, largest)
     attribute = rows.groups.attribute_of_group[bound.rate_groups]
     return [
         bound.restricted(np.flatnonzero(attribute == a), value, f"{bound.name} of {name}")
@@ -84,38 +86,38 @@ def prepare_rule(
     ]
 
 
-def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
+def unique_names(constraints: Sequence[BoundConstraint]) -> list[BoundConstraint]:
     """Number constraints of the same name."""
-    names = [rule.name for rule in rules]
+    names = [constraint.name for constraint in constraints]
     return [
-        rule
-        if names.count(rule.name) == 1
-        else replace(rule, name=f"{rule.name} ({names[: k + 1].count(rule.name)})")
-        for k, rule in enumerate(rules)
+        constraint
+        if names.count(constraint.name) == 1
+        else replace(
+            constraint, name=f"{constraint.name} ({names[: k + 1].count(constraint.name)})"
+        )
+        for k, constraint in enumerate(constraints)
     ]
 
 
-def floor_rule(rules: Sequence[Constraint]) -> Constraint:
+def floor_constraint(constraints: Sequence[Constraint]) -> Constraint:
     """Return what a floor is on: true positive rates if a constraint is on the positives."""
-    on_positives = any(rule.subset in ("positive", "class") for rule in rules)
+    on_positives = any(constraint.subset in ("positive", "class") for constraint in constraints)
     return BoundedFalseNegativeRate() if on_positives else SelectionFloor()
 
 
 def floors(
-    rule: Constraint,
-    rows: TrainingRows,
-    min_rate: float | Sequence[float] | FloatArray,
+    constraint: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
 ) -> list[BoundConstraint]:
     """Return constraints that keep the rate of each group at or above ``min_rate``.
 
-    ``rule`` is from :func:`floor_rule`.
+    ``constraint`` is from :func:`floor_constraint`.
     """
     if isinstance(min_rate, Real):
         check_number(min_rate, "min_rate", 0, 1)
-        bound = rule.prepare(rows, 1.0 - float(min_rate))
+        bound = constraint.prepare(rows, 1.0 - float(min_rate))
         return [replace(bound, name="min_rate", is_fairness=False)]
     smallest = np.asarray(min_rate, dtype=np.float64)
-    bound = replace(rule.prepare(rows, 1.0), is_fairness=False)
+    bound = replace(constraint.prepare(rows, 1.0), is_fairness=False)
     return [
         bound.restricted(
             np.array([r]), 1.0 - float(smallest[r]), f"min_rate of {bound.rate_names[r]}"
@@ -124,12 +126,14 @@ def floors(
     ]
 
 
-def rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
+def rates_before(
+    constraint: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]
+) -> FloatArray:
     """Return the rates of groups that decisions give.
 
-    ``rule`` is from :func:`floor_rule`.
+    ``constraint`` is from :func:`floor_constraint`.
     """
-    bound = rule.prepare(rows, 1.0)
+    bound = constraint.prepare(rows, 1.0)
     means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
     return np.maximum(1.0 - bound.rates @ means, 0.0)
 
@@ -139,12 +143,23 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
 
     A number is kept to within half a row.
     """
+    weights = rows.sample_weight
+    largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
+    low, high = selection_range(selection_rate, float(largest))
+    bound = []
+    if high < 1:
+        bound.append(of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
+    if low > 0:
+        bound.append(of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
+    return bound
+
+
+def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
+    """Return the smallest and the largest share; a number leaves half of the ``largest`` row."""
     pair = selection_rate
     if isinstance(selection_rate, Real):
         check_number(selection_rate, "selection_rate", 0, 1)
-        weights = rows.sample_weight
-        largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
-        room = 0.5 * float(largest) * (1 + 1e-6) + 1e-9
+        room = 0.5 * largest * (1 + 1e-6) + 1e-9
         wanted = float(selection_rate)
         pair = (max(wanted - room, 0.0), min(wanted + room, 1.0))
     try:
@@ -158,23 +173,15 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
             f"selection_rate must be a number or a pair 0 <= low <= high <= 1, got "
             f"{selection_rate!r}."
         )
-    bound = []
-    if high < 1:
-        bound.append(_of_everybody(BoundedSelectionRate(), rows, high, "largest selection_rate"))
-    if low > 0:
-        bound.append(_of_everybody(SelectionFloor(), rows, 1.0 - low, "smallest selection_rate"))
-    return bound
+    return low, high
 
 
-def recall_floor(rows: TrainingRows, recall: float) -> BoundConstraint:
-    """Return a constraint that selects at least so large a share of all positive rows."""
-    return _of_everybody(BoundedFalseNegativeRate(), rows, 1.0 - recall, "recall")
-
-
-def _of_everybody(rule: Constraint, rows: TrainingRows, limit: float, name: str) -> BoundConstraint:
+def of_everybody(
+    constraint: Constraint, rows: TrainingRows, limit: float, name: str
+) -> BoundConstraint:
     """Bind a constraint on the rates of groups to all rows as one group."""
     everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
-    bound = rule.prepare(everybody, limit)
+    bound = constraint.prepare(everybody, limit)
     return replace(bound, name=name, rate_groups=np.array([-1]), is_fairness=False)
 
 

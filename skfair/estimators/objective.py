@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.levels import shares_of
-from skfair.groups.table import entries
+from skfair.groups.confusion import entries
 from skfair.utils.text import did_you_mean, listed, settings_repr
 from skfair.utils.validation import check_number
 
@@ -126,8 +126,7 @@ def read_objective(objective: Any) -> Objective:
 
 def is_linear(objective: Objective) -> bool:
     """Whether an objective is linear in the shares of rows that are decided alike."""
-    is_named = isinstance(objective.measure, str)
-    if is_named:
+    if isinstance(objective.measure, str):
         return objective.measure in ("accuracy", "balanced_accuracy")
     return not callable(objective.measure)
 

@@ -47,7 +47,7 @@ MAX_NUMERIC_LEVELS = 50
 MAX_LEVELS = 1000
 # What has no labels of rows.
 _WITHOUT_INDEX = (np.ndarray, type(None))
-# A list of at most so many texts may be a list of names of columns.
+# A list of at most this many texts may be a list of names of columns.
 _MOST_NAMES = 10
 
 
@@ -151,9 +151,8 @@ def _array_columns(values: Any, argument: str) -> list[Any]:
     elif hasattr(values, "_from_sequence"):
         return [values]  # a pandas extension array
     elif not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
-        array = np.from_dlpack(
-            cast(Any, values)
-        )  # of the array API, which numpy may not read otherwise
+        # Of the array API, which numpy may not read otherwise.
+        array = np.from_dlpack(cast(Any, values))
     else:
         array = np.asarray(values)
     if array.ndim == 1:
@@ -269,14 +268,8 @@ def check_alignment(table: object, like: object, role: Role = SENSITIVE) -> None
 
 def check_aligned(**columns: object) -> object:
     """Return the first column with an index; raise if another one has its labels in other order."""
-    like = next(
-        (
-            like_column
-            for like_column in columns.values()
-            if hasattr(getattr(like_column, "index", 0), "equals")
-        ),
-        None,
-    )
+    indexed = [c for c in columns.values() if hasattr(getattr(c, "index", 0), "equals")]
+    like = indexed[0] if indexed else None
     for name, column in columns.items():
         check_alignment(column, like, Role(name, name, _VALUES.get(name, "value")))
     return like

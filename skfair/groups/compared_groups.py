@@ -156,11 +156,7 @@ class ComparedGroups:
         return self.cells.names[missing[0]] if is_error and missing.size else None
 
     def check_class(
-        self,
-        values: FloatArray,
-        of_cells: IntArray,
-        is_positive: bool,
-        zero_division: ZeroDivision,
+        self, values: FloatArray, of_cells: IntArray, is_positive: bool, zero_division: ZeroDivision
     ) -> None:
         """Raise for a cell without rows of a class, whose value is NaN, unless NaN is wanted."""
         name = self.undefined(values, of_cells, zero_division)

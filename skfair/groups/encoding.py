@@ -27,13 +27,7 @@ from scipy import sparse
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.attributes import (
-    SENSITIVE,
-    Role,
-    check_alignment,
-    check_levels,
-    read_columns,
-)
+from skfair.groups.attributes import SENSITIVE, Role, check_alignment, check_levels, read_columns
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
@@ -97,16 +91,11 @@ class GroupEncoding:
     def of_attribute(self, attribute: int) -> GroupEncoding:
         """Return the groups of one attribute alone."""
         first, stop = self.offsets[attribute], self.offsets[attribute + 1]
-        levels = self.levels
+        levels, only = self.levels, slice(attribute, attribute + 1)
         if self.n_attributes > 1:
-            levels = GroupLevels(
-                levels.attributes[attribute : attribute + 1],
-                levels.levels[attribute : attribute + 1],
-                None,
-                levels.names[first:stop],
-                np.array([0, stop - first]),
-            )
-        codes = self.codes[attribute : attribute + 1] - first
+            own = levels.attributes[only], levels.levels[only], None, levels.names[first:stop]
+            levels = GroupLevels(*own, np.array([0, stop - first]))
+        codes = self.codes[only] - first
         return GroupEncoding(codes, levels, self.counts[first:stop], self.people)
 
     def sums(self, values: NDArray[Any] | None = None) -> FloatArray:
@@ -146,9 +135,7 @@ class GroupEncoding:
         for codes in self.codes:
             joint = codes * n_levels
             joint += other
-            table += np.bincount(joint, weights=sample_weight, minlength=table.size).reshape(
-                table.shape
-            )
+            table += np.bincount(joint, sample_weight, table.size).reshape(table.shape)
         return table
 
     def cells(
@@ -162,20 +149,16 @@ class GroupEncoding:
         For one attribute the atoms are its groups. For overlapping attributes they are the
         intersections that occur. Only cells with a row are listed.
         """
-        shape = np.append(np.diff(self.offsets), n_classes)
+        sizes = np.append(np.diff(self.offsets), n_classes)
         starts = self.offsets[:-1].tolist()
         parts = [codes - k if k else codes for codes, k in zip(self.codes, starts, strict=True)]
         parts.append(np.zeros(self.n_samples, np.int64) if classes is None else classes)
-        codes, present = number_tuples(parts, shape)
+        codes, present = number_tuples(parts, sizes)
         n_cells = present.shape[0]
         owners = present[:, :-1] + self.offsets[:-1]  # (n_cells, n_attributes)
-        membership = sparse.csr_array(
-            (
-                np.ones(owners.size),
-                (owners.ravel(), np.repeat(np.arange(n_cells), self.n_attributes)),
-            ),
-            shape=(self.n_groups, n_cells),
-        )
+        owned = owners.ravel(), np.repeat(np.arange(n_cells), self.n_attributes)
+        shape = self.n_groups, n_cells
+        membership = sparse.csr_array((np.ones(owners.size), owned), shape=shape)
 
         def of_block(i: int, j: int) -> FloatArray:
             own = None if sample_weight is None else sample_weight[i:j]
@@ -316,9 +299,7 @@ def _encode_intersections(
         intersection_name(names, [column[i] for column, i in zip(levels, row, strict=True)])
         for row in combinations
     )
+    counts = np.bincount(codes, minlength=len(group_names)).astype(np.int64)
     offsets = np.array([0, len(group_names)])
-    return GroupEncoding(
-        codes[None, :],
-        GroupLevels(names, levels, combinations, group_names, offsets, role.argument),
-        np.bincount(codes, minlength=len(group_names)).astype(np.int64),
-    )
+    known = GroupLevels(names, levels, combinations, group_names, offsets, role.argument)
+    return GroupEncoding(codes[None, :], known, counts)

@@ -35,12 +35,12 @@ class Intervals:
             self.bounds = [check_interval(by_group[g]) for g in range(levels.n_groups)]
         else:
             self.bounds = [check_interval(interval)] * levels.n_groups
-        self.lengths = np.array([np.diff(pairs).sum() for pairs in self.bounds])
+        self.lengths = np.array([(pairs[:, 1] - pairs[:, 0]).sum() for pairs in self.bounds])
 
     def overlap(self, rank: FloatArray, group: int) -> FloatArray:
         """Length of the overlap of [0, rank] with the intervals of a group."""
         return sum(
-            (np.clip(rank, low, high) - low for low, high in self.bounds[group]),
+            (np.minimum(np.maximum(rank, low), high) - low for low, high in self.bounds[group]),
             start=np.zeros(np.shape(rank)),
         )
 
@@ -105,7 +105,7 @@ class Intervals:
     def _of(cls, bounds: list[FloatArray]) -> Intervals:
         made = cls.__new__(cls)
         made.bounds = bounds
-        made.lengths = np.array([np.diff(pairs).sum() for pairs in bounds])
+        made.lengths = np.array([(pairs[:, 1] - pairs[:, 0]).sum() for pairs in bounds])
         return made
 
 

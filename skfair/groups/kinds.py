@@ -8,7 +8,10 @@ the kinds of all blocks, put together. Their table is as long as there are kinds
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -24,7 +27,8 @@ from skfair.groups.levels import number_tuples
 from skfair.groups.named_columns import keep_columns, take_columns
 from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.strata import Strata, read_strata
-from skfair.utils.factorize import Factorized, factorize, first_rows
+from skfair.groups.table import GroupTable, total
+from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_labels, check_weights, weight_range
 
@@ -57,14 +61,14 @@ class WeightedRows(NamedTuple):
         codes = np.ascontiguousarray(self.groups.codes[:, rows])
         return self._replace(columns=columns, groups=replace(self.groups, codes=codes))
 
-    def resolution(self, codes: IntArray | None = None) -> float:
-        """Return the largest share of a group (or of a code) in one bin of several scores."""
+    def resolution(self) -> float:
+        """Return the largest share of a group in one bin of several scores."""
         if self.bins is None:
             return 0.0
         number, n_bins = self.bins.number, self.bins.low.size
         is_wide = self.bins.low < self.bins.high
         largest = 0.0
-        for of_rows in self.groups.codes if codes is None else codes[None]:
+        for of_rows in self.groups.codes:
             joint, kept = of_rows * n_bins + number, np.flatnonzero(is_wide[number])
             cells = factorize(joint[kept])
             inside = np.bincount(cells.codes, self.weights[kept])
@@ -75,14 +79,13 @@ class WeightedRows(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """What is told of a block: its distinct rows, and nothing of the length of the rows."""
+    """What is told of a block: its table of kinds, and nothing of the length of the rows."""
 
-    columns: dict[str, Columns]  # labels and attributes by the name of the argument
-    # (n_kinds,): number of rows, sums of their weights and of the squares of these, first row
-    counts: IntArray
-    weights: FloatArray
-    squares: FloatArray
-    first: IntArray
+    # Counts of shape (n_kinds, 3): rows, weights and squared weights. Attributes are columns of
+    # groups, labels and control features, named "argument: column"
+    table: GroupTable
+    types: list[Any]  # the dtype of each attribute
+    first: IntArray  # (n_kinds,): first row
     weight_range: tuple[float, float]  # smallest positive and largest weight of a row
     like: Any  # X of the block, without rows
 
@@ -110,87 +113,72 @@ class RowBlock(NamedTuple):
 def with_kinds(
     X: Any, columns: dict[str, Columns], weights: Any, n_rows: int, like: Any = None
 ) -> RowBlock:
-    """Check the labels, attributes and weights of a block, and number its kinds."""
-    if n_rows:
-        weights = check_weights(weights, n_rows, are_all=False)
-        codes = [_codes(argument, *own) for argument, of in columns.items() for own in of]
-        kind, first, counts, sums = distinct_rows(codes, weights, n_rows)
-        squares = sums if weights is None else bincount(kind, weights**2, first.size)
-    else:
-        kind = first = counts = np.empty(0, np.int64)
-        columns, sums = {}, np.empty(0)
-        weights, squares = None if weights is None else sums, sums
-    of_kinds = {
-        argument: [(name, values[first]) for name, values in own]
-        for argument, own in columns.items()
-    }
-    kinds = Kinds(of_kinds, counts, sums, squares, first, weight_range(weights), like)
-    kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
-    return RowBlock(X, kind, weights, kinds=kinds)
-
-
-def _codes(argument: str, name: str | None, values: Any) -> Factorized:
-    """Encode a column of a block; missing values raise."""
-    if argument not in ROLES:
-        return check_labels(values, argument)
-    factorized = factorize(values)
-    check_missing(factorized, name or argument.removesuffix("s"), ROLES[argument])
-    return factorized
-
-
-def distinct_rows(
-    columns: list[Factorized], weights: FloatArray | None, n_rows: int
-) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
-    columns = columns or [Factorized(np.zeros(n_rows, np.int64), [0])]
-    shape = np.array([len(column.levels) for column in columns])
-    kind, _ = number_tuples([column.codes for column in columns], shape)
-    first = first_rows(kind)
-    counts = np.bincount(kind, minlength=first.size)
-    return kind, first, counts, bincount(kind, weights, first.size)
+    """Return the checked rows of a block: the kind of each, and the table of kinds."""
+    if not n_rows:
+        none, no_weights = np.empty(0, np.int64), None if weights is None else np.empty(0)
+        table = GroupTable({}, none, np.zeros((0, 3)))
+        return RowBlock(X, none, no_weights, 0, Kinds(table, [], none, (np.inf, 0.0), like))
+    weights = check_weights(weights, n_rows, are_all=False)
+    levels: dict[str, list[Any]] = {}
+    codes, types = [], []
+    for argument, own in columns.items():
+        noun = argument.removesuffix("s") if argument in ROLES else argument
+        for j, (name, values) in enumerate(own):
+            if argument in ROLES:
+                factorized = factorize(values)
+                check_missing(factorized, name or noun, ROLES[argument])
+            else:
+                factorized = check_labels(values, argument)
+            number = noun if len(own) == 1 else f"{noun}_{j}"
+            levels[f"{argument}: {name or number}"] = factorized.levels
+            codes.append(factorized.codes)
+            types.append(values.dtype)
+    if not codes:
+        levels, codes, types = {"all: all": [0]}, [np.zeros(n_rows, np.int64)], [np.dtype(int)]
+    kind, kinds_of_levels = number_tuples(codes, np.array([len(own) for own in levels.values()]))
+    n_kinds = len(kinds_of_levels)
+    sums = [bincount(kind, None, n_kinds)] * 3
+    if weights is not None:
+        sums[1:] = bincount(kind, weights, n_kinds), bincount(kind, weights**2, n_kinds)
+    table = GroupTable(levels, kinds_of_levels, np.stack(sums, axis=1))
+    kinds = Kinds(table, types, first_rows(kind), weight_range(weights), like)
+    return RowBlock(X, kind.astype(np.min_scalar_type(n_kinds - 1)), weights, 0, kinds)
 
 
 def number_kinds(
     read: Partitions, intersectional: bool, nothing: str, *, are_revisited: bool = True
 ) -> tuple[Partitions, WeightedRows, IntArray, list[Kinds]]:
-    """Put the kinds of all blocks together, and number those of the rows like these.
+    """Add up the tables of all blocks, and number the kinds of the rows as in their total.
 
-    Returns the blocks, the table of kinds, the first row of each kind (counted over all blocks),
+    Returns the blocks, the kinds as rows, the first row of each kind (counted over all blocks),
     and what is told of each block. ``nothing`` is the error if there are no rows.
     """
     blocks = read.hold() if are_revisited else read
     parts: list[Kinds] = blocks.collect(attrgetter("kinds"))
-    filled = [part for part in parts if part.counts.size]
+    filled = [part for part in parts if part.first.size]
     if not filled:
         raise ValueError(nothing)
-    counts, weights, squares = (np.concatenate([part[i] for part in filled]) for i in (1, 2, 3))
-    if not weights.any():
+    if not any(part.weight_range[1] for part in filled):
         raise ValueError("sample_weight is zero for every row.")
-    tables = {
-        argument: _put_together(argument, [part.columns[argument] for part in filled])
-        for argument in filled[0].columns
-    }
-    sensitive = tables.pop("sensitive_features", None)
-    groups = one_group(counts.size)
-    if sensitive:
-        groups = encode_groups(sensitive, intersectional=intersectional)
-    of_groups = [np.bincount(codes, counts, groups.n_groups) for codes in groups.codes]
+    table, kind, columns = _added(filled)
+    n, weights, squares = table.counts.T
+    groups = one_group(n.size)
+    if "sensitive_features" in columns:
+        groups = encode_groups(columns.pop("sensitive_features"), intersectional=intersectional)
+    of_groups = [np.bincount(codes, n, groups.n_groups) for codes in groups.codes]
     groups = replace(groups, counts=np.sum(of_groups, axis=0).astype(np.int64))
-    controls = tables.pop("control_features", {})
-    columns = {name: column for table in tables.values() for name, column in table.items()}
-    columns |= {f"{_CONTROL}{name}": column for name, column in controls.items()}
-    # The same kinds of different blocks become one.
-    of_kinds = [factorize(values) for values in (*groups.codes, *columns.values())]
-    kind, first, _, _ = distinct_rows(of_kinds, None, counts.size)
-    n, w, w2 = (bincount(kind, values, first.size) for values in (counts, weights, squares))
-    table = WeightedRows(columns, groups, n.astype(np.int64), w, w2).of_rows(first)
-    starts = np.cumsum([0, *(part.counts.sum() for part in parts)])[:-1].tolist()
-    rows = [part.first + start for part, start in zip(parts, starts, strict=True)]
+    controls = columns.pop("control_features", {})
+    labels = {argument: own[argument] for argument, own in columns.items()}
+    labels |= {f"{_CONTROL}{name}": column for name, column in controls.items()}
+    rows = WeightedRows(labels, groups, n.astype(np.int64), weights, squares)
+    sizes = [int(part.table.counts[:, 0].sum()) for part in parts]
+    starts = np.cumsum([0, *sizes])[:-1].tolist()
+    first = np.concatenate([part.first + i for part, i in zip(parts, starts, strict=True)])
     if are_revisited:
-        ends = np.cumsum([part.counts.size for part in parts])[:-1]
-        numbers = np.split(kind.astype(np.min_scalar_type(first.size - 1)), ends)
+        ends = np.cumsum([part.first.size for part in parts])[:-1]
+        numbers = np.split(kind.astype(np.min_scalar_type(n.size - 1)), ends)
         blocks = blocks.then(_number, each=list(zip(starts, numbers, strict=True))).pack()
-    return blocks, table, np.concatenate(rows)[first], parts
+    return blocks, rows, first[first_rows(kind)], parts
 
 
 def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
@@ -199,31 +187,40 @@ def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
     return RowBlock(block.X, numbers[block.kind], block.weights, start)
 
 
-def _put_together(argument: str, blocks: list[Columns]) -> dict[str, Any]:
-    """Put labels or attributes of blocks one under the other, by name."""
-    widths = {len(columns) for columns in blocks}
-    if len(widths) > 1:
-        raise ValueError(f"{argument} has {listed(sorted(widths))} columns by partition.")
-    noun = argument.removesuffix("s") if argument in ROLES else argument
-    columns = zip(*blocks, strict=True)
-    return {
-        own[0][0] or (noun if len(blocks[0]) == 1 else f"{noun}_{a}"): _join([v for _, v in own])
-        for a, own in enumerate(columns)
-    }
-
-
-def _join(parts: list[Any]) -> Any:
-    """Put columns of blocks one under the other: categories stay categories, in their order."""
+def _added(parts: list[Kinds]) -> tuple[GroupTable, IntArray, dict[str, dict[str, Any]]]:
+    """Return the total of tables, the numbers of their kinds in it, and its columns by argument."""
     import pandas as pd
 
-    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
-        return pd.Series(pd.api.types.union_categoricals(parts))
-    if not all(isinstance(part, np.ndarray) for part in parts):
-        return pd.concat([pd.Series(part) for part in parts], ignore_index=True)
-    kinds = {part.dtype.kind for part in parts}
-    if len(kinds) > 1 and not kinds <= set("biuf"):
-        parts = [part.astype(object) for part in parts]
-    return np.concatenate(parts)
+    widths = [Counter(name.split(": ")[0] for name in part.table.levels) for part in parts]
+    for argument in widths[0]:
+        n_columns = {own[argument] for own in widths}
+        if len(n_columns) > 1:
+            raise ValueError(f"{argument} has {listed(sorted(n_columns))} columns by partition.")
+    names, order = list(parts[0].table.levels), {}
+    types = dict(zip(names, zip(*(part.types for part in parts), strict=True), strict=True))
+    for name, own in types.items():
+        if all(isinstance(dtype, pd.CategoricalDtype) for dtype in own):
+            order[name] = list(dict.fromkeys(chain.from_iterable(d.categories for d in own)))
+            types[name] = (pd.CategoricalDtype(order[name]),)
+    table, kind = total([part.table for part in parts], order)
+    columns: dict[str, dict[str, Any]] = {argument: {} for argument in widths[0]}
+    for (name, levels), codes in zip(table.levels.items(), table.codes.T, strict=True):
+        argument, _, column = name.partition(": ")
+        columns[argument][column] = _typed(levels, codes, types[name])
+    return table, kind, columns
+
+
+def _typed(levels: list[Any], codes: IntArray, types: Sequence[Any]) -> Any:
+    """Return the level of each row, in the type that the columns of blocks have in common."""
+    import pandas as pd
+
+    if not all(isinstance(dtype, np.dtype) for dtype in types):
+        common = types[0] if len(set(types)) == 1 else object
+        return pd.Series(pd.Series(levels, dtype=common).array.take(codes))
+    kinds = {dtype.kind for dtype in types}
+    is_common = len(kinds) == 1 or kinds <= set("biuf")
+    values = np.fromiter(levels, np.result_type(*types) if is_common else object, len(levels))
+    return values[codes]
 
 
 class Training(NamedTuple):
@@ -263,13 +260,17 @@ def read_training(
     groups, ``control_columns`` those with the strata, ``names`` the names or positions of the
     columns that the model uses.
     """
-    own_columns = {"sensitive_features": sensitive_columns, "control_features": control_columns}
+    own_columns = {
+        "sensitive_features": sensitive_columns,
+        "y": None,
+        "control_features": control_columns,
+    }
     read = rows.then(_read_block, positions, own_columns, names, check_params)
     blocks, table, first, parts = number_kinds(read, intersectional, "X has no rows.")
-    controls, filled = table.control_features, [part for part in parts if part.counts.size]
+    controls, filled = table.control_features, [part for part in parts if part.first.size]
     return Training(
         blocks,
-        [int(part.counts.sum()) for part in parts],
+        [int(part.table.counts[:, 0].sum()) for part in parts],
         table.groups,
         table.columns.get("y"),
         None if controls is None else read_strata(controls),
@@ -294,10 +295,10 @@ def _read_block(
     columns: dict[str, Columns] = {}
     for argument, own in own_columns.items() if n_rows else ():
         table = block.get(argument) if own is None else take_columns(X, own)
-        if table is not None:
+        if argument == "y" and table is not None:
+            columns["y"] = [(None, column_or_1d(table))]
+        elif table is not None:
             columns[argument] = read_columns(table, ROLES[argument])
-    if block.get("y") is not None:
-        columns["y"] = [(None, column_or_1d(block["y"]))]
     X = _check_rows(X if positions is None else keep_columns(X, positions), names, check_params)
     return with_kinds(X, columns, block.get("sample_weight"), n_rows, X[:0])
 

@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
-from skfair.groups.attributes import (
-    ROLES,
-    SENSITIVE,
-    Columns,
-    Role,
-    check_missing,
-    read_columns,
-)
+from skfair.groups.attributes import ROLES, SENSITIVE, Columns, Role, check_missing, read_columns
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
 from skfair.utils.threads import over_blocks

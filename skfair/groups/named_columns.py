@@ -76,6 +76,13 @@ def keep_columns(X: Any, positions: Iterable[int]) -> Any:
     return _as_table(X)[:, positions]
 
 
+def dropped_columns(estimator: Any) -> list[Any]:
+    """Return the names of the columns that the last fit has kept out of the model."""
+    names = getattr(estimator, "feature_names_in_", ())
+    kept = set(getattr(estimator, "model_features_", names))
+    return [name for name in names if name not in kept]
+
+
 def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
     """Say in the error of a model inside that it misses a column that was dropped."""
     *_, (frame, _) = walk_tb(error.__traceback__)

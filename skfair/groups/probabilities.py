@@ -8,7 +8,7 @@ weight of the row: what reads weighted rows reads these, and tables of 0 and 1 a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,6 @@ GroupArguments = tuple[Any, Any, Any, bool]
 
 # Sums of probabilities may miss 1 by so much: float32 errs by 1e-7 for each group.
 ROUNDING = 1e-5
-
-
-class SpreadRows(NamedTuple):
-    """Rows, once for each group that they may belong to."""
-
-    owners: IntArray  # the number of the row behind each, in ascending order
-    shares: FloatArray  # the probability of the group
-    groups: GroupEncoding
 
 
 class GroupProbabilities:
@@ -115,10 +107,26 @@ class GroupProbabilities:
         taken.index = None if self.index is None or callable(self.index) else self.index[rows]
         return taken
 
-    def spread(self) -> SpreadRows:
+    def spread(
+        self, sample_weight: FloatArray | None = None
+    ) -> tuple[IntArray, FloatArray, GroupEncoding]:
         """Return the rows once for each group that they may belong to.
 
         A group to which nobody can belong is none.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Weights of the rows, 1 by default.
+
+        Returns
+        -------
+        owners : ndarray
+            The row behind each, in ascending order.
+        weights : ndarray
+            Its weight times the probability of the group.
+        groups : GroupEncoding
+            The groups.
         """
         possible = np.flatnonzero(self.values.any(axis=0))
         owners, codes = np.nonzero(self.values[:, possible])
@@ -127,7 +135,8 @@ class GroupProbabilities:
         attribute = SENSITIVE.argument.removesuffix("s")
         levels = GroupLevels((attribute,), (list(names),), None, names, np.array([0, len(names)]))
         counts = whole_numbers(self.values[:, possible].sum(axis=0))
-        return SpreadRows(owners, shares, GroupEncoding(codes[None], levels, counts, shares))
+        weights = shares if sample_weight is None else shares * sample_weight[owners]
+        return owners, weights, GroupEncoding(codes[None], levels, counts, shares)
 
 
 def _checked(columns: list[Any], names: tuple[str, ...]) -> FloatArray:
@@ -233,17 +242,11 @@ def spread_rows(
         check_alignment(table, column)
         if hasattr(column, "__len__") and not isinstance(column, str | dict):
             check_length(table, len(column))
-    rows = table.spread()
-    weights: FloatArray | None = rows.shares
-    if sample_weight is not None:
-        own = check_weights(sample_weight, len(table))
-        assert own is not None
-        weights = rows.shares * own[rows.owners]
-    elif (rows.shares == 1).all():
-        weights = None
+    owners, weights, encoding = table.spread(check_weights(sample_weight, len(table)))
+    is_plain = sample_weight is None and owners.size == len(table)
 
     def taken(column: Any) -> Any:
-        return None if column is None else take_rows(column, rows.owners)
+        return None if column is None else take_rows(column, owners)
 
-    spread = (rows.groups, taken(control), weights, intersectional)
+    spread = (encoding, taken(control), None if is_plain else weights, intersectional)
     return [taken(column) for column in columns], spread

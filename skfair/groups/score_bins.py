@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 
-# Scores are told apart up to this number of different ones; beyond it there are so many bins.
+# Scores are told apart up to this number of different ones; beyond it there are this many bins.
 N_BINS = 1 << 16
-# What a block with more scores tells of them: at least so many quantiles.
+# What a block with more scores tells of them: at least this many quantiles.
 N_QUANTILES = 1 << 12
 
 
@@ -78,10 +78,9 @@ class Cells(NamedTuple):
     moments: FloatArray
 
 
-def cells_of(
-    scores: FloatArray, kinds: IntArray, weights: FloatArray | None, ends: FloatArray
-) -> Cells:
-    """Count the rows of a block by kind and bin."""
+def cells_of(block: Any, name: str, ends: FloatArray) -> Cells:
+    """Count the rows of a block by kind and bin of the scores of this name."""
+    scores, kinds, weights = block.X[name], block.kind.astype(np.int64), block.weights
     number = np.searchsorted(ends, scores)  # ends[number - 1] < score <= ends[number]
     keys, place = np.unique(kinds * ends.size + number, return_inverse=True)
     values = [None] if weights is None else [None, weights, weights**2]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -16,8 +16,6 @@ from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import Strata
 from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import weight_range
-
-Made = TypeVar("Made")
 
 
 class People(NamedTuple):
@@ -45,8 +43,7 @@ class TrainingData:
     """Validated input of ``fit``, wherever the rows are.
 
     In memory there is an entry for each row. Rows in blocks are many but of few *kinds* (the same
-    groups, class and stratum), and there is an entry for each kind. What looks at the rows
-    themselves is made by :meth:`build`, which knows where they are.
+    groups, class and stratum), and there is an entry for each kind.
     """
 
     # (n_samples, n_features): rows in memory, without the sensitive columns that are dropped
@@ -72,17 +69,13 @@ class TrainingData:
         """Return rows in memory, once for each group that they may belong to."""
         if isinstance(groups, GroupEncoding):
             return cls(X, y, sample_weight, groups, strata)
-        owners, shares, encoding = groups.spread()
-        if (shares == 1).all():
+        owners, weights, encoding = groups.spread(sample_weight)
+        if owners.size == len(groups):
             return cls(X, y, sample_weight, encoding, strata)
-        return cls(
-            _safe_indexing(X, owners),
-            None if y is None else _safe_indexing(y, owners),
-            shares if sample_weight is None else shares * sample_weight[owners],
-            encoding,
-            None if strata is None else strata._replace(codes=strata.codes[owners]),
-            people=People(X, y, sample_weight, owners),
-        )
+        people = People(X, y, sample_weight, owners)
+        X, y = (None if own is None else _safe_indexing(own, owners) for own in (X, y))
+        strata = None if strata is None else strata._replace(codes=strata.codes[owners])
+        return cls(X, y, weights, encoding, strata, people=people)
 
     @property
     def first_rows(self) -> IntArray | slice:
@@ -127,25 +120,14 @@ class TrainingData:
 
     def taken(self, rows: IntArray) -> TrainingData:
         """Return some rows in memory, without strata, in this order."""
-        weights = self.sample_weight
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
         codes = self.groups.codes[:, rows]
         counts = np.bincount(codes.ravel(), minlength=self.groups.n_groups)
-        return replace(
-            self,
-            X=self.X[rows],
-            y=self.y[rows],
-            sample_weight=None if weights is None else weights[rows],
-            groups=replace(self.groups, codes=codes, counts=counts, people=None),
-        )
+        groups = replace(self.groups, codes=codes, counts=counts, people=None)
+        return replace(self, X=self.X[rows], y=self.y[rows], sample_weight=weights, groups=groups)
 
     def in_canonical_order(self) -> TrainingData:
         """Return the rows sorted by their values: sums then round alike however they are passed."""
         draws = row_draws(self.X, range(self.X.shape[1]), 0)
         weights = () if self.sample_weight is None else (self.sample_weight,)
         return self.taken(np.lexsort((*weights, *self.groups.codes, self.y, draws)))
-
-    def build(
-        self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]
-    ) -> Made:
-        """Return what one of two functions makes, of the rows in memory or of those in blocks."""
-        return in_memory(self.X) if self.blocks is None else in_blocks(self.blocks)

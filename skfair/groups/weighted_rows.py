@@ -2,10 +2,11 @@
 
 A metric depends on rows only through the weights of the distinct ones. So each block of a Dask
 collection is reduced to its distinct labels and groups, the *kinds*, with summed weights; these
-tables, put one under the other, are rows that the same metric reads as it reads any others.
+tables add up, and their cells are rows that the same metric reads as it reads any others. So are
+the counts of long arrays of small integers in memory, which one pass of threads finds.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
-Otherwise they are put into about so many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
+Otherwise they are put into about this many *bins* (:mod:`skfair.groups.score_bins`), whose ends are
 quantiles of the scores, taken so that all kinds count alike; the scores of a bin become one, their
 mean. Shares of a group above the ends of bins, and above a threshold that a metric is asked about,
 are exact. Hence every rate in between, and what is a difference of such rates, is exact up to the
@@ -19,6 +20,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from numbers import Real
 from operator import itemgetter
 from types import MappingProxyType
@@ -32,12 +35,11 @@ from skfair.blocks.partitions import align, is_lazy
 from skfair.blocks.running import add
 from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
-from skfair.groups.counted_rows import MANY, counted
+from skfair.groups.encoding import encode_groups
 from skfair.groups.kinds import RowBlock, WeightedRows, number_kinds, with_kinds
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities, spread_rows
 from skfair.groups.score_bins import (
     Bins,
-    Cells,
     Sketch,
     bincount,
     cells_of,
@@ -47,12 +49,17 @@ from skfair.groups.score_bins import (
 )
 from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
+from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_scores, one_dimensional
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # More distinct labels and groups in a block than this are no labels.
 MOST_KINDS = 1 << 16
+# Arrays of labels with fewer rows are read in milliseconds, and need no kernel that counts them.
+MANY = 1 << 20
+# Most combinations of integers between the smallest and the largest of each column.
+_MOST_COMBINATIONS = 1 << 12
 
 # Arguments of metrics with one value per row: labels and scores, groups and weights.
 _COLUMNS = ("y_true", "y_pred", "y_score", "labels")
@@ -83,20 +90,15 @@ class LazyRows:
         # Whether groups must be arguments; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
-        sensitive_features, control_features, sample_weight, intersectional = groups
+        *_, sample_weight, intersectional = groups
         labels = {name: values for name, values in labels.items() if values is not None}
         for name, values in numbers.items():
             if values is None:
                 raise ValueError(f"{name} is None. Pass one value per row.")
-        if sensitive_features is None and needs_groups:
+        if groups[0] is None and needs_groups:
             read_columns(None)  # raises
-        rows = align(
-            **labels,
-            **numbers,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-        ).then(_read, tuple(labels), tuple(numbers))
+        of_groups = dict(zip(_GROUPS, groups[:3], strict=True))
+        rows = align(**labels, **numbers, **of_groups).then(_read, tuple(labels), tuple(numbers))
         nothing = f"{next(iter([*labels, *numbers]))} is empty."
         # Kinds are read in one pass; numbers are visited again.
         self._blocks, self._kinds, *_ = number_kinds(
@@ -109,10 +111,7 @@ class LazyRows:
         return self._kinds
 
     def means(
-        self,
-        name: str,
-        function: Callable[..., FloatArray] | None = None,
-        *tables: NDArray[Any],
+        self, name: str, function: Callable[..., FloatArray] | None = None, *tables: NDArray[Any]
     ) -> WeightedRows:
         """Return the kinds with the mean over their rows of a number, or of a function of them.
 
@@ -134,7 +133,7 @@ class LazyRows:
         combine = functools.partial(joined_sketches, limit=n_bins)
         sketch = self._blocks.total(_sketch, name, n_bins, n_quantiles, combine=combine)
         edges = np.unique(np.append(sketch[0], np.asarray(ends, dtype=np.float64)))
-        cells = self._blocks.total(_cells, name, edges, combine=joined_cells)
+        cells = self._blocks.total(cells_of, name, edges, combine=joined_cells)
         rows, number = np.divmod(cells.keys, edges.size)
         counts, weights, squares = cells.sums if self._is_weighted else cells.sums[[0, 0, 0]]
         has_rows = cells.low <= cells.high
@@ -158,8 +157,8 @@ class MetricRows(NamedTuple):
     """Labels, scores and groups that a metric reads: of all rows, or of few that stand for them."""
 
     columns: Mapping[str, Any]  # labels and scores by the name of the argument
-    groups: GroupArguments  # no weights if those of the rows behind are 1
-    # Of few rows: number of the rows behind each, and sum of their squared weights
+    groups: GroupArguments
+    # Of few rows, which have weights: number of the rows behind each, sum of their squared weights
     counts: IntArray | None = None
     squares: FloatArray | None = None
 
@@ -168,8 +167,8 @@ def read_rows(
     labels: Mapping[str, Any],
     numbers: Mapping[str, Any],
     groups: GroupArguments,
-    # Which rows stand for those of Dask collections
-    summary: Callable[[LazyRows], WeightedRows] = LazyRows.kinds,
+    # Which rows stand for those of Dask collections; by default distinct ones, also of long arrays
+    summary: Callable[[LazyRows], WeightedRows] | None = None,
     # Columns that the metric does not read; their rows must be in the same order
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> MetricRows:
@@ -182,15 +181,70 @@ def read_rows(
         spread, groups = spread_rows(list(columns.values()), groups)
         return MetricRows(dict(zip(columns, spread, strict=True)), groups)
     if is_lazy(*labels.values(), *numbers.values(), *groups):
-        few = summary(LazyRows(labels, numbers, groups))
-        weights = None if groups[2] is None else few.weights
-        of_few = few.groups, few.control_features, weights, groups[3]
+        lazy = LazyRows(labels, numbers, groups)
+        few = lazy.kinds() if summary is None else summary(lazy)
+        of_few = few.groups, few.control_features, few.weights, groups[3]
         return MetricRows(few.columns, of_few, few.counts, few.squares)
-    is_long = any(isinstance(c, np.ndarray) and c.size >= MANY for c in labels.values())
-    if numbers or not is_long or (combinations := counted(labels, groups)) is None:
+    counted = [*labels.values(), groups[0]]
+    are_long = all(isinstance(c, np.ndarray) and c.size >= MANY for c in counted)
+    if summary is not None or not are_long or groups[1] is not None or groups[2] is not None:
         return MetricRows(columns, groups)
-    few_columns, encoding, counts = combinations
-    return MetricRows(few_columns, (encoding, None, None, True), counts)
+    return _counted(labels, groups[0]) or MetricRows(columns, groups)
+
+
+def _counted(labels: Mapping[str, Any], groups: NDArray[Any]) -> MetricRows | None:
+    """Return the distinct rows of long arrays; None unless these are integers of a small range."""
+    columns = [*labels.values(), groups]
+    is_plain = all(column.ndim == 1 and column.dtype.kind in "iub" for column in columns)
+    if not is_plain or len({column.size for column in columns}) > 1:
+        return None
+    numbers = [column.view(np.uint8) if column.dtype.kind == "b" else column for column in columns]
+    for step in (1024, 1):  # every 1024th row says which numbers are likely
+        lowest = [int(column[::step].min()) for column in numbers]
+        ends = [int(column[::step].max()) for column in numbers]
+        widths = [end - low + 1 for end, low in zip(ends, lowest, strict=True)]
+        if prod(widths) > _MOST_COMBINATIONS:
+            return None
+        if (table := _count(numbers, lowest, widths)) is not None:
+            break
+    assert table is not None
+    places = np.nonzero(table)
+    counts = table[places]
+    few = [
+        np.array([i + low for i in place.tolist()], dtype=column.dtype)
+        for place, low, column in zip(places, lowest, columns, strict=True)
+    ]
+    encoding = encode_groups(few.pop())
+    sizes = np.bincount(encoding.codes[0], counts, encoding.n_groups).astype(np.int64)
+    weights = counts.astype(np.float64)
+    of_few = replace(encoding, counts=sizes), None, weights, True
+    return MetricRows(dict(zip(labels, few, strict=True)), of_few, counts, weights)
+
+
+def _count(columns: list[NDArray[Any]], lowest: list[int], widths: list[int]) -> IntArray | None:
+    """Count the combinations of all rows; None if a number is outside of the range."""
+    from skfair._kernels.counting import count_triples
+
+    strides = [prod(widths[k + 1 :]) for k in range(len(widths))]
+    # Differences of the longest unsigned integers fit into int64, and they themselves may not.
+    firsts = [0 if c.dtype == np.uint64 else low for c, low in zip(columns, lowest, strict=True)]
+    n_more = 3 - len(columns)  # the kernel takes three: the last one again, without effect
+    ranges = np.array([numbers + numbers[-1:] * n_more for numbers in (firsts, widths)])
+    steps = np.array(strides + [0] * n_more)
+
+    def of_block(start: int, stop: int) -> IntArray | None:
+        numbers = []
+        for column, low in zip(columns, lowest, strict=True):
+            own = column[start:stop]
+            own = own - np.uint64(low) if column.dtype == np.uint64 else own
+            numbers.append(np.require(own, np.int64, ["C", "W"]))
+        table = np.zeros(prod(widths), np.int64)
+        is_inside = count_triples(*numbers, *numbers[-1:] * n_more, *ranges, steps, table)
+        return table if is_inside else None
+
+    tables = over_blocks(of_block, columns[0].size)
+    known = [table for table in tables if table is not None]
+    return np.sum(known, axis=0).reshape(widths) if len(known) == len(tables) else None
 
 
 def accepts_dask(
@@ -218,7 +272,7 @@ def accepts_dask(
 
             def summary(rows: LazyRows) -> WeightedRows:
                 if binned is None:
-                    return rows.kinds() if mean_of is None else rows.means(mean_of)
+                    return rows.means(cast(str, mean_of))
                 threshold = arguments.get("threshold")
                 is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
                 return rows.binned(binned, [cast(float, threshold)] if is_number else [])
@@ -228,12 +282,10 @@ def accepts_dask(
             of_labels = {name: arguments[name] for name in labels}
             numbers = {name: arguments[name] for name in (mean_of, binned) if name is not None}
             beside = {name: arguments[name] for name in _COLUMNS if name in arguments}
-            rows = read_rows(of_labels, numbers, groups, summary, beside)
+            rows = read_rows(of_labels, numbers, groups, summary if numbers else None, beside)
             if rows.groups is groups:
                 return function(*args, **kwargs)
             own = {**rows.columns, **dict(zip(_GROUPS, rows.groups[:3], strict=True))}
-            if rows.counts is not None and own["sample_weight"] is None:
-                own["sample_weight"] = rows.counts.astype(np.float64)
             names = (*_COLUMNS, *_GROUPS)
             arguments |= {name: own.get(name) for name in names if name in arguments}
             return function(*call.args, **call.kwargs)
@@ -253,11 +305,12 @@ def _read(
         return with_kinds(numbers, {}, block.get("sample_weight"), 0)
     numbers = {name: check_scores(block[name], name, n_rows) for name in number_names}
     columns: dict[str, Columns] = {
-        argument: read_columns(block[argument], role)
-        for argument, role in ROLES.items()
-        if argument in block
+        name: read_columns(block[name], ROLES[name])
+        if name in ROLES
+        else [(None, one_dimensional(block[name], name))]
+        for name in ("sensitive_features", *label_names, "control_features")
+        if name in block
     }
-    columns |= {name: [(None, one_dimensional(block[name], name))] for name in label_names}
     kept = with_kinds(numbers, columns, block.get("sample_weight"), n_rows)
     assert kept.kinds is not None
     n_kinds = kept.kinds.first.size
@@ -293,7 +346,3 @@ def _sketch(block: RowBlock, name: str, n_bins: int, n_quantiles: int) -> Sketch
     weights = (1.0 / np.where(totals > 0, totals, 1.0))[block.kind]
     weights = weights if block.weights is None else weights * block.weights
     return sketch_of(block.X[name], weights, n_bins, n_quantiles)
-
-
-def _cells(block: RowBlock, name: str, ends: FloatArray) -> Cells:
-    return cells_of(block.X[name], block.kind.astype(np.int64), block.weights, ends)

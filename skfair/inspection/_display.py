@@ -131,6 +131,10 @@ class Display:
         self.ax_, self.figure_ = ax, ax.figure
         return ax, start
 
+    def _check_same_length(self, entry: str, *names: str) -> None:
+        """Raise unless the attributes of these names have one value per entry, or are None."""
+        check_same_length(entry, **{name: getattr(self, name) for name in names})
+
     def _label(self, name: str | None, text: str) -> str:
         """Put the name of the model in front of the label of a series."""
         return with_name(self.name if name is None else name, text)

@@ -108,13 +108,8 @@ class CCDFCurveDisplay(ScoreDisplay):
         self.reference_interval = None
         if reference_interval is not None:
             self.reference_interval = np.atleast_2d(np.asarray(reference_interval, np.float64))
-        check_same_length(
-            "curve",
-            reference_rates=self.reference_rates,
-            group_rates=self.group_rates,
-            group_names=self.group_names,
-            group_interval=self.group_interval,
-        )
+        of_curves = "reference_rates", "group_rates", "group_names", "group_interval"
+        self._check_same_length("curve", *of_curves)
         for rates, other in zip(self.reference_rates, self.group_rates, strict=True):
             check_same_length("threshold", reference_rates=rates, group_rates=other)
 
@@ -205,8 +200,8 @@ class CCDFCurveDisplay(ScoreDisplay):
             label = self._label(name, group)
             self.lines_.append(draw_line(ax, x, y, look(i), kwargs, **marked, label=label))
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-        ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
         others = self.group_names[0] if len(self.group_names) == 1 else "other groups"
+        ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
         ax.set_ylabel(plain(f"Share of {others} selected"))
         # In the corner that the curves leave free.
         drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]

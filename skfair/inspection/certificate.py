@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
-from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
+from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look, marker_of_few
 from skfair.utils.validation import check_number, check_scores
 
@@ -71,12 +71,7 @@ class CertificateDisplay(Display):
         self.disparities = check_scores(disparities, "disparities")
         self.bounds = check_scores(bounds, "bounds")
         self.accuracies = check_scores(accuracies, "accuracies")
-        check_same_length(
-            "step",
-            disparities=self.disparities,
-            bounds=self.bounds,
-            accuracies=self.accuracies,
-        )
+        self._check_same_length("step", "disparities", "bounds", "accuracies")
         check_number(n_certified, "n_certified", 0, self.accuracies.size, Integral)
         self.n_certified, self.max_disparity = n_certified, max_disparity
         self._quality = "Accuracy"
@@ -141,8 +136,7 @@ class CertificateDisplay(Display):
             self._write("limit", self.max_disparity, 0.01, (3, 0), color=GREY, **down)
         ax.set_xlim(left=0)
         ax.margins(y=0.1)
-        ax.set_xlabel("Disparity (lower is better)")
-        ax.set_ylabel(f"{self._quality} (higher is better)")
+        ax.set(xlabel="Disparity (lower is better)", ylabel=f"{self._quality} (higher is better)")
         return self
 
     def _draw_line(self, label: str, disparities: FloatArray, number: int) -> Any:
@@ -152,7 +146,7 @@ class CertificateDisplay(Display):
         return draw_line(self.ax_, disparities, self.accuracies, look(number), {}, **options)
 
     def _write(self, text: str, x: float, y: float, by: tuple[int, int], **options: Any) -> None:
-        """Write a text, so many points away from a place."""
+        """Write a text, this many points away from a place."""
         options = {"textcoords": "offset points", "va": "bottom"} | options
         self.ax_.annotate(text, (x, y), xytext=by, **options)
 

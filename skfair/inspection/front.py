@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray
-from skfair.inspection._display import (
-    AxesOrNone,
-    Display,
-    check_same_length,
-    documented,
-    if_given,
-)
+from skfair.inspection._display import AxesOrNone, Display, documented, if_given
 from skfair.inspection._style import draw_line, look, plain
 from skfair.metrics.fronts import nondominated
 from skfair.utils.text import listed
@@ -105,16 +99,15 @@ class FairnessFrontDisplay(Display):
     ) -> None:
         self.x, self.y = check_scores(x, "x"), check_scores(y, "y")
         self.point_names = if_given(check_names, point_names, "point_names")
-        check_same_length("point", x=self.x, y=self.y, point_names=self.point_names)
+        self._check_same_length("point", "x", "y", "point_names")
         for direction in (x_better, y_better):
             if direction not in ("lower", "higher"):
                 raise ValueError(
                     f"x_better and y_better must be 'lower' or 'higher', got {direction!r}."
                 )
-        self.x_label, self.y_label = x_label, y_label
+        self.x_label, self.y_label, self.name = x_label, y_label, name
         self.x_better, self.y_better = x_better, y_better
         self.selected = _position(selected, self.x.size, self.point_names)
-        self.name = name
         # As a cost and a gain, whatever the directions.
         cost = self.x if x_better == "lower" else -self.x
         gain = self.y if y_better == "higher" else -self.y

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
+from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look, marker_of_few, plain, with_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_numbers, check_scores
@@ -80,12 +80,7 @@ class MonitorDisplay(Display):
         self.batches = np.arange(self.disparities.size, dtype=np.float64)
         if batches is not None:
             self.batches = check_scores(batches, "batches")
-        check_same_length(
-            "batch",
-            disparities=self.disparities,
-            standard_errors=self.standard_errors,
-            batches=self.batches,
-        )
+        self._check_same_length("batch", "disparities", "standard_errors", "batches")
         self.max_disparity, self.alarm_at, self.attribute = max_disparity, alarm_at, attribute
         self.min_ratio, self.reference = min_ratio, reference
 
@@ -160,8 +155,7 @@ class MonitorDisplay(Display):
         marker = marker_of_few(style, int(np.isfinite(self.disparities).sum()))
         options = {"marker": marker, "label": with_name(self.attribute, "recent")}
         self.line_ = draw_line(ax, batches, self.disparities, style, {}, **options)
-        low = self.disparities - 2 * self.standard_errors
-        high = self.disparities + 2 * self.standard_errors
+        low, high = self.disparities + np.multiply.outer([-2, 2], self.standard_errors)
         if self.reference is None or self.min_ratio is not None:
             low = np.maximum(low, 0)
         ax.fill_between(batches, low, high, color=style.color, alpha=0.2, lw=0)
@@ -179,8 +173,7 @@ class MonitorDisplay(Display):
             label = None
         if self.alarm_at is not None:
             ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
-        ax.set_xlabel("Batch")
-        ax.set_ylabel(plain(what))
+        ax.set(xlabel="Batch", ylabel=plain(what))
         ax.legend()
         return self
 

@@ -8,15 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.inspection._display import (
-    AxesOrNone,
-    Display,
-    check_same_length,
-    documented,
-    if_given,
-)
+from skfair.inspection._display import AxesOrNone, Display, documented, if_given
 from skfair.inspection._style import GREY, draw_line, look
 from skfair.utils.validation import check_scores
+
+# What a path holds: numbers of each model, and others.
+_OF_MODELS = ("train_disparities", "train_scores", "test_disparities", "test_scores")
+_OF_PATHS = ("max_disparities", "score_name", "limits", "split_disparities", "split_scores")
 
 
 @documented
@@ -95,13 +93,7 @@ class FairnessPathDisplay(Display):
         self.train_scores = check_scores(train_scores, "train_scores")
         self.test_disparities = if_given(check_scores, test_disparities, "test_disparities")
         self.test_scores = if_given(check_scores, test_scores, "test_scores")
-        check_same_length(
-            "model",
-            train_disparities=self.train_disparities,
-            train_scores=self.train_scores,
-            test_disparities=self.test_disparities,
-            test_scores=self.test_scores,
-        )
+        self._check_same_length("model", *_OF_MODELS)
         self.max_disparities = if_given(check_scores, max_disparities, "max_disparities")
         self.score_name, self.limits, self.name = score_name, limits, name
         self.split_disparities, self.split_scores = split_disparities, split_scores
@@ -122,19 +114,10 @@ class FairnessPathDisplay(Display):
         cls._needs_matplotlib("from_path")
         if not hasattr(path, "train_disparities"):
             raise TypeError(f"path must be a FairnessPath, got {path!r}.")
-        display = cls(
-            train_disparities=path.train_disparities,
-            train_scores=path.train_scores,
-            test_disparities=path.test_disparities,
-            test_scores=path.test_scores,
-            max_disparities=path.max_disparities,
-            score_name=path.score_name,
-            limits=getattr(path, "limits", None),
-            split_disparities=getattr(path, "split_disparities", None),
-            split_scores=getattr(path, "split_scores", None),
-            name=name,
-        )
-        return display.plot(ax=ax, **kwargs)
+        parts: dict[str, Any] = {
+            part: getattr(path, part, None) for part in (*_OF_MODELS, *_OF_PATHS)
+        }
+        return cls(**parts, name=name).plot(ax=ax, **kwargs)
 
     def plot(
         self,
@@ -173,10 +156,8 @@ class FairnessPathDisplay(Display):
         self.bands_: list[Any] = []
         if self.split_disparities is not None and self.split_scores is not None:
             shade = {"color": self.train_line_.get_color(), "alpha": 0.15, "lw": 0}
-            (x, x_sd), (y, y_sd) = (
-                (np.asarray(values).mean(axis=0), np.asarray(values).std(axis=0))
-                for values in (self.split_disparities, self.split_scores)
-            )
+            splits = np.array([self.split_disparities, self.split_scores], np.float64)
+            (x, y), (x_sd, y_sd) = splits.mean(axis=1), splits.std(axis=1)
             self.bands_ = [
                 ax.fill_between(x, y - y_sd, y + y_sd, **shade),
                 ax.fill_betweenx(y, x - x_sd, x + x_sd, **shade),

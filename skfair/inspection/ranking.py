@@ -183,9 +183,8 @@ class RankingGapDisplay(Display):
             options: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "zorder": 0}
             self.limit_ = ax.axvline(self.limit, label=f"limit {self.limit:g}", **options)
         if not start:
-            ax.set_xlabel(f"{_GAPS[self.gap][1]} (lower is better)")
-            ax.set_ylabel("Share of queries")
-            ax.set_ylim(0, 1.02)
+            what = f"{_GAPS[self.gap][1]} (lower is better)"
+            ax.set(xlabel=what, ylabel="Share of queries", ylim=(0, 1.02))
         ax.legend(loc="lower right")
         return self
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
-from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
+from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
 from skfair.inspection._scores import (
     Bandwidth,
     Outline,
@@ -26,14 +26,7 @@ from skfair.inspection._scores import (
     score_ranges,
     shade_ranges,
 )
-from skfair.inspection._style import (
-    GREY,
-    as_reference,
-    axes_for,
-    is_first,
-    legend_for,
-    look,
-)
+from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look
 from skfair.metrics.scores import scored_rows
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_numbers, check_scores, check_weights
@@ -108,13 +101,7 @@ class GroupScoreDisplay(ScoreDisplay):
         if weights is not None:
             self.weights = [check_numbers(values, "weights") for values in weights]
         self.interval = pairs_of_groups(interval)
-        check_same_length(
-            "group",
-            scores=self.scores,
-            group_names=self.group_names,
-            weights=self.weights,
-            interval=self.interval,
-        )
+        self._check_same_length("group", "scores", "group_names", "weights", "interval")
         empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
         if empty:
             raise ValueError(f"There are no scores of {listed(empty)}. Leave out empty groups.")
@@ -249,8 +236,7 @@ class GroupScoreDisplay(ScoreDisplay):
         if in_rows:
             ax.set_ylim(n_groups - 0.9, -1.0)
         else:
-            ax.set_ylabel("Density")
-            ax.set_ylim(bottom=0)
+            ax.set(ylabel="Density", ylim=(0, None))
             legend_for(ax, n_groups, widen=is_new)
         return self
 

@@ -447,7 +447,13 @@ def kmeans_cost(
         raise ValueError("sample_weight is zero for every row.")
     total = sum(block.cost for block in of_blocks)
     if centers is None and len(of_blocks) > 1:
-        total += _cost_between(of_blocks, masses)
+        # To the means of all it is higher by the weight of each block times the squared distance of
+        # both means, for each cluster: only positive numbers are added.
+        names = [name for block in of_blocks for name in block.levels]
+        codes, levels = check_labels(names, "labels")
+        parts = np.concatenate([block.centers for block in of_blocks])
+        gaps = parts - _centers(parts, codes, masses, len(levels))[codes]
+        total += float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
     return float(total / masses.sum()) if mean else float(total)
 
 
@@ -571,18 +577,6 @@ class _Clusters(NamedTuple):
     masses: FloatArray  # (n_levels,)
     centers: FloatArray  # (n_levels, n_features)
     cost: float
-
-
-def _cost_between(of_blocks: list[_Clusters], masses: FloatArray) -> float:
-    """Return by how much the cost to the means of all is above those of the blocks to their own.
-
-    It is the weight of the block times the squared distance of the two means, for each cluster:
-    only positive numbers are added.
-    """
-    codes, levels = check_labels([name for block in of_blocks for name in block.levels], "labels")
-    parts = np.concatenate([block.centers for block in of_blocks])
-    gaps = parts - _centers(parts, codes, masses, len(levels))[codes]
-    return float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
 
 
 def _cost_of_block(block: dict[str, Any], centers: MatrixLike | None) -> _Clusters:

@@ -17,7 +17,7 @@ def _parameters() -> None:
     y_score : array-like of shape (n_samples,)
         Scores, probabilities of the positive class or values of a decision function; larger means
         more positive. Of Dask collections up to 65536 different scores are told apart; more are put
-        into so many bins, and rates are exact up to the largest share of a group in a bin.
+        into this many bins, and rates are exact up to the largest share of a group in a bin.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several columns are several attributes.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None

@@ -27,12 +27,12 @@ from scipy import special, stats
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Reference, is_group, ratios
+from skfair.groups.confusion import ConfusionTable, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
-from skfair.groups.table import ConfusionTable, rates_of
 from skfair.metrics.labels import LabelSpec
-from skfair.metrics.scores import ScoredRows, ranked_rows, scored_rows
+from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
 from skfair.metrics.two_rates import (
     beta_density,
     both_ways,
@@ -52,7 +52,7 @@ _FEW_ROWS = 61
 _N_THRESHOLDS = 200
 # Of the level, what each end of an interval gets that is not an end of all ranks.
 _OF_END = 0.1
-# Within intervals that differ by group: where shares may differ most, if rates are so many
+# Within intervals that differ by group: where shares may differ most, if rates are this many
 # standard errors off.
 _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _N_NODES = 96  # of integrals
@@ -200,7 +200,7 @@ def evidence_of_scores(name: str, sample: Sample, interval: Any = None) -> Evide
         )
     if groups[2] is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
-    read = scored_rows if interval is None else ranked_rows
+    read = scored_rows if interval is None else rankable_rows
     rows = read(y_pred, *groups, like=y_true, name="y_pred")
     first, second = rows.groups.pairs
     names = np.array(rows.groups.cells.names, dtype=object)

@@ -1,9 +1,9 @@
 """Compare trade-off fronts of clusterings: points with a cost (smaller is better) and a balance.
 
 A point dominates another one when it costs no more, is no less balanced, and differs in one of the
-two. The quality of a whole front is measured by the area that it dominates (hypervolume) and two
-fronts are compared by the share of points of one that the other covers. Everything here needs one
-sort and a running maximum: sorted by cost, the best balance so far tells all.
+two. The quality of a whole front is measured by the area that it dominates (hypervolume).
+Everything here needs one sort and a running maximum: sorted by cost, the best balance so far tells
+all.
 
 Any two criteria will do, one to be minimised and one to be maximised; for two costs pass the
 negative of one of them.
@@ -106,7 +106,6 @@ def hypervolume(
 
     See Also
     --------
-    coverage : The share of one front that another one dominates.
     nondominated : The points that form the front.
 
     Notes
@@ -155,62 +154,16 @@ def hypervolume(
     return min(1.0, _area(cost, balance, ref_cost, ref_balance) / box)  # rounding can exceed 1
 
 
-def coverage(costs_a: Any, balances_a: Any, costs_b: Any, balances_b: Any) -> float:
-    r"""Compute the share of the points of b that some point of a equals or dominates.
-
-    .. math:: C(a, b) = \frac{|\{j : \exists i: f^a_i \le f^b_j,\; b^a_i \ge b^b_j\}|}{m_b}
-
-    Parameters
-    ----------
-    costs_a, balances_a : array-like of shape (n_points_a,)
-        Costs (smaller is better) and balances (larger is better) of the first front.
-    costs_b, balances_b : array-like of shape (n_points_b,)
-        Costs and balances of the second front, at least one point.
-
-    Returns
-    -------
-    share : float
-        Between 0 and 1; 0 if ``a`` has no points. ``coverage(a, b)`` and ``coverage(b, a)`` do not
-        add up to 1, so report both.
-
-    See Also
-    --------
-    hypervolume : A measure of a single front.
-
-    Notes
-    -----
-    O((m_a + m_b) log m_a). Pass nondominated points: every point of ``b`` counts, also one that
-    another point of ``b`` dominates.
-
-    Examples
-    --------
-    >>> from skfair.metrics.fronts import coverage
-    >>> coverage([1.0, 2.0], [0.5, 1.0], [1.0, 1.5], [0.5, 0.8])
-    0.5
-    """
-    cost_a, balance_a = _read_front(costs_a, balances_a, "_a")
-    cost_b, balance_b = _read_front(costs_b, balances_b, "_b")
-    if not cost_b.size:
-        raise ValueError(
-            "costs_b is empty: the share of no points is undefined. Pass at least one point."
-        )
-    order = np.argsort(cost_a)
-    # Best balance among the first 0, 1, 2, ... cheapest points of a.
-    best = np.append(-np.inf, np.maximum.accumulate(balance_a[order]))
-    n_cheaper = np.searchsorted(cost_a[order], cost_b, side="right")
-    return float(np.mean(best[n_cheaper] >= balance_b))
-
-
-def _read_front(costs: Any, balances: Any, suffix: str = "") -> tuple[FloatArray, FloatArray]:
+def _read_front(costs: Any, balances: Any) -> tuple[FloatArray, FloatArray]:
     """Return costs and balances as float64 arrays of one length; NaN and infinity raise."""
     cost, balance = (
         check_scores(values, name) if len(one_dimensional(values, name)) else np.empty(0)
-        for values, name in ((costs, f"costs{suffix}"), (balances, f"balances{suffix}"))
+        for values, name in ((costs, "costs"), (balances, "balances"))
     )
     if cost.size != balance.size:
         raise ValueError(
-            f"costs{suffix} has {cost.size} points but balances{suffix} has {balance.size}. Pass "
-            "one cost and one balance per point."
+            f"costs has {cost.size} points but balances has {balance.size}. Pass one cost and one "
+            "balance per point."
         )
     return cost, balance
 

@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import special, stats
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
@@ -23,7 +24,9 @@ from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import Agg, aggregate
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
-from skfair.groups.kinds import WeightedRows, distinct_rows
+from skfair.groups.kinds import WeightedRows
+from skfair.groups.levels import number_tuples
+from skfair.groups.means import CellMeans
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
@@ -39,7 +42,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.utils.factorize import factorize
+from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 from skfair.utils.validation import check_labels, check_number
 
@@ -193,8 +196,10 @@ def _deals(
         like = y_true if hasattr(y_true, "index") else y_score
         n_rows = encode_groups(groups, like=like).n_samples
     strata = _strata(params.get("control_features"), labels, n_rows)
+    by_stratum, order = np.argsort(strata, kind="stable"), np.empty_like(strata)
     while True:
-        order = _shuffled_within(strata, rng)
+        drawn = rng.permutation(strata.size)
+        order[by_stratum] = drawn[np.argsort(strata[drawn], kind="stable")]
         yield (y_true, y_score), {"sensitive_features": _permuted(groups, order)}
 
 
@@ -212,14 +217,6 @@ def _strata(
     return np.unique(inside, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:
-    """Permute the rows of each stratum."""
-    drawn = rng.permutation(strata.size)
-    order = np.empty_like(drawn)
-    order[np.argsort(strata, kind="stable")] = drawn[np.argsort(strata[drawn], kind="stable")]
-    return order
-
-
 def _permuted(groups: Any, order: IntArray) -> Any:
     """Put the rows of sensitive features of any kind in another order; an index stays as it is."""
     if isinstance(groups, Mapping):
@@ -231,7 +228,7 @@ def _permuted(groups: Any, order: IntArray) -> Any:
 def _lazy_deals(
     y_true: Any, y_score: Any, params: dict[str, Any], kept: str | None, rng: np.random.RandomState
 ) -> Iterator[_Deal]:
-    """Deal out the weighted rows that stand for those of Dask collections."""
+    """Deal the groups out at random: how many rows of each group get which labels and score."""
     groups = (*map(params.get, _OF_ROWS), params.get("intersectional", True))
     if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
         rows = LazyRows({"y_true": y_true, "y_score": y_score}, {}, groups).kinds()
@@ -240,23 +237,17 @@ def _lazy_deals(
     labels = None if kept is None else rows.columns.get(kept)
     strata = _strata(rows.control_features, labels, rows.weights.size)
     generator = np.random.default_rng(rng.randint(2**31))
+    members = [np.flatnonzero(strata == s) for s in range(strata.max() + 1)]
     while True:
-        yield _dealt(rows, strata, generator)
-
-
-def _dealt(rows: WeightedRows, strata: IntArray, rng: np.random.Generator) -> _Deal:
-    """Deal the groups out at random: how many rows of each group get which labels and score."""
-    parts = [_dealt_within(rows, np.flatnonzero(strata == s), rng) for s in range(strata.max() + 1)]
-    values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
-    columns = {name: _safe_indexing(column, values) for name, column in rows.columns.items()}
-    groups = {
-        "sensitive_features": replace(rows.groups, codes=rows.groups.codes[:, owners]),
-        "sample_weight": weights,
-    }
-    control_features = rows._replace(columns=columns).control_features
-    if control_features is not None:
-        groups["control_features"] = control_features
-    return (columns.get("y_true"), columns["y_score"]), groups
+        parts = [_dealt_within(rows, own, generator) for own in members]
+        values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+        columns = {name: _safe_indexing(column, values) for name, column in rows.columns.items()}
+        dealt = replace(rows.groups, codes=rows.groups.codes[:, owners])
+        options = {"sensitive_features": dealt, "sample_weight": weights}
+        control_features = rows._replace(columns=columns).control_features
+        if control_features is not None:
+            options["control_features"] = control_features
+        yield (columns.get("y_true"), columns["y_score"]), options
 
 
 def _dealt_within(
@@ -268,12 +259,13 @@ def _dealt_within(
     """
     counts, squares = rows.counts[stratum], rows.squares[stratum]
     columns = [factorize(_safe_indexing(column, stratum)) for column in rows.columns.values()]
-    value, first, _, weights = distinct_rows(columns, rows.weights[stratum], stratum.size)
+    value, first = _distinct(columns)
+    weights = np.bincount(value, rows.weights[stratum])
     left = total = np.bincount(value, counts).astype(np.int64)
     mean = weights / total
     variance = np.maximum(np.bincount(value, squares) / total - mean**2, 0.0)
     of_groups = [factorize(codes[stratum]) for codes in rows.groups.codes]
-    owner, first_owned, _, _ = distinct_rows(of_groups, None, value.size)
+    owner, first_owned = _distinct(of_groups)
     kept, weight, n_kept = [], [], []
     for size in np.bincount(owner, counts).astype(np.int64).tolist():
         drawn = rng.multivariate_hypergeometric(left, size, method="marginals")
@@ -287,6 +279,13 @@ def _dealt_within(
         n_kept.append(chosen.size)
     values = stratum[first[np.concatenate(kept)]]
     return values, stratum[np.repeat(first_owned, n_kept)], np.concatenate(weight)
+
+
+def _distinct(columns: list[Factorized]) -> tuple[IntArray, IntArray]:
+    """Number the distinct rows of some columns; return also the first one of each number."""
+    shape = np.array([len(column.levels) for column in columns])
+    numbers, _ = number_tuples([column.codes for column in columns], shape)
+    return numbers, first_rows(numbers)
 
 
 @accepts_dask(binned="y_score")
@@ -422,16 +421,11 @@ class SortedRows:
         labels = np.zeros(self._order.size, bool) if positive is None else positive > 0
         self._positive = labels[self._order]
         self._compared = rows.groups.compared
-        self._attributes = [
-            (
-                codes[self._order],
-                stop - start,
-                first,
-                second,
-                *_partners(stop - start, first, second),
-            )
+        attributes = (
+            (codes[self._order], stop - start, first, second)
             for codes, start, stop, first, second in rows.groups.attributes()
-        ]
+        )
+        self._attributes = [(*own, *_partners(*own[1:])) for own in attributes]
 
     def gaps(self, weights: FloatArray, agg: Agg) -> list[float]:
         """Return all metrics, O(n G) for G groups; NaN where a group has no rows with a weight."""
@@ -528,3 +522,68 @@ def _resampled_weights(
                 picks = rng.multinomial(total, counts[own] / total) / counts[own]
             weights[own] = base[own] * picks
         yield weights
+
+
+def pooled_rates(
+    rates: CellMeans, codes: IntArray, confidence: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Estimate the rate of each cell by all cells: by logistic regression with interactions.
+
+    ``codes`` are the level of each attribute in each cell, (n_cells, n_attributes). The logit of a
+    rate is the sum of an effect of each of its levels and an interaction of its own, which is the
+    smaller the more alike the additive model and the rates are: a cell of few people gets about
+    what its levels say, one of many what was counted. Returned are the estimates and the ends of
+    their intervals; NaN where nothing was counted.
+
+    Effects, and the prior of the standard deviation of interactions, have a standard deviation of
+    1. With 1.5 and 0.5 errors on subsamples of Adult are 5 to 15% larger, and the same.
+    """
+    spreads = np.geomspace(0.05, 1.6, 6)
+    known = np.flatnonzero(rates.weight > 0)
+    n, ends = rates.n_effective[known], np.full((3, len(codes)), np.nan)
+    if not known.size:
+        return ends[0], ends[1], ends[2]
+    columns = [(column[:, None] == np.unique(column)).astype(float) for column in codes[known].T]
+    design = np.hstack([*columns, np.ones((known.size, 1))])
+    fits = [_additive(rates.means[known], n, design, spread) for spread in spreads]
+    logits, variances, evidence = (np.array(part) for part in zip(*fits, strict=True))
+    evidence += np.log(spreads) - 0.5 * spreads**2
+    likely = np.exp(evidence - evidence.max())
+    likely /= likely.sum()
+    mean = likely @ logits
+    half = np.sqrt(likely @ (variances + (logits - mean) ** 2))
+    half *= stats.norm.ppf(0.5 + confidence / 2)
+    ends[:, known] = special.expit([mean, mean - half, mean + half])
+    return ends[0], ends[1], ends[2]
+
+
+def _additive(
+    rates: FloatArray, n: FloatArray, design: FloatArray, spread: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return logits of rates with interactions of a given spread, variances and log evidence.
+
+    It is Laplace's approximation: interactions have a closed form once effects are known.
+    """
+    hits, precision = n * rates, np.ones(design.shape[1])
+    precision[-1] = 0.04  # of the intercept
+    logits = special.logit((hits + rates.mean() + 0.01) / (n + 1.02))
+    for _ in range(50):
+        means = special.expit(logits)
+        curvature = n * means * (1 - means) + 1e-12
+        target = logits + (hits - n * means) / curvature
+        weights = curvature / (1 + spread**2 * curvature)
+        matrix = (design.T * weights) @ design + np.diag(precision)
+        effects = np.linalg.solve(matrix, design.T @ (weights * target))
+        sums, own = design @ effects, spread**2 * weights
+        step = np.clip(sums + own * (target - sums) - logits, -2.0, 2.0)
+        logits = logits + step
+        if np.abs(step).max() < 1e-8:
+            break
+    leverage = ((design @ np.linalg.inv(matrix)) * design).sum(axis=1)
+    evidence = (hits * logits - n * np.logaddexp(0, logits)).sum() - 0.5 * (
+        precision @ effects**2
+        + ((logits - sums) ** 2).sum() / spread**2
+        + np.log1p(spread**2 * curvature).sum()
+        + np.linalg.slogdet(matrix)[1]
+    )
+    return logits, own / curvature + (1 - own) ** 2 * leverage, float(evidence)

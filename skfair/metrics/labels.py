@@ -1,6 +1,6 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the
+Each metric compares rates of one small table (:mod:`skfair.groups.confusion`), or takes the
 largest of them. ``CRITERIA`` says which rates; adding a criterion is adding an entry there and its
 functions below.
 
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
-from skfair.groups.table import ConfusionTable
+from skfair.groups.confusion import ConfusionTable
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 
@@ -26,7 +26,6 @@ class LabelSpec(NamedTuple):
 
     kind: Kind
     rates: tuple[str, ...]
-    what: str  # what the rates are, in words
 
     @property
     def uses_y_true(self) -> bool:
@@ -52,34 +51,18 @@ CRITERIA: dict[str, tuple[str, ...]] = {
     "separation": ("true_positive_rate", "false_positive_rate"),
     "sufficiency": ("positive_predictive_value", "false_omission_rate"),
 }
-_WORDS = {
-    "demographic_parity": "selection rates",
-    "equal_opportunity": "true positive rates",
-    "false_positive_parity": "false positive rates",
-    "false_negative_parity": "false negative rates",
-    "equalized_odds": "true and false positive rates",
-    "predictive_parity": "positive predictive values",
-    "treatment_equality": "numbers of false negatives per false positive",
-    "accuracy_parity": "accuracies",
-}
-_WORDS_OF_TOTALS = {
-    "independence": "predictions against groups",
-    "separation": "predictions against groups, given the true class",
-    "sufficiency": "true classes against groups, given the prediction",
-}
+_TOTALS = ("independence", "separation", "sufficiency")
 LABEL_METRICS = {
     **{
-        f"{name}_{kind}": LabelSpec(kind, CRITERIA[name], words)
-        for name, words in _WORDS.items()
+        f"{name}_{kind}": LabelSpec(kind, rates)
+        for name, rates in CRITERIA.items()
+        if name not in _TOTALS
         for kind in ("difference", "ratio")
     },
-    **{
-        f"{name}_gap": LabelSpec("total", CRITERIA[name], f"{name}: {words}")
-        for name, words in _WORDS_OF_TOTALS.items()
-    },
+    **{f"{name}_gap": LabelSpec("total", CRITERIA[name]) for name in _TOTALS},
 }
 LARGEST_RATES = {
-    f"largest_{rate}": LabelSpec("largest", (rate,), rate.replace("_", " "))
+    f"largest_{rate}": LabelSpec("largest", (rate,))
     for rate in ("selection_rate", "false_positive_rate", "false_negative_rate")
 }
 

@@ -14,18 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.compared_groups import (
-    Agg,
-    Reference,
-    ZeroDivision,
-    aggregate,
-)
+from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.probabilities import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
@@ -92,24 +87,17 @@ def _row_loss(loss: Loss, task: Task, subset: RowSubset) -> RowLoss:
     return _LOSSES[task][loss] if isinstance(loss, str) else partial(_values_of, loss)
 
 
-def _values_of(
-    loss: ExactLoss | Callable[[FloatArray, FloatArray], FloatArray],
-    scores: FloatArray,
-    targets: FloatArray,
-) -> FloatArray:
+def _values_of(loss: ExactLoss | RowLoss, scores: FloatArray, targets: FloatArray) -> FloatArray:
     """Evaluate a loss that was passed as an object or a function, and check what it returns."""
     if not scores.size:  # a block may have no rows
         return scores
+    function: Callable[..., Any] = loss.exact if isinstance(loss, ExactLoss) else loss
+    rows = (scores, targets) if isinstance(loss, ExactLoss) else (targets, scores)
     try:
-        if isinstance(loss, ExactLoss):
-            values = loss.exact(scores, targets)
-        else:
-            values = loss(targets, scores)
+        values = function(*rows)
     except TypeError as error:
-        named = loss.exact if isinstance(loss, ExactLoss) else loss
-        raise TypeError(
-            f"loss={named!r} cannot be called with scores and targets: {error}"
-        ) from error
+        message = f"loss={function!r} cannot be called with scores and targets: {error}"
+        raise TypeError(message) from error
     if np.shape(values) != scores.shape:
         raise ValueError(
             f"loss must return one number for each of {scores.size} rows, got a result of shape "

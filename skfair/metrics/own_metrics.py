@@ -255,7 +255,7 @@ class WorstClass:
 
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
-# Resamples have at most so many rows: a metric of a million takes minutes to compute 200 times.
+# Resamples have at most this many rows: a metric of a million takes minutes to compute 200 times.
 _MOST_ROWS = 20_000
 # A metric whose second argument has one of these names is given the scores.
 _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}

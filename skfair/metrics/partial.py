@@ -19,11 +19,11 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
+from skfair.groups.confusion import rates_of
 from skfair.groups.intervals import Intervals
-from skfair.groups.table import rates_of
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
-from skfair.metrics.scores import ScoredRows, SortedScores, Ties, auc_gaps, ranked_rows
+from skfair.metrics.scores import ScoredRows, SortedScores, Ties, auc_gaps, rankable_rows
 from skfair.utils.validation import check_number, check_positive
 
 
@@ -77,7 +77,7 @@ def partial_statistical_parity_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
     return rows.gap(
         lambda s, i, j, start: s.largest_gaps(levels_at(intervals, s, start, normalize), i, j), agg
@@ -117,7 +117,7 @@ def partial_ccdf_gap(
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -175,7 +175,7 @@ def partial_group_auc_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -225,7 +225,7 @@ def partial_demographic_parity_gap(
     """
     check_number(threshold, "threshold")
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     intervals = rows.groups.intervals(interval)
     is_above, cells = rows.scores > threshold, rows.groups.cells
     values = is_above if rows.weights is None else is_above * rows.weights
@@ -271,7 +271,7 @@ def partial_equal_opportunity_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
@@ -312,7 +312,7 @@ def partial_equalized_odds_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    rows = ranked_rows(y_score, *groups, like=y_true)
+    rows = rankable_rows(y_score, *groups, like=y_true)
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):

@@ -29,30 +29,26 @@ from skfair._typing import (
 )
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
+from skfair.groups.confusion import RATES, outcomes_of, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
-from skfair.groups.table import RATES, outcomes_of, rates_of
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed
-from skfair.utils.validation import (
-    check_number,
-    check_probability,
-    check_weights,
-)
+from skfair.utils.validation import check_number, check_probability, check_weights
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PROXIES = Role("proxies", "Proxy", "cell")
-# Cells have so many rows at least, if need be by merging: shares of fewer look more certain than
+# Cells have this many rows at least, if need be by merging: shares of fewer look more certain than
 # they are, and bounds would be too narrow by about half a standard error of a rate in a cell.
 ROWS_OF_CELL = 100
-# In so many of these the group is known, if that is how shares of groups are found.
+# In this many of these the group is known, if that is how shares of groups are found.
 KNOWN_OF_CELL = 30
-# Cells that are made of probabilities are at most so many.
+# Cells that are made of probabilities are at most this many.
 MOST_CELLS = 50
 
 

@@ -15,14 +15,14 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
-from skfair.groups.probabilities import spread_rows
-from skfair.groups.table import ConfusionTable, rates_of, resampled
-from skfair.groups.weighted_rows import LazyRows, MetricRows
+from skfair.groups.confusion import ConfusionTable, rates_of, resampled
+from skfair.groups.kinds import WeightedRows
+from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
     difference_interval,
+    pooled_rates,
     quantiles,
     resampled_gaps,
     spread,
@@ -39,12 +39,8 @@ from skfair.utils.validation import (
 )
 
 _REPORT_RATES = (
-    "base_rate",
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "accuracy",
+    *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
+    *("positive_predictive_value", "accuracy"),
 )
 
 
@@ -65,6 +61,7 @@ def group_report(
     metrics: OwnMetrics | None = None,
     reference: ClassLabel | Mapping[str, Any] = None,
     rates: bool = True,
+    estimate: Literal["raw", "pooled"] = "raw",
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -114,6 +111,10 @@ def group_report(
     rates : bool, default=True
         Whether there are rates, which need a positive class. False is for several classes and for
         predicted numbers: the report has ``n`` and the ``metrics``.
+    estimate : {"raw", "pooled"}, default="raw"
+        "pooled" estimates the rates of crossed groups by all of them: a group of few people gets
+        about what its sex and its age say, unless its own rows tell otherwise. These estimates are
+        printed as ``~0.31``, and their intervals are those of the estimates.
 
     Returns
     -------
@@ -140,12 +141,7 @@ def group_report(
     """
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    if y_true is None and (metrics or not rates):
-        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
-    if interval not in ("wilson", "bootstrap", None):
-        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
-    if not rates and not metrics:
-        raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
+    _check_columns(y_true is None, bool(metrics), rates, interval, estimate)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
@@ -156,7 +152,7 @@ def group_report(
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
-    table = listed.table(table)
+    of_cells, table = table, listed.table(table)
     is_resampled = interval == "bootstrap"
     draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
@@ -164,6 +160,8 @@ def group_report(
         columns[rate] = rates_of(table.weights, rate)
         if interval is not None:
             limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
+        if estimate == "pooled":
+            _pool(rate, of_cells, listed, columns, limits, confidence)
     if scores is not None:
         scores = check_scores(scores, "y_score", cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
@@ -178,8 +176,51 @@ def group_report(
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
-    report.attrs = {"confidence": confidence if interval else None, "reference_rows": places}
+    level = confidence if interval else None
+    is_pooled = estimate == "pooled"
+    report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
+
+
+def _check_columns(
+    is_unlabelled: bool, has_metrics: bool, rates: bool, interval: str | None, estimate: str
+) -> None:
+    """Raise if columns are asked for that a report cannot have."""
+    if is_unlabelled and (has_metrics or not rates):
+        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
+    if interval not in ("wilson", "bootstrap", None):
+        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    if not rates and not has_metrics:
+        raise ValueError("rates=False leaves out the rates. Pass metrics= to have others.")
+    if estimate not in ("raw", "pooled"):
+        raise ValueError(f"estimate must be 'raw' or 'pooled', got {estimate!r}.")
+    if estimate == "pooled" and (interval == "bootstrap" or not rates):
+        raise ValueError(
+            "estimate='pooled' has intervals of its own, and is for rates. Pass interval='wilson' "
+            "or None, and rates=True."
+        )
+
+
+def _pool(
+    rate: str,
+    table: ConfusionTable,  # of the cells
+    listed: ListedCells,
+    columns: dict[str, FloatArray],
+    limits: dict[str, FloatArray],
+    confidence: float,
+) -> None:
+    """Replace a rate of each cell, and the ends of its interval if it has one, by estimates."""
+    combinations = table.groups.groups.combinations
+    if combinations is None:
+        raise ValueError(
+            "estimate='pooled' is for crossed groups: pass two attributes or more, such as "
+            "sensitive_features=people[['sex', 'age']], with intersectional=True."
+        )
+    levels = np.column_stack([combinations[table.groups.group_of], table.groups.stratum_of])
+    columns[rate][listed.places], *ends = pooled_rates(table.means(rate), levels, confidence)
+    for name, end in zip(("low", "high"), ends, strict=True):
+        if f"{rate}_{name}" in limits:
+            limits[f"{rate}_{name}"][listed.places] = end
 
 
 def _ends_of(
@@ -359,19 +400,17 @@ def _report_rows(
     is_binned: bool,
 ) -> tuple[MetricRows, Any]:
     """Return labels and scores as they are, or the few that stand for those of Dask collections."""
-    names = ("y_true", "y_pred")
-    if not is_lazy(y_true, y_pred, y_score, *groups):
-        (*labels, y_score), groups = spread_rows([y_true, y_pred, y_score], groups)
-        return MetricRows(dict(zip(names, labels, strict=True)), groups), y_score
+    labels = {"y_true": y_true, "y_pred": y_pred}
     numbers = {} if y_score is None else {"y_score": y_score}
-    lazy = LazyRows({"y_true": y_true, "y_pred": y_pred}, numbers, groups)
-    if y_score is None:
-        few = lazy.kinds()
-    else:
-        few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
-    columns = {name: few.columns.get(name) for name in names}
-    of_few = few.groups, few.control_features, few.weights, True
-    return MetricRows(columns, of_few, few.counts, few.squares), few.columns.get("y_score")
+
+    def summary(rows: LazyRows) -> WeightedRows:
+        if y_score is None:
+            return rows.kinds()
+        return rows.binned("y_score") if is_binned else rows.means("y_score")
+
+    rows = read_rows(labels, numbers, groups, summary)
+    columns = {name: rows.columns.get(name) for name in labels}
+    return rows._replace(columns=columns), rows.columns.get("y_score")
 
 
 class Report(pd.DataFrame):
@@ -416,6 +455,11 @@ class Report(pd.DataFrame):
                 text[place] = [" ".join(str(value).split()) for value in values]
             else:
                 text[place] = [_number_text(v, 0 if name == "n" else digits) for v in values]
+            rate = str(name).removesuffix("_difference")
+            if self.attrs.get("is_pooled") and rate in _REPORT_RATES:
+                is_whole = self.index.get_level_values(-1) == "overall"
+                marked = zip(text[place], is_whole | values.isna(), strict=True)
+                text[place] = [own if is_exact else f"~{own}" for own, is_exact in marked]
         return pd.DataFrame(text, index=self.index).set_axis([name for _, name in kept], axis=1)
 
     def __repr__(self) -> str:
@@ -453,6 +497,8 @@ class ListedCells:
         self._groups = groups
         self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
         self._order = np.argsort(self._stratum, kind="stable")
+        self._place = np.argsort(self._order)
+        self.places = self._place[: groups.stratum_of.size]  # the row of each cell
 
     def with_overall(self, of_cells: FloatArray) -> FloatArray:
         """List numbers of cells, and their sums over strata."""
@@ -475,9 +521,8 @@ class ListedCells:
 
     def compared_with(self, reference: Any) -> tuple[IntArray, IntArray]:
         """Return the rows that are compared, and the row of the reference group of each."""
-        place = np.argsort(self._order)
         first, second = self._groups.pairs_with(reference)
-        return place[first], place[second]
+        return self._place[first], self._place[second]
 
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""

@@ -201,7 +201,7 @@ def scored_rows(
     return ScoredRows(scores, groups, weights)
 
 
-def ranked_rows(
+def rankable_rows(
     y_score: ColumnLike, *groups: Any, like: object, name: str = "y_score"
 ) -> ScoredRows:
     """Check scores that are compared by ranks, which labels do not have."""

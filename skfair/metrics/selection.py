@@ -209,14 +209,7 @@ def _fisher(k1: int, n1: int, k0: int, n0: int) -> tuple[float, float]:
     return float(min(exact, 1.0)), float(exact - 0.5 * seen / chances.sum())
 
 
-class Stratified(NamedTuple):
-    """Common odds ratio of several strata, with its p-value."""
-
-    odds_ratio: float
-    p_value: float
-
-
-def mantel_haenszel(strata: Counts) -> Stratified:
+def mantel_haenszel(strata: Counts) -> tuple[float, float]:
     """Return the common odds ratio of strata, and the p-value of Cochran, Mantel and Haenszel.
 
     The statistic has a continuity correction of one half. NaN if no stratum compares anything.
@@ -226,12 +219,12 @@ def mantel_haenszel(strata: Counts) -> Stratified:
     counts = (n1 > 0) & (n0 > 0) & (chosen > 0) & (chosen < total)
     k1, n1, k0, n0, total, chosen = (numbers[counts] for numbers in (k1, n1, k0, n0, total, chosen))
     if not total.size:
-        return Stratified(np.nan, np.nan)
+        return np.nan, np.nan
     variance = (n1 * n0 * chosen * (total - chosen) / (total**2 * (total - 1))).sum()
     excess = max(abs((k1 - n1 * chosen / total).sum()) - 0.5, 0.0)
     more, fewer = (k1 * (n0 - k0) / total).sum(), (k0 * (n1 - k1) / total).sum()
     odds_ratio = more / fewer if fewer > 0 else np.inf
-    return Stratified(float(odds_ratio), float(special.chdtrc(1, excess**2 / variance)))
+    return float(odds_ratio), float(special.chdtrc(1, excess**2 / variance))
 
 
 def _is_fragile(counts: Counts) -> BoolArray:

@@ -29,7 +29,7 @@ Numbers: TypeAlias = FloatArray | float
 # many nodes, and below 1e-6 with few (of 80,000 pairs of 5 to 20,000 rows; 99% below 3e-8).
 _MANY_NODES, _FEW_NODES = 96, 40
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
-# The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
+# The exact test counts this many tables at most, at this many rates on the edge of the hypothesis.
 MOST_TABLES, _N_EDGE = 250_000, 400
 
 
@@ -190,9 +190,7 @@ def edge_rates(
         half = -(n0 * factor + k0 + n1 + k1 * factor)
         root = np.sqrt(np.maximum(half**2 - 4 * total * factor * successes, 0.0))
         first = np.where(
-            factor > ROUNDING,
-            (-half - root) / np.maximum(2 * total * factor, TINY),
-            k1 / n1,
+            factor > ROUNDING, (-half - root) / np.maximum(2 * total * factor, TINY), k1 / n1
         )
         first = np.clip(first, 0.0, 1.0)
         return first, factor * first
@@ -234,11 +232,9 @@ def exact_statistic(n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
     return score_statistic(k1, n1, k0, n0, limit, ratio)
 
 
-def rejection_rate(
-    rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool, n_edge: int = _N_EDGE
-) -> FloatArray:
+def rejection_rate(rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
     """Return the chance of a set of tables, at rates that differ by the limit exactly."""
-    first = np.linspace(0.0 if ratio else limit, 1.0, n_edge + 1)
+    first = np.linspace(0.0 if ratio else limit, 1.0, _N_EDGE + 1)
     second = first * (1 - limit) if ratio else np.clip(first - limit, 0.0, 1.0)
     of_first = stats.binom.pmf(np.arange(n1 + 1), n1, first[:, None])
     of_second = stats.binom.pmf(np.arange(n0 + 1), n0, second[:, None])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
+
+from sklearn.base import BaseEstimator
 
 from skfair._typing import ColumnLike, Estimator, MatrixLike
 from skfair.groups.encoding import encode_groups
@@ -13,13 +15,6 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 Limits: TypeAlias = Mapping[str, float | None]
-
-
-class Measured(Protocol):
-    """A fitted model that says what it has reached."""
-
-    train_disparity_: float
-    train_disparities_: Mapping[str, float]
 
 
 def limits_of(max_disparity: Any) -> Limits | None:
@@ -58,7 +53,7 @@ def multiple_within(wanted: Limits, limits: Limits | None) -> float:
     return min(present[name] / unit for name, unit in units.items())
 
 
-def disparity_reached(model: Measured, limits: Limits | None) -> float:
+def disparity_reached(model: BaseEstimator, limits: Limits | None) -> float:
     """Return the disparity on the training rows, as a multiple of the limits if there are any."""
     if limits is None:
         return float(model.train_disparity_)
@@ -68,9 +63,9 @@ def disparity_reached(model: Measured, limits: Limits | None) -> float:
             "no path with a limit for each attribute. Give it one limit."
         )
     shares = []
-    for rule, disparity in model.train_disparities_.items():
-        # The rule of an attribute is named "... of attribute"; the longest name that fits is it.
-        own = max((name for name in limits if f" of {name}" in rule), key=len, default=None)
+    for constraint, disparity in model.train_disparities_.items():
+        # That of an attribute is named "... of attribute"; the longest name that fits is it.
+        own = max((name for name in limits if f" of {name}" in constraint), key=len, default=None)
         limit = None if own is None else limits[own]
         if limit is not None:
             shares.append(disparity / limit)

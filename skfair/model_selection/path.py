@@ -160,13 +160,13 @@ class FairnessPath:
         if isinstance(max_disparity, Mapping):
             max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
-        rule = best_within(score="score", limit={"disparity": max_disparity})
+        constraint = best_within(score="score", limit={"disparity": max_disparity})
         # The constraint takes the first of equal scores, so the strictest bound goes first.
         candidates = {
             "mean_test_score": scores[::-1],
             "mean_test_disparity": disparities[::-1],
         }
-        return self.estimators[::-1][rule(candidates)]
+        return self.estimators[::-1][constraint(candidates)]
 
 
 def fairness_path(
@@ -411,20 +411,22 @@ def _disparity_of(
     positive = parameters.get("pos_label")
     positive = classes[-1] if positive is None else positive
     measures = []
-    for rule in _measurable_rules(estimator, parameters.get("constraint")):
-        if limits is not None and rule.own_limit is not None:
+    for constraint in _measurable_constraints(estimator, parameters.get("constraint")):
+        if limits is not None and constraint.own_limit is not None:
             continue
-        rule_metric = getattr(metrics, str(rule.metric))
-        options = rule.metric_options(loss, positive)
-        parts = [rule_metric]
-        if "loss" not in options and "pos_label" in options and not rule.counts_right:
+        constraint_metric = getattr(metrics, str(constraint.metric))
+        options = constraint.metric_options(loss, positive)
+        parts = [constraint_metric]
+        if "loss" not in options and "pos_label" in options and not constraint.counts_right:
             # Of several classes each is limited against the rest, and may be predicted for nobody.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
-            parts = [against_rest(rule_metric, label) for label in labels]
+            parts = [against_rest(constraint_metric, label) for label in labels]
         options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
         options["greater_is_better"] = True
-        measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
+        measures += [
+            (make_fairness_scorer(part, **options), constraint.compared()) for part in parts
+        ]
 
     def disparity(*sample: Any, **groups: Any) -> float:
         disparities = [
@@ -436,21 +438,21 @@ def _disparity_of(
     return disparity
 
 
-def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:
+def _measurable_constraints(estimator: Estimator, constraint: Any) -> list[Constraint]:
     """Return the constraints of an estimator; raise if one of them has no metric."""
     error = ValueError(
         f"There is no default metric for the constraint {constraint!r}. Pass metric=, a function "
         "of skfair.metrics with its options bound by functools.partial."
     )
     try:
-        rules = make_constraints(
+        constraints = make_constraints(
             constraint, "regression" if is_regressor(estimator) else "classification"
         )
     except ValueError as unknown:
         raise error from unknown
-    if any(rule.metric is None or rule.within_strata for rule in rules):
+    if any(constraint.metric is None or constraint.within_strata for constraint in constraints):
         raise error
-    return rules
+    return constraints
 
 
 def _scores(

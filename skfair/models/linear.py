@@ -23,7 +23,7 @@ from skfair.utils.threads import over_blocks
 # Operations on each entry of X that a Newton step takes with products: two passes for each of about
 # 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
 PRODUCTS_PER_STEP = 2000
-# Columns whose mean is less than so many deviations from 0 lose little in single precision.
+# Columns whose mean is less than this many deviations from 0 lose little in single precision.
 NEAR = 100.0
 # Parts of the rows of which threads make matrices.
 _PARTS = 24

@@ -44,21 +44,6 @@ class _Pass(NamedTuple):
     scores: NDArray[Any]
 
 
-class _Tape(NamedTuple):
-    """What :meth:`MLPScore.pullback` needs; ``kept`` is None where blocks are run again."""
-
-    network: _Network
-    rows: IntArray | None
-    kept: _Pass | None
-
-
-class _SparseRows(NamedTuple):
-    """Some rows of a CSR matrix, read where they lie."""
-
-    X: Rows
-    rows: IntArray
-
-
 class MLPScore(ScoreModel):
     """Scores of fixed rows by a multilayer perceptron with one output.
 
@@ -149,7 +134,8 @@ class MLPScore(ScoreModel):
         for part, chosen in _blocks(n, rows):
             done = _forward(network, _take(self.X, chosen))
             scores[part] = done.scores
-        return scores, _Tape(network, rows, done if 0 < n <= BLOCK_ROWS else None)
+        # Where there are several blocks they are run again on the way back.
+        return scores, (network, rows, done if 0 < n <= BLOCK_ROWS else None)
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the scores are ``slopes``.
@@ -158,10 +144,11 @@ class MLPScore(ScoreModel):
         """
         gradient = np.zeros(self.n_parameters)
         sums = self._layers(gradient)
-        n = self.n_samples if tape.rows is None else tape.rows.size
-        for part, chosen in _blocks(n, tape.rows):
-            done = tape.kept or _forward(tape.network, _take(self.X, chosen))
-            _backward(tape.network, done, slopes[part], sums)
+        network, rows, kept = tape
+        n = self.n_samples if rows is None else rows.size
+        for part, chosen in _blocks(n, rows):
+            done = kept or _forward(network, _take(self.X, chosen))
+            _backward(network, done, slopes[part], sums)
         # From the folded first layer back to the one that solvers see.
         first = sums.coefs[0]
         first -= np.dot(self.mean[:, None], sums.intercepts[0][None])
@@ -264,7 +251,7 @@ def _take(X: Rows, chosen: slice | IntArray) -> Any:
         if isinstance(X, np.ndarray):
             return X[chosen]
         chosen = np.arange(chosen.start, chosen.stop)
-    return X.take(chosen, axis=0) if isinstance(X, np.ndarray) else _SparseRows(X, chosen)
+    return X.take(chosen, axis=0) if isinstance(X, np.ndarray) else (X, chosen)
 
 
 def _forward(network: _Network, batch: Any) -> _Pass:

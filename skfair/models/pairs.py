@@ -7,22 +7,13 @@ many pairs it is in.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.models.base import ScoreModel
 from skfair.models.units import Units
-
-
-class _Tape(NamedTuple):
-    """Where the two rows of each pair stand among the rows of the inner forward pass."""
-
-    first: IntArray
-    second: IntArray
-    n_rows: int
-    inner: Any
 
 
 class PairScore(ScoreModel):
@@ -80,15 +71,15 @@ class PairScore(ScoreModel):
             chosen, places = np.unique(np.concatenate([first, second]), return_inverse=True)
             first, second = places[: rows.size], places[rows.size :]
         scores, inner = self.model.forward(theta, chosen)
-        return scores[first] - scores[second], _Tape(first, second, scores.size, inner)
+        return scores[first] - scores[second], (first, second, scores.size, inner)
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the differences are ``slopes``."""
+        first, second, n_rows, inner = tape
         better, worse = (
-            np.bincount(rows, slopes, tape.n_rows).astype(np.float64)
-            for rows in (tape.first, tape.second)
+            np.bincount(rows, slopes, n_rows).astype(np.float64) for rows in (first, second)
         )
-        return self.model.pullback(tape.inner, better - worse)
+        return self.model.pullback(inner, better - worse)
 
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights (not of intercepts), and its gradient."""

@@ -6,7 +6,7 @@ PyTorch is imported when a :class:`TorchScore` is made, never before (extra ``to
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,6 @@ from skfair._typing import FloatArray
 
 if TYPE_CHECKING:
     import torch
-
-
-class _Tape(NamedTuple):
-    """What a pass leaves behind: its scores and the leaves that they were made of."""
-
-    scores: torch.Tensor
-    leaves: list[torch.Tensor]
 
 
 class TorchScore:
@@ -119,7 +112,7 @@ class TorchScore:
                     draw()
         return self._flat(drawn)
 
-    def forward(self, theta: FloatArray, X: NDArray[Any]) -> tuple[NDArray[Any], _Tape]:
+    def forward(self, theta: FloatArray, X: NDArray[Any]) -> tuple[NDArray[Any], Any]:
         """Return the scores of rows, and what :meth:`pullback` needs.
 
         Parameters
@@ -146,9 +139,9 @@ class TorchScore:
         scores = torch.func.functional_call(self.module, parameters, (rows,))
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
-        return scores.detach().cpu().numpy(), _Tape(scores, leaves)
+        return scores.detach().cpu().numpy(), (scores, leaves)
 
-    def pullback(self, tape: _Tape, slopes: FloatArray) -> FloatArray:
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the scores are ``slopes``.
 
         Parameters
@@ -166,9 +159,7 @@ class TorchScore:
         import torch
 
         pulled = torch.from_numpy(np.ascontiguousarray(slopes)).to(self.device, self._dtype)
-        parts = torch.autograd.grad(
-            tape.scores, tape.leaves, pulled, retain_graph=True, materialize_grads=True
-        )
+        parts = torch.autograd.grad(*tape, pulled, retain_graph=True, materialize_grads=True)
         return np.concatenate([part.cpu().numpy().ravel() for part in parts]).astype(np.float64)
 
     def state_dict(self, theta: FloatArray) -> dict[str, torch.Tensor]:

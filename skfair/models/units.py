@@ -14,7 +14,7 @@ from skfair.utils.threads import over_blocks
 
 # Rows per block of passes that need a copy of the rows.
 BLOCK_ROWS = 4096
-# From so many rows on a kernel reads columns, which makes no copy of a block.
+# From this many rows on a kernel reads columns, which makes no copy of a block.
 MANY_ROWS = 1 << 17
 # Columns that vary less have squares that are rounded to 0.
 _SMALLEST = 1e-152

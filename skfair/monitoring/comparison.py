@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import IntArray
+from skfair.groups.confusion import hits_and_rows, rates_of
 from skfair.groups.limits import Limit
-from skfair.groups.table import GroupTable, hits_and_rows, rates_of
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
@@ -141,7 +142,7 @@ class Comparison:
         is_compared = (attributes[i] == attributes[j]) & has_limit[i]
         is_compared &= is_reference[j] | ~has_reference[i]
         i, j = i[is_compared], j[is_compared]
-        if self.is_ratio:  # each rate must be so many times the other
+        if self.is_ratio:  # each rate must be this many times the other
             i, j = np.concatenate([i, j]), np.concatenate([j, i])
         n_rates = len(self.rates)
         rate = np.repeat(np.arange(n_rates), i.size)
@@ -275,7 +276,7 @@ class Comparison:
 
 
 def texts(values: list[Any], n: int) -> tuple[Any, ...]:
-    """Return so many texts; raise for anything else."""
+    """Return this many texts; raise for anything else."""
     if len(values) != n or not all(isinstance(text, str) for text in values):
         raise ValueError(f"Expected {n} texts, got {values!r:.100}.")
     check_text(values, "The name")

@@ -10,8 +10,9 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.blocks.partitions import is_lazy
+from skfair.groups.confusion import ConfusionTable
 from skfair.groups.limits import Limit, limits_of_attributes
-from skfair.groups.table import ConfusionTable, GroupTable
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
@@ -23,12 +24,11 @@ from skfair.monitoring.batches import (
     warn_of_groups,
 )
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
-from skfair.monitoring.gauges import gauges
 from skfair.monitoring.late_labels import LatePredictions
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
 
-# A picture over time has at most so many points, then every second one is dropped.
+# A picture over time has at most this many points, then every second one is dropped.
 _MOST_POINTS = 512
 # Parameters that decide what is found; groups may differ.
 _SETTINGS = (
@@ -67,7 +67,7 @@ class DisparityMonitor:
         and 1, and booleans. Others, such as 1 and 2 or text, need it.
     reference_batches : int, default=None
         If given, the limit is on the change of the disparity: what comes after a batch is compared
-        with so many batches before it, at most ``horizon``. None limits the disparity itself.
+        with this many batches before it, at most ``horizon``. None limits the disparity itself.
     min_ratio : float or dict, default=None
         In place of ``max_disparity``: the limit on the ratio of the lower to the higher rate, such
         as 0.8 for the four-fifths rule.
@@ -110,7 +110,7 @@ class DisparityMonitor:
     Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
     an approximation. Memory does not depend on the length of the stream. A change to twice the
     limit, or to the square of ``min_ratio``, is what the monitor is tuned for. With
-    ``reference_batches`` nothing is found before so many batches have been read, and a disparity
+    ``reference_batches`` nothing is found before this many batches have been read, and a disparity
     that grows slowly, by less than the limit within them, is not found. A group that comes later
     has no evidence against it, and it takes part in what is bet from its first batch on, so it
     makes no false alarm more likely.
@@ -359,8 +359,8 @@ class DisparityMonitor:
             ``skfair_max_disparity`` have the label ``attribute``; with ``min_ratio`` they are
             called ``skfair_ratio`` and ``skfair_min_ratio``.
         """
-        lines = gauges(self, self._seen.limits, len(self._pending))
-        return "\n".join(lines) + "\n"
+        lines = stored.gauges(self, len(self._pending))
+        return "".join(lines)
 
     def to_json(self) -> str:
         """Return the state as JSON.

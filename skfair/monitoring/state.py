@@ -1,4 +1,4 @@
-"""The stored state of a monitor: its text with a check sum, its file, and what is refused."""
+"""The state of a monitor as text: with a check sum, in a file, as gauges; and what is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,6 +152,14 @@ def checked_events(events: Iterable[list[Any]], seen: Comparison) -> list[NewGro
     return new_groups
 
 
+def gauges(monitor: Any, n_waiting: int) -> Iterator[str]:
+    """Yield the state of a DisparityMonitor for Prometheus, one gauge in a line."""
+    for name, value, labels in _gauges(monitor, n_waiting):
+        pairs = {"constraint": monitor.constraint, **labels}.items()
+        inside = ",".join(f'{key}="{_escaped(label)}"' for key, label in pairs)
+        yield f"skfair_{name}{{{inside}}} {value}\n"
+
+
 def _with_times(document: dict[str, Any]) -> Any:
     """Return an object of JSON, or the time that is written as one."""
     for name, kind in _TIMES.items():
@@ -169,3 +177,31 @@ def _plain(value: Any) -> Any:
         numbers: NDArray[Any] = np.asarray(value)
         return numbers.tolist()
     raise TypeError(f"{value!r} is a {type(value).__name__}.")
+
+
+def _gauges(monitor: Any, n_waiting: int) -> Iterator[tuple[str, float, dict[str, str]]]:
+    """Yield the name, the value and the labels of each gauge for Prometheus."""
+    yield "rows_total", monitor.n_rows_, {}
+    yield "batches_total", monitor.n_batches_, {}
+    yield "waiting_predictions", n_waiting, {}
+    yield "new_groups_total", len(monitor.new_groups_), {}
+    yield "evidence", monitor.evidence_, {}
+    yield "alarm", int(monitor.alarm_ is not None), {}
+    status = monitor.status_
+    for name in ("pass", "fail", "inconclusive"):
+        yield "status", int(name == status), {"status": name}
+    is_ratio = monitor.min_ratio is not None
+    limits = monitor._seen.limits  # by attribute; the key "" is the common limit
+    for a, limit in limits.items():
+        yield ("min_ratio" if is_ratio else "max_disparity"), limit, {"attribute": a} if a else {}
+    for _, disparity, _, _, a in monitor.history_[-len(limits) :]:
+        yield ("ratio" if is_ratio else "disparity"), disparity, {"attribute": a} if a else {}
+    for name, table in {"rate": monitor.rates_, "impact_ratio": monitor.impact_ratios_}.items():
+        for rate, values in table.items():
+            for group, value in values.items():
+                yield name, value, {"rate": rate, "group": group}
+
+
+def _escaped(name: str) -> str:
+    """Return a name as a label of Prometheus."""
+    return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

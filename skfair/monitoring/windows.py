@@ -286,7 +286,7 @@ class Windows:
         return {name: getattr(self, name).tolist() for name in ("starts", *_OF_STARTS, *_OF_PAIRS)}
 
     def restored(self, state: dict[str, Any], n_rows: int, n_batches: int) -> Windows:
-        """Return what was stored of so many rows; raise for what no monitor can have seen."""
+        """Return what was stored of this many rows; raise for what no monitor can have seen."""
         made, n_starts = copy(self), len(state["starts"])
         for name, (low, high) in _ranges(n_rows, n_batches).items():
             old = getattr(made, name)
@@ -326,7 +326,7 @@ def checked_numbers(
 
 
 def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
-    """Return the smallest and the largest number of each array that so many rows can lead to."""
+    """Return the smallest and the largest number of each array that this many rows can lead to."""
     # The variance of a rate is judged as 1 / (4 (n + 1)) or more, so W <= 4 n (n + 1), I <= W^2.
     largest = 16.0 * n_rows**2 * (n_rows + 1.0) ** 2
     return {

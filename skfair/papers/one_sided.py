@@ -66,29 +66,37 @@ class OneSided:
 
     def values(self, at: Evaluation) -> FloatArray:
         """Return G at an evaluated point, shape (n,)."""
-        up, low = self._uppers, self._lowers
-        return np.concatenate(
-            [
-                at.constraints[up] - self._problem.upper[up],
-                self._problem.lower[low] - at.constraints[low],
-            ]
-        )
+        return self.sides(at.constraints, -at.constraints) - self.bounds
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The finite upper bounds, and minus the finite lower ones."""
+        return self.sides(self._problem.upper, -self._problem.lower)
+
+    def sides(self, of_uppers: FloatArray, of_lowers: FloatArray) -> FloatArray:
+        """Return, row by row of G, the entries of the first for uppers, of the second for lowers.
+
+        Both have the shape (n_constraints,).
+        """
+        return np.concatenate([of_uppers[self._uppers], of_lowers[self._lowers]])
 
     def signed(self, lam: FloatArray) -> FloatArray:
         """Return the multipliers of the problem, shape (n_constraints,)."""
-        nu = np.zeros(self._problem.n_constraints)
-        nu[self._uppers] = lam[: self._uppers.size]
-        nu[self._lowers] -= lam[self._uppers.size :]
-        return nu
+        of_uppers, of_lowers = self.both(lam)
+        return np.asarray(of_uppers - of_lowers)
+
+    def both(self, lam: FloatArray) -> FloatArray:
+        """Return the multipliers of uppers and those of lowers, shape (2, n_constraints)."""
+        both = np.zeros((2, self._problem.n_constraints))
+        both[0, self._uppers], both[1, self._lowers] = np.split(lam, [self._uppers.size])
+        return both
 
     def split(self, multipliers: FloatArray | None) -> FloatArray:
         """Return multipliers >= 0 of the rows of G: the inverse of :meth:`signed`; None is 0."""
         if multipliers is None:
             return np.zeros(self.n)
         nu = np.asarray(multipliers, dtype=np.float64)
-        return np.concatenate(
-            [np.maximum(nu[self._uppers], 0.0), np.maximum(-nu[self._lowers], 0.0)]
-        )
+        return self.sides(np.maximum(nu, 0.0), np.maximum(-nu, 0.0))
 
     def unit(self, row: int) -> FloatArray:
         """Return the multipliers of the problem that pick out one row of G."""

@@ -116,7 +116,7 @@ class Batch(NamedTuple):
     rows: IntArray | None  # (n_batch,): row numbers; None for all rows
     # (n_batch,): weights of the rows in the mean loss; they add up to 1, or are all 0
     loss_weights: FloatArray
-    # (n_batch,): for each rule, weights of the rows in the mean of their cell
+    # (n_batch,): for each constraint, weights of the rows in the mean of their cell
     cell_weights: list[FloatArray]
 
 
@@ -125,7 +125,7 @@ class StochasticProblem(Problem, Protocol):
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of all rules, for each of which a batch has rows."""
+        """Number of cells of all constraints, for each of which a batch has rows."""
 
     def draw(
         self,
@@ -134,7 +134,7 @@ class StochasticProblem(Problem, Protocol):
         n_per_cell: int,
         constraint: int | None = None,
     ) -> Batch:
-        """Draw rows for the objective, and equally many rows for every cell of every rule.
+        """Draw rows for the objective, and equally many rows for every cell of every constraint.
 
         With a ``constraint`` rows are drawn for its cells only: no other value means anything.
         """

@@ -17,44 +17,32 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
-from skfair._typing import (
-    Callback,
-    ColumnLike,
-    ColumnsLike,
-    FloatArray,
-    IntArray,
-    MatrixLike,
-    Seed,
-)
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair._typing import Callback, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Seed
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.groups.attributes import check_aligned
-from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
-from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS, read_model
 from skfair.models.units import product
-from skfair.ranking.strict import RankingSolution, solve_by_query
-from skfair.ranking.task import RankingTask, make_task
+from skfair.ranking.task import RankingSolution, RankingTask, make_task, solve_by_query
+from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_labels, check_numbers
+from skfair.utils.validation import check_labels
 from skfair.utils.warn import warn_user
 
 # Steps of each round of the default solver; what is left is for the next round.
 AUTO_STEPS = 100
 # The largest loss of a query that the default solver accepts for a unit of its disparity. Without
 # an end the few queries that cannot satisfy the limit would spoil the order of all others.
-AUTO_PRICE = 6.0
-# Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
-# More cost time; what is reported is measured on all pairs.
-MAX_PAIRS = 200
+AUTO_MULTIPLIER = 6.0
 # Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
 TEMPERATURES = (1.0, 2.0)
 # Problems that are solved, at most.
@@ -239,9 +227,17 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         has_queries = query_id is not None or self.query_column is not None
         X, query_id = self._split_query(X, query_id)
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
-        data = self._read(X, y, sensitive_features=sensitive_features, **checks)
+        data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
-        task = self._make_task(data, query_id, rng)
+        task = make_task(
+            data,
+            query_id,
+            loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
+            alpha=self.alpha,
+            layers=read_model(self.model).layers,
+            max_disparity=self.max_disparity,
+            rng=rng,
+        )
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
             solution = self._solve(task, rng, callback)
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
@@ -260,7 +256,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = self._split_query(X, None)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
         return product(rows, self.coef_)
@@ -326,41 +322,14 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         rest = keep_columns(X, np.delete(np.arange(_num_features(X)), position))
         return rest, np.asarray(take_columns(X, column)).ravel()
 
-    def _make_task(
-        self, data: TrainingData, query_id: ColumnLike, rng: np.random.RandomState
-    ) -> RankingTask:
-        """Draw pairs and build the problem on them."""
-        grades, groups = check_numbers(data.y, "y"), data.groups
-        task = make_task(
-            data.X,
-            grades,
-            query_id,
-            groups,
-            loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
-            alpha=1 / grades.size if self.alpha is None else float(self.alpha),
-            layers=read_model(self.model).layers,
-            max_pairs=MAX_PAIRS,
-            max_disparity=self.max_disparity,
-            rng=rng,
-        )
-        has_limit = any(
-            limit is not None for limit in limits_of_attributes(self.max_disparity, groups)
-        )
-        if has_limit and not task.compared and groups.n_groups > groups.n_attributes:
-            warn_user(
-                "No query has pairs of documents of two groups in both directions, so no fairness "
-                "constraint is active. Check query_id and sensitive_features."
-            )
-        return task
-
     def _solve(
         self, task: RankingTask, rng: np.random.RandomState, callback: Callback
     ) -> RankingSolution:
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         share, is_strict = self.query_share or 0.0, self.query_share is not None
-        price = AUTO_PRICE / task.n_queries if is_strict and share < 1 else np.inf
-        solver = ALLBFGS(max_multiplier=price) if is_auto else self.solver
+        multiplier = AUTO_MULTIPLIER / task.n_queries if is_strict and share < 1 else np.inf
+        solver = ALLBFGS(max_multiplier=multiplier) if is_auto else self.solver
         solver = SOLVERS[solver]() if isinstance(solver, str) else solver
         check_needs(solver, task.problem)
         max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
@@ -382,7 +351,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.objective_ = at.objective
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
         self.multipliers_ = result.multipliers
-        names = [name for rule in problem.rules for name in rule.row_names]
+        names = [name for constraint in problem.constraints for name in constraint.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
         self.n_iter_, self.n_solves_ = int(result.n_iter), solution.n_solves
         self.history_, self.n_pairs_ = result.history, task.pairs.n_samples

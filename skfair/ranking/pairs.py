@@ -122,23 +122,16 @@ def _kinds_of_query(
             yield Kind(query, better, worse, n_pairs, above[i], below[j])
 
 
-class ComparedRates(NamedTuple):
-    """Two error rates of one query that are compared, by the numbers of their groups."""
-
-    query: int
-    first: int
-    second: int
-
-
 def bind_pairs(
     pairs: QueryPairs,
     query_names: list[Any],
     groups: GroupEncoding,
     atoms: Cells,
     max_disparity: Limit,
-) -> tuple[BoundConstraint, list[ComparedRates], FloatArray]:
+) -> tuple[BoundConstraint, IntArray, FloatArray]:
     """Return the constraint on the errors of opposite kinds, what each row compares, and its limit.
 
+    What a row compares is the number of the query and those of two groups, (n_rows, 3).
     The row of a query and groups a, b is the error rate on pairs whose better document is in b,
     minus that on pairs whose better document is in a.
     """
@@ -146,7 +139,7 @@ def bind_pairs(
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
     members = [row.indices.tolist() for row in atoms.membership]
     limit_of = limits_of_attributes(max_disparity, groups)
-    compared: list[ComparedRates] = []
+    compared: list[tuple[int, int, int]] = []
     limits: list[float] = []
     rates: list[tuple[list[int], FloatArray]] = []
     for query in sorted({kind.query for kind in pairs.kinds}):
@@ -164,15 +157,16 @@ def bind_pairs(
                 for g, h in ((a, b), (b, a))
             ]
             if all(both):
-                compared.append(ComparedRates(query, a, b))
+                compared.append((query, a, b))
                 limits.append(limit)
                 rates += [(own, sizes[own] / sizes[own].sum()) for own in both]
     names = [
-        f"query {query_names[c.query]}: {groups.names[g]} better than {groups.names[h]}"
-        for c in compared
-        for g, h in ((c.first, c.second), (c.second, c.first))
+        f"query {query_names[query]}: {groups.names[g]} better than {groups.names[h]}"
+        for query, a, b in compared
+        for g, h in ((a, b), (b, a))
     ]
-    return _rule(pairs, rates, names, max(limits, default=0.0)), compared, np.array(limits)
+    constraint = _constraint(pairs, rates, names, max(limits, default=0.0))
+    return constraint, np.array(compared, dtype=np.int64).reshape(-1, 3), np.array(limits)
 
 
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
@@ -182,7 +176,7 @@ def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
     return list(zip(*(ends.tolist() for ends in ends), strict=True))
 
 
-def _rule(
+def _constraint(
     pairs: QueryPairs,
     rates: list[tuple[list[int], FloatArray]],
     names: list[str],

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, Rows
-from skfair.groups.encoding import GroupEncoding
-from skfair.groups.limits import Limit
+from skfair._typing import ColumnLike, FloatArray, IntArray
+from skfair.enforcement.rounds import PATIENCE, moved_bounds
+from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.models import LinearScore, MLPScore, PairScore
 from skfair.models.units import Units, compact_rows
 from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.ranking.pairs import ComparedRates, bind_pairs, draw_pairs
+from skfair.ranking.pairs import bind_pairs, draw_pairs
+from skfair.solvers.base import SolverResult
+from skfair.utils.rounding import SUM_ROUNDING
+from skfair.utils.validation import check_numbers
+from skfair.utils.warn import warn_user
+
+# Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
+# More cost time; what is reported is measured on all pairs.
+MAX_PAIRS = 200
 
 
 class RankingTask(NamedTuple):
@@ -24,20 +33,15 @@ class RankingTask(NamedTuple):
     # Its rows are pairs, its constraints compare the errors of opposite pairs of a query
     problem: ConstrainedERM
     pairs: PairScore  # the model of the problem; ``pairs.model`` gives the scores of documents
-    compared: list[ComparedRates]  # what each constraint compares
+    compared: IntArray  # (n_constraints, 3): query and two groups that each compares
     limits: FloatArray  # (n_constraints,): the limit of each
     rows: RankedRows  # grades, queries and groups of the documents
     n_queries: int  # those with pairs, which count alike in the loss
 
-    @property
-    def query_of_row(self) -> IntArray:
-        """The query of each constraint."""
-        return np.array([c.query for c in self.compared], dtype=np.int64)
-
     def true_values(self, theta: FloatArray) -> FloatArray:
         """Return the true value of each constraint: of errors, on all pairs."""
-        rates = pair_error_rates(self._scored(theta))
-        return np.array([rates[q, b, a] - rates[q, a, b] for q, a, b in self.compared])
+        rates, (query, a, b) = pair_error_rates(self._scored(theta)), self.compared.T
+        return np.asarray(rates[query, b, a] - rates[query, a, b])
 
     def disparities(self, theta: FloatArray) -> FloatArray:
         """Return the disparity of each query; NaN where it is undefined."""
@@ -52,37 +56,27 @@ class RankingTask(NamedTuple):
         weights, intercepts = self.pairs.raw(self.problem.model_part(theta))
         if isinstance(weights, np.ndarray):
             return {"coef_": weights}
-        dtype = self.pairs.X.dtype
-        layers: dict[str, list[NDArray[Any]]] = {
-            "coefs_": [layer.astype(dtype) for layer in weights],
-            "intercepts_": [layer.astype(dtype) for layer in intercepts],
-        }
-        return layers
+        layers, dtype = {"coefs_": weights, "intercepts_": intercepts}, self.pairs.X.dtype
+        return {name: [layer.astype(dtype) for layer in own] for name, own in layers.items()}
 
 
 def make_task(
-    X: Rows,
-    grades: FloatArray,
+    data: TrainingData,  # a row per document
     query_id: ColumnLike,
-    groups: GroupEncoding,
     *,
-    loss: Loss,
-    alpha: float,
+    loss: Loss,  # of a difference of scores that should be positive
+    alpha: float | None,
     layers: tuple[int, ...],
-    max_pairs: int,
-    max_disparity: Limit,
+    max_disparity: Limit,  # for each query
     rng: np.random.RandomState,
 ) -> RankingTask:
-    """Draw pairs and build the problem on them.
-
-    ``X``, ``grades``, ``query_id`` and ``groups`` have a row per document; ``loss`` is that of a
-    difference of scores that should be positive, ``max_disparity`` the limit for each query.
-    """
+    """Draw pairs and build the problem on them; warn if none of them is limited."""
+    grades, groups = check_numbers(data.y, "y"), data.groups
     rows = ranked_rows(grades, np.zeros(grades.size), query_id, groups)
     atoms = groups.cells()
-    pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, max_pairs, rng)
-    rule, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
-    X = compact_rows(X)
+    pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, MAX_PAIRS, rng)
+    constraint, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
+    X = compact_rows(data.X)
     model = (
         MLPScore(X, layers)
         if layers
@@ -94,11 +88,92 @@ def make_task(
         scores,
         loss,
         np.ones(scores.n_samples),  # of every pair the first document is the better one
-        [rule] if compared else [],
+        [constraint] if limits.size else [],
         sample_weight=pairs.weights,
-        alpha=alpha,
+        alpha=1 / grades.size if alpha is None else float(alpha),
     )
-    if compared:
+    has_limit = any(limit is not None for limit in limits_of_attributes(max_disparity, groups))
+    if limits.size:
         problem = problem.bounded(-limits, limits)
+    elif has_limit and groups.n_groups > groups.n_attributes:
+        warn_user(
+            "No query has pairs of documents of two groups in both directions, so no fairness "
+            "constraint is active. Check query_id and sensitive_features."
+        )
     n_queries = len({kind.query for kind in pairs.kinds})
     return RankingTask(problem, scores, compared, limits, rows, n_queries)
+
+
+# Part of the limit by which bounds are tightened beyond what is missed.
+_MARGIN = 0.03
+
+
+class RankingSolution(NamedTuple):
+    """The best solution of all rounds."""
+
+    result: SolverResult  # what the solver returned
+    problem: ConstrainedERM  # the problem that it solved, with the bounds of that round
+    share_within: float  # share of the queries that satisfy the limit
+    n_solves: int
+
+
+def solve_by_query(
+    task: RankingTask,
+    solve: Callable[[ConstrainedERM, FloatArray, FloatArray], SolverResult],
+    start: FloatArray,
+    *,
+    query_share: float,
+    temperatures: tuple[float, ...],
+    max_rounds: int,
+) -> RankingSolution:
+    """Return the solution with the most queries within the limit, of at most ``max_rounds``.
+
+    ``solve(problem, theta, multipliers)`` solves the smooth problem. Rounds end when a share of the
+    queries is within the limit. The first temperatures lead to a good start for the last.
+    """
+    problem, limit = task.problem, task.limits
+    theta, multipliers = start, np.zeros(problem.n_constraints)
+    best: RankingSolution | None = None
+    since = 0
+    path = [*temperatures, *[temperatures[-1]] * max_rounds][:max_rounds]
+    for n_solves, temperature in enumerate(path, 1):
+        problem = problem.bounded(temperature=temperature)
+        result = solve(problem, theta, multipliers)
+        theta, multipliers = result.theta, result.multipliers
+        truth = task.true_values(theta)
+        share = _share_within(truth, task.compared[:, 0], limit)
+        if best is None or share > best.share_within:
+            best, since = RankingSolution(result, problem, share, n_solves), 0
+        else:
+            since += 1
+        best = best._replace(n_solves=n_solves)
+        is_last = n_solves >= len(temperatures)
+        if share >= query_share or result.status == "stopped" or (is_last and since >= PATIENCE):
+            break
+        smooth = problem.evaluate(theta).constraints
+        if n_solves == 1 or not is_last:
+            problem = problem.bounded(*moved_bounds(-limit, limit, truth - smooth, 0.0))
+        else:
+            problem = _tightened(problem, smooth, truth, limit)
+    assert best is not None
+    return best
+
+
+def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray) -> float:
+    """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
+    is_over = np.abs(truth) > limit + SUM_ROUNDING
+    n_queries = np.unique(query_of_row).size
+    return 1 - np.unique(query_of_row[is_over]).size / max(n_queries, 1)
+
+
+def _tightened(
+    problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: FloatArray
+) -> ConstrainedERM:
+    """Return the problem with tighter bounds where the truth misses the limit."""
+    margin = _MARGIN * limit
+    upper = np.minimum(problem.upper, smooth) - (truth - limit) - margin
+    lower = np.maximum(problem.lower, smooth) - (truth + limit) + margin
+    upper = np.where(truth > limit, upper, problem.upper)
+    lower = np.where(truth < -limit, lower, problem.lower)
+    middle = 0.5 * (problem.lower + problem.upper)  # never so tight that no value is allowed
+    return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))

@@ -16,7 +16,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import ROW_CHECKS, fit_method
+from skfair.base import fit_method
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
@@ -24,12 +24,12 @@ from skfair.estimators.certified.refits import MOST_ROWS_IN_FOLDS
 from skfair.estimators.erm import report
 from skfair.estimators.erm.fitting import ConstrainedERMBase
 from skfair.estimators.erm.problem import (
+    ConstraintChoice,
     LossChoice,
-    RuleChoice,
     SolverChoice,
     TargetScale,
     Task,
-    active_rules,
+    active_constraints,
     choose_solver,
 )
 from skfair.estimators.inner_scores import as_rows
@@ -38,6 +38,7 @@ from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.models.choice import ModelChoice, read_model
 from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_numbers
@@ -139,13 +140,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     _task = "regression"
 
-    _parameter_constraints = {
-        **ConstrainedERMBase._parameter_constraints,
-    }
-
     def __init__(
         self,
-        constraint: RuleChoice = "mean_score_parity",
+        constraint: ConstraintChoice = "mean_score_parity",
         max_disparity: float = 0.05,
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
@@ -199,13 +196,13 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = self._read(X, y, y_numeric=True, **metadata, **ROW_CHECKS)
+        data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
         self._forget()
         task = self._regression(data.y, data.sample_weight)
-        rules = active_rules(self.constraint, self._task, data, self.max_disparity)
-        if rules and self.confidence is not None:
-            return self._certify(data, task, rules, X, metadata)
-        problem = self._build(data, task, rules)
+        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
+        if constraints and self.confidence is not None:
+            return self._certify(data, task, constraints, X, metadata)
+        problem = self._build(data, task, constraints)
         solver = choose_solver(self.solver, problem)
         solution = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, solution)
@@ -214,7 +211,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self,
         data: TrainingData,
         task: Task,
-        rules: Sequence[Constraint],
+        constraints: Sequence[Constraint],
         X: MatrixLike,
         metadata: Mapping[str, Any],
     ) -> ConstrainedERMRegressor:
@@ -231,13 +228,11 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         is_cross = is_linear and certificate.by != "split"
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
-        problem = self._build(data, task, rules) if is_cross else None
-        whole = None
+        problem = self._build(data, task, constraints) if is_cross else None
+        whole = cast(LinearConstrainedERM | None, problem), task.scale.spread
+        self._store_certified(certified_means(self, data, constraints, rows, metadata, *whole))
         if problem is not None:
-            whole = cast(LinearConstrainedERM, problem), task.scale.spread
-        self._store_certified(certified_means(self, data, rules, rows, metadata, whole))
-        if problem is not None:
-            decisions = problem.decide(self._own_scores(data, task))
+            decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))
         return self
 
@@ -250,7 +245,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             The predictions.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, **ROW_CHECKS)
+        rows = read_features(self, X, **ROW_CHECKS)
         return self._raw_scores(rows).astype(rows.dtype, copy=False)
 
     def _regression(self, y: FloatArray, weights: FloatArray | None) -> Task:
@@ -267,12 +262,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
                 "y by a power of ten."
             )
         scale = TargetScale(middle, spread, loss.degree)
-        return Task(scale.inside(y), loss, weights, scale=scale)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        return Task(scale.inside(y), loss, weights, scale=scale, alpha=self.alpha)
 
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:

@@ -9,45 +9,33 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
-from sklearn.utils import indexable
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import (
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    FloatArray,
-    IntArray,
-    MatrixLike,
-)
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.chances import FOLDS, Split
-from skfair.estimators.group_chances import GroupModels
-from skfair.estimators.inner_numbers import (
-    InnerRegressors,
-    check_prefit_regressor,
-    mean_numbers,
-    number_splits,
-    numbers_of,
-)
+from skfair.estimators.inner_models import InnerModels, number_splits, numbers_of, read_for_inner
 from skfair.estimators.inner_scores import (
+    FOLDS,
+    Split,
     as_rows,
-    cross_fitted,
     groups_of_new_rows,
     keep_folds,
     known_folds,
+    mean_over,
 )
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
+from skfair.read import read_features
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.text import listed
@@ -61,7 +49,7 @@ NEARLY_CONSTANT = 0.01
 
 @documented
 class FairDecisionRegressor(
-    InnerRegressors, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    InnerModels, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     r"""Any regressor with predictions that keep a fairness limit on the training rows.
 
@@ -155,6 +143,8 @@ class FairDecisionRegressor(
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
+    _default = LinearRegression
+
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "constraint": [str, Constraint],
@@ -218,14 +208,16 @@ class FairDecisionRegressor(
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         constraint, limit = self._checked_constraint()
-        self._check_inner()
+        if is_classifier(self._inner()):
+            raise TypeError(
+                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
+                "or use FairDecisionClassifier."
+            )
         refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
-        self._refuse_lazy(X, y, sensitive_features, sample_weight)
-        check_aligned(X=X, y=y)
-        X, y = indexable(as_rows(X), _check_y(y, estimator=self, y_numeric=True))
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
+        metadata = others | {"sample_weight": sample_weight}
+        X, data = read_for_inner(self, X, y, groups, y_numeric=True, **metadata)
         targets = check_numbers(data.y, "y")
         data.groups.check_nonempty(sample_weight=data.sample_weight)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
@@ -233,10 +225,11 @@ class FairDecisionRegressor(
         places = data.groups.places(targets, data.sample_weight)
         cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
         splits = cache(lambda: number_splits(folds, data.X, targets, cells))
-        values = self._cross_fit(data, targets, fit_params, others, splits)
+        params = self._row_params(data.sample_weight, fit_params, others)
+        values = self._values_unseen(numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
-        free = task.unmoved(values)
+        free = task.moved([], values)
         task = task._replace(chances=self._chances(data, splits, free.excess > 0))
         self._store(find_steps(free, task), free, data, limit)
         return self
@@ -247,47 +240,24 @@ class FairDecisionRegressor(
         if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
             raise ValueError(
                 f"FairDecisionRegressor cannot limit constraint={constraint!r}. It takes "
-                f"{listed([rule.__name__ for rule in NUMBER_MAPS])}, with reference='pairwise'."
+                f"{listed([known.__name__ for known in NUMBER_MAPS])}, with reference='pairwise'."
             )
         if constraint.own_limit is None:
             return constraint, self.max_disparity
         check_number(constraint.own_limit, "max_disparity of the constraint", 0)
         return constraint, constraint.own_limit
 
-    def _cross_fit(
-        self,
-        data: TrainingData,
-        targets: FloatArray,
-        metadata: dict[str, Any],
-        others: dict[str, Any],
-        splits: Callable[[], list[Split]],
-    ) -> FloatArray:
-        """Fit the models and return their predictions of the training rows."""
-        params = self._row_params(data.sample_weight, metadata, others)
-        if self._is_prefit:
-            self.estimators_ = [check_prefit_regressor(self._inner())]
-            return numbers_of(self.estimators_[0], data.X)
-        rows = data.X, targets, params, splits(), self.n_jobs
-        self.estimators_, values = cross_fitted(numbers_of, self._inner(), *rows)
-        return values
-
     def _chances(
-        self,
-        data: TrainingData,
-        splits: Callable[[], list[Split]],
-        is_needed: bool,
+        self, data: TrainingData, splits: Callable[[], list[Split]], is_needed: bool
     ) -> list[FloatArray] | None:
         """Fit models of the groups if a limit binds and groups may not be used."""
         self.is_group_aware_ = bool(self.group_aware)
-        self.group_estimators_: list[list[Any]] = []
-        self._group_models: GroupModels | None = None
+        self.group_estimators_, self._group_models = [], None
         if self.is_group_aware_ or not is_needed:
             return None
-        fits, n = self._group_fits(data, self.estimators_, splits()), data.groups.n_samples
-        group_models = fits(data.X, data.groups, np.zeros(n, np.int64))
-        self.group_estimators_ = group_models.models
-        self._group_models = group_models.without_rows()
-        return self._by_attribute(group_models.joint_of_rows(np.ones((n, 1))))
+        nobody = np.zeros(data.groups.n_samples, np.int64)
+        models = self._fit_groups(data, data.groups, nobody, splits())
+        return self._by_attribute(models.joint_of_rows(np.ones((nobody.size, 1))))
 
     def _store(self, moved: Moved, free: Moved, data: TrainingData, limit: Any) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""
@@ -300,10 +270,19 @@ class FairDecisionRegressor(
         self.price_of_fairness_ = moved.error - free.error
         self.status_ = "converged" if moved.excess <= 0 else "infeasible"
         if self.status_ == "infeasible":
+            remedy = (
+                "The other columns say too little of the group: set a larger limit, or let "
+                "predictions use it (group_aware=True)."
+            )
+            if self.is_group_aware_:
+                remedy = (
+                    "Monotone maps move whole rows, and tied rows together; of losses they only "
+                    "raise the smaller ones. Set a larger limit."
+                )
             warn_user(
                 f"FairDecisionRegressor found no maps that keep max_disparity={limit}: the "
                 f"disparity ({self.constraint}) of the training rows is "
-                f"{self.train_disparity_:.3g}. {self._remedy()}",
+                f"{self.train_disparity_:.3g}. {remedy}",
                 ConvergenceWarning,
             )
         elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
@@ -312,17 +291,6 @@ class FairDecisionRegressor(
                 "the group, groups are alike only if all rows are. Set a larger limit, or let "
                 "predictions use the group (group_aware=True)."
             )
-
-    def _remedy(self) -> str:
-        if self.is_group_aware_:
-            return (
-                "Monotone maps move whole rows, and tied rows together; of losses they only raise "
-                "the smaller ones. Set a larger limit."
-            )
-        return (
-            "The other columns say too little of the group: set a larger limit, or let predictions "
-            "use it (group_aware=True)."
-        )
 
     def _by_attribute(self, joint: FloatArray) -> list[FloatArray]:
         """Return the probabilities of the groups of each attribute."""
@@ -346,8 +314,8 @@ class FairDecisionRegressor(
         """
         check_is_fitted(self)
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
-        rows = self._read_features(as_rows(X), skip_check_array=True)
-        values = mean_numbers(self.estimators_, rows)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
+        values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
         if not self.steps_:
             return values
         if self._group_models is not None:
@@ -360,7 +328,8 @@ class FairDecisionRegressor(
     def _moved_by_known(self, values: FloatArray, codes: IntArray) -> FloatArray:
         """Move rows by their groups; those of unseen ones by the mean of the maps."""
         offsets = self._group_levels.offsets
-        seen, unseen = (np.flatnonzero(is_so) for is_so in _split(codes))
+        is_seen = (codes >= 0).all(axis=0)  # in all attributes
+        seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
         groups = [
             codes_of_attribute[seen] - start
             for codes_of_attribute, start in zip(codes, offsets[:-1], strict=True)
@@ -402,12 +371,6 @@ class FairDecisionRegressor(
         predicted = self.predict(X, sensitive_features=sensitive_features)
         weights = check_weights(sample_weight, predicted.size)
         return float(r2_score(y, predicted, sample_weight=weights))
-
-
-def _split(codes: IntArray) -> tuple[Any, Any]:
-    """Return which rows have known groups in all attributes, and which have not."""
-    is_seen = (codes >= 0).all(axis=0)
-    return is_seen, ~is_seen
 
 
 def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:

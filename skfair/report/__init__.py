@@ -4,7 +4,16 @@ The same from a shell: ``python -m skfair audit data.csv --help``.
 """
 
 from skfair.report.audit import Audit, audit
-from skfair.report.less_discriminatory import alternatives
+from skfair.report.data_audit import DataAudit, audit_data
+from skfair.report.less_discriminatory import alternatives, search_alternatives
 from skfair.report.subgroups import find_subgroups
 
-__all__ = ["alternatives", "audit", "Audit", "find_subgroups"]
+__all__ = [
+    "alternatives",
+    "audit",
+    "Audit",
+    "audit_data",
+    "DataAudit",
+    "find_subgroups",
+    "search_alternatives",
+]

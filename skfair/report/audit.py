@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from numbers import Integral
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,21 +15,19 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
-from skfair._version import __version__
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.table import GroupTable
 from skfair.inspection._display import SCORE_METHODS
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
-from skfair.report.pages import render, written
-from skfair.report.paths import steps_of, with_limits
+from skfair.report.pages import render
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
-from skfair.report.result import AuditTables
+from skfair.report.result import AuditTables, head_of
 from skfair.report.sentences import decision_of, read_about, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups
 from skfair.report.table import read_blocks, read_table
-from skfair.report.tasks import Task, searched_of
+from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
@@ -39,6 +35,11 @@ from skfair.utils.text import check_text, plural, visible
 from skfair.utils.validation import check_number, check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
+# What a slider shows, if the task has it.
+_SHOWN = (
+    *("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down"),
+    *("share_predicted", "changed", "mean_prediction", "mean_residual", "mean_absolute_error"),
+)
 
 
 @documented
@@ -52,8 +53,6 @@ class Audit(AuditTables):
     ----------
     title : str
         Title of the report.
-    task : {"binary", "classes", "numbers"}
-        What kind of predictions was audited.
     about, columns : dict
         Facts that the user stated, and the names of the columns in the data.
     decision : str
@@ -62,18 +61,18 @@ class Audit(AuditTables):
         The date of the audit, and the version of the package that made it.
     n_rows : int
         Number of rows.
-    attributes, conditional_on : list of str
-        Names of the sensitive attributes, and of those within which groups were compared as well.
     n_left_out : int or None
         Number of rows left out, because their groups are too small; None if there are few.
-    min_group_size, suppress_below : float
-        Smaller groups are not compared, and not shown.
-    hidden : DataFrame
-        The groups that are not shown: ``view`` and ``group``.
+    attributes : list of str
+        Names of the sensitive attributes.
     confidence : float
         Coverage of all intervals.
     n_simulations : int
         Number of simulated samples behind p-values: none is below 1 divided by this number plus 1.
+    min_group_size, suppress_below : float
+        Smaller groups are not compared, and not shown.
+    hidden : DataFrame
+        The groups that are not shown: ``view`` and ``group``.
     rates : DataFrame
         Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``,
         ``apart`` ("small" or "unknown" for groups that are not compared, else empty).
@@ -86,6 +85,10 @@ class Audit(AuditTables):
         ``is_beyond_chance`` is the verdict; ``clear_first`` and ``clear_second`` are the groups it
         speaks of. A ratio has the verdict of the difference of the same rates. ``is_conditional``
         marks comparisons within levels of ``conditional_on``.
+    task : {"binary", "classes", "numbers"}
+        What kind of predictions was audited.
+    conditional_on : list of str
+        Names of the attributes within which groups were compared as well.
     subgroups : DataFrame
         The most extreme subgroups by measure, with p-values that cover the whole search and all
         gaps.
@@ -203,64 +206,28 @@ class Audit(AuditTables):
         found : Audit
             The audit; its page has a slider over the limits.
         """
-        models = list(path.estimators)
+        models, limits = list(path.estimators), np.asarray(path.max_disparities).tolist()
         check_number(selected, "selected", -len(models), len(models) - 1, Integral)
-        audited = cls.from_estimator(
-            models[selected],
-            X,
-            y,
-            before=models[0],
-            sensitive_features=sensitive_features,
-            **options,
-        )
-        predictions = [
-            get_response(model, X, "predict", sensitive_features=sensitive_features)
-            for model in models
-        ]
-        steps = steps_of(
-            path.max_disparities,
-            y,
-            predictions,
-            sensitive_features,
-            options.get("sample_weight"),
-            "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
-            positive_class(models[0], options.get("pos_label")),
-            audited.suppress_below,
-        )
-        return cls(**{**audited.fields(), "path": with_limits(steps, path)})
+        groups: dict[str, Any] = {"sensitive_features": sensitive_features}
+        audited = cls.from_estimator(models[selected], X, y, before=models[0], **groups, **options)
+        predictions = [get_response(model, X, "predict", **groups) for model in models]
+        task: TaskName = "numbers" if is_regressor(models[0]) else options.get("task", "auto")
+        positive = positive_class(models[0], options.get("pos_label"))
+        own = read_options(random_state=0, suppress_below=audited.suppress_below)
+        steps = []
+        for limit, predicted in zip(limits, predictions, strict=True):
+            raw = RawRows(y, predicted, None, predictions[0], options.get("sample_weight"))
+            read_task = find_task(survey_rows(raw.labels(), task), task, positive)
+            shown = Shown(read_table(raw, read_task, sensitive_features), own)
+            table = rates_table(shown.sample, shown.views, own.confidence)
+            table = shown.without_hidden(table)
+            kept = table[table["measure"].str.partition("[")[0].isin(_SHOWN)]
+            steps.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
+        every = pd.concat(steps, ignore_index=True)
+        return cls(**{**audited.fields(), "path": _with_limits(every, limits, models)})
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as one self-contained page: no network, no other files.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The page.
-        """
-        return written(render(self, "page.html.j2"), path)
-
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as Markdown, for a model card.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The section of a model card.
-        """
-        return written(render(self, "card.md.j2"), path)
-
-    def _repr_html_(self) -> str:
-        return render(self, "cell.html.j2")
+    def _rendered(self, template: str) -> str:
+        return render(self, template)
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *verdicts_of(self)]
@@ -438,32 +405,22 @@ def audit_table(
     threshold: float | None,
 ) -> Audit:
     """Compute all tables of an audit from the sums of its rows."""
-    n_rows = int(sample.counts.sum())
-    shown = Shown(sample, options)
+    n_rows, shown = int(sample.counts.sum()), Shown(sample, options)
     sample, views = shown.sample, shown.views
-    n_left_out = n_rows - int(sample.counts.sum())
     calibration, of_scores = score_report(sample, views, task, options)
     rates = [rates_table(sample, views, options.confidence), *of_scores]
     searched = searched_of(task, set(sample.measures))
     unjudged, simulated, n_subgroups = search_subgroups(sample, searched, options)
-    gaps, rarest, chances = find_gaps(sample, views, task, options, simulated)
+    asked = gaps_of(task, options.metrics, set(sample.measures))
+    gaps, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     return Audit(
-        title=str(title),
+        **head_of(sample, options, title, n_rows - int(sample.counts.sum())),
         about=about,
         columns=columns,
         decision=decision_of(task, columns, options.median or threshold),
-        made_on=date.today().isoformat(),
-        version=__version__,
         task=task.kind,
-        n_rows=n_rows - n_left_out,
-        n_left_out=None if 0 < n_left_out < options.suppress_below else n_left_out,
-        attributes=sample.attributes,
         conditional_on=list(sample.within),
-        confidence=options.confidence,
-        n_simulations=options.n_simulations,
-        min_group_size=options.min_group_size,
-        suppress_below=options.suppress_below,
         hidden=shown.hidden,
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps,
@@ -477,3 +434,15 @@ def audit_table(
         impact=shown.without_hidden(impact_table(sample, views, options)),
         signed=signed_table(sample, views, options, chances),
     )
+
+
+def _with_limits(steps: pd.DataFrame, limits: list[float], models: list[Any]) -> pd.DataFrame:
+    """Add in words what each step limits, if its models have a limit for each attribute."""
+    sentence_of_step = {}
+    for step, model in zip(limits, models, strict=True):
+        asked = getattr(model, "max_disparity", None)
+        if not isinstance(asked, Mapping):
+            return steps
+        words = [f"{name} {limit:.3g}" for name, limit in asked.items() if limit is not None]
+        sentence_of_step[step] = ", ".join(words)
+    return steps.assign(limits=steps["limit"].map(sentence_of_step))

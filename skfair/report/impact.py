@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from skfair._typing import IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.means import wilson
 from skfair.groups.table import GroupTable
@@ -66,13 +66,8 @@ def _with_rates(
 ) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
-    selected = (
-        sample.measures["selection_rate"]
-        .merged(view.codes, len(view.names))
-        .sums[0, 1]
-        .round()
-        .astype(np.int64)
-    )
+    of_groups = sample.measures["selection_rate"].merged(view.codes, len(view.names))
+    selected = of_groups.sums[0, 1].round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"
@@ -101,7 +96,7 @@ def _with_rates(
 
 def _within_strata(
     sample: GroupTable, view: View, places: IntArray, against: int
-) -> dict[str, list[float]]:
+) -> dict[str, FloatArray]:
     """Return common odds ratios and p-values of groups against one, within levels of controls."""
     strata = encode_groups(sample.columns(sample.within), n_samples=sample.counts.size)
     shape = (strata.n_groups, len(view.names))
@@ -116,10 +111,8 @@ def _within_strata(
         )
         for place in places
     ]
-    return {
-        "strata_odds_ratio": [table.odds_ratio for table in tables],
-        "strata_p_value": [table.p_value for table in tables],
-    }
+    columns = np.array(tables).reshape(-1, 2).T
+    return dict(zip(("strata_odds_ratio", "strata_p_value"), columns, strict=True))
 
 
 def _add_means(table: pd.DataFrame, sample: GroupTable, view: View) -> None:

@@ -4,10 +4,18 @@ A lender must look for one and document the search. The smallest disparity of ma
 better than it is, because it was chosen; so the intervals of all candidates hold together. They
 come from a paired bootstrap: all candidates are judged on the same resampled people, so that only
 those for whom two models decide differently make a difference uncertain.
+
+How long is one to search? Models that are refitted with settings and seeds drawn at random are a
+sample of all that could be drawn (after arXiv 2512.23943). With n of them, the chance of another
+one to have less disparity than the k-th smallest is at most q, at a confidence of 1 - P(Bin(n, q) <
+k), whatever its distribution is. The disparities of the sample are not known, but measured on rows
+held out; so their lower ends take their place, of intervals that hold together for all models and
+for whichever is selected.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,8 +23,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import ParameterSampler, train_test_split
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skfair._typing import (
     ClassLabel,
@@ -27,18 +39,24 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.groups.attributes import check_aligned, check_alignment
+from skfair.groups.attributes import check_aligned, check_alignment, take_rows
+from skfair.groups.confusion import rates_of
 from skfair.groups.encoding import encode_groups
-from skfair.groups.table import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.report.pages import render_template, written
+from skfair.report.pages import render_template
 from skfair.report.pictures import Axis
+from skfair.report.result import written
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import check_text, did_you_mean, plural, visible
-from skfair.utils.validation import check_number, check_probability, check_rows
+from skfair.utils.validation import (
+    check_number,
+    check_probability,
+    check_rows,
+    one_dimensional,
+)
 
 # What a loss is allowed for, and what a smaller disparity is measured by: differences of rates.
 METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
@@ -70,6 +88,10 @@ class Alternatives:
         Number of rows that candidates were judged on.
     title : str
         Title of the page.
+    further_gain, chance : float, default=None
+        Of :func:`search_alternatives`: by how much the disparity of one more model may be less at
+        most, without losing more than ``max_loss``, and the chance of exceptions. None if nothing
+        is known of how candidates were drawn.
 
     See Also
     --------
@@ -97,6 +119,8 @@ class Alternatives:
     confidence: float
     n_rows: int
     title: str
+    further_gain: float | None = None
+    chance: float | None = None
 
     @property
     def estimator(self) -> Any:
@@ -109,7 +133,7 @@ class Alternatives:
         Returns
         -------
         sentences : list of str
-            Three or four sentences.
+            Two to five sentences.
         """
         rows: list[Any] = list(self.table.itertuples())
         base, best = rows[self.baseline], rows[self.selected]
@@ -123,26 +147,33 @@ class Alternatives:
         if self.selected == self.baseline:
             nobody = f"None of the {n_others} other candidates has"
             nobody = "The other candidate does not have" if n_others == 1 else nobody
-            return [
-                *sentences,
-                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
-                "within the loss).",
-            ]
-        disparity, accuracy = (
-            "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
-            for name in ("disparity", "accuracy")
-        )
-        sentences += [
-            f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
-            f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
-            f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
-            f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is less, "
-            f"within the loss, is {'shown' if best.is_shown else 'not shown'} at {level}.",
-        ]
-        if np.isfinite(best.certified):
             sentences.append(
-                f"In the population its disparity is at most {100 * best.certified:.1f} points "
-                f"({level}, all candidates together)."
+                f"{nobody} less disparity with an accuracy at most {loss} lower ({n_within} are "
+                "within the loss)."
+            )
+        else:
+            disparity, accuracy = (
+                "{:+.1f} points ({:+.1f} to {:+.1f})".format(*self._in_points(name)[self.selected])
+                for name in ("disparity", "accuracy")
+            )
+            sentences += [
+                f"{plural(n_others, 'other candidate')}, of which {n_within} with an accuracy at "
+                f"most {loss} lower; {best.candidate} has the smallest disparity among these: "
+                f"{100 * best.disparity:.1f} points, accuracy {100 * best.accuracy:.1f}%.",
+                f"The disparity changes by {disparity}, the accuracy by {accuracy}. That it is "
+                f"less, within the loss, is {'' if best.is_shown else 'not '}shown at {level}.",
+            ]
+            if np.isfinite(best.certified):
+                sentences.append(
+                    f"In the population its disparity is at most {100 * best.certified:.1f} points "
+                    f"({level}, all candidates together)."
+                )
+        if self.further_gain is not None and self.chance is not None:
+            sentences.append(
+                f"Further retraining would, with {level}, lower the disparity by less than "
+                f"{100 * self.further_gain:.1f} points without losing more than {loss} of "
+                "accuracy: another model with settings and seed drawn in the same way has a chance "
+                f"of at most {100 * self.chance:g}% to do better."
             )
         return sentences
 
@@ -174,6 +205,26 @@ class Alternatives:
             picture=_picture(self),
             has_certificate=bool(self.table["certified"].notna().any()),
         )
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the sentences and the table as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The keys are ``title``, ``sentences``, ``candidates`` and those of the search.
+        """
+        names = ("title", "metric", "max_loss", "confidence", "n_rows", "further_gain", "chance")
+        known = {name: getattr(self, name) for name in names}
+        known |= {"baseline": self.baseline, "selected": self.selected}
+        known |= {"sentences": self.sentences()}
+        known["candidates"] = json.loads(self.table.to_json(orient="records"))
+        return written(json.dumps(known, indent=1), path)
 
     def _repr_html_(self) -> str:
         return self._rendered("alternatives_cell.html.j2")
@@ -255,19 +306,13 @@ def alternatives(
     >>> found.table["candidate"].tolist()
     ['C=0.001', 'C=1']
     """
-    check_text([title], "The title")
-    check_number(max_loss, "max_loss", 0, 1)
-    check_probability(confidence, "confidence")
-    check_number(n_bootstrap, "n_bootstrap", 1)
-    if metric not in METRICS:
-        hint = did_you_mean(metric, METRICS)
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.{hint}")
+    _check_options(title, max_loss, confidence, n_bootstrap, metric)
     names, models = _read_candidates(candidates)
     if before is not None:
         names, models = ["before", *names], [before, *models]
     like = check_aligned(X=X, y=y)
     check_alignment(sensitive_features, like)
-    labels = np.asarray(y)
+    labels = np.asarray(one_dimensional(y, "y"))
     check_rows(len(labels), "y", _num_samples(X))
     positive = _positive(models[0], pos_label)
     predictions = [
@@ -288,12 +333,220 @@ def alternatives(
             )
             for predicted in predictions
         ]  # fmt: skip
-    within = table["disparity"].where(table["is_within_loss"])
-    selected = int(np.nanargmin(within))
-    if table["disparity"][selected] > table["disparity"][baseline] - ROUNDING:
-        selected = baseline
+    selected = _selected(table, baseline)
     results = (metric, float(max_loss), confidence, len(labels), title)
     return Alternatives(table, models, baseline, selected, *results)
+
+
+def _selected(table: pd.DataFrame, baseline: int) -> int:
+    """Return the candidate with the smallest disparity within the loss; else the baseline."""
+    selected = int(np.nanargmin(table["disparity"].where(table["is_within_loss"])))
+    is_less = table["disparity"][selected] <= table["disparity"][baseline] - ROUNDING
+    return selected if is_less else baseline
+
+
+def search_alternatives(
+    estimator: Any,
+    settings: Mapping[str, Any],
+    X: MatrixLike,
+    y: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    gain: float = 0.02,
+    max_loss: float = 0.01,
+    chance: float = 0.05,
+    max_models: int = 400,
+    test_size: float = 0.5,
+    metric: str = "demographic_parity_difference",
+    pos_label: ClassLabel = None,
+    confidence: float = 0.95,
+    n_bootstrap: int = 1000,
+    title: str = "Less discriminatory alternatives",
+    n_jobs: int | None = None,
+    random_state: Seed = 0,
+) -> Alternatives:
+    """Refit a classifier with other settings and seeds until more of them would gain little.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The model in use, of two classes; it is refitted, and the baseline.
+    settings : dict
+        Lists or distributions of its parameters, as in
+        :class:`~sklearn.model_selection.RandomizedSearchCV`; ``random_state`` is drawn besides.
+    X : array-like of shape (n_samples, n_features)
+        Rows: models are fitted on some, and judged on the others.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several attributes are crossed.
+    gain : float, default=0.02
+        The search ends when another model would lower the disparity by less.
+    max_loss : float, default=0.01
+        How much accuracy an alternative may lose.
+    chance : float, default=0.05
+        The chance of another model to gain more all the same.
+    max_models : int, default=400
+        No more models are fitted; it is asked with 87, 174 and 348 of them, and earlier if
+        ``chance`` is larger.
+    test_size : float, default=0.5
+        Share of the rows that judge. The more, the smaller is what could be gained.
+    metric : str, default="demographic_parity_difference"
+        The disparity: a difference of rates of :mod:`skfair.metrics`.
+    pos_label : label, default=None
+        The positive class; mostly the second one.
+    confidence : float, default=0.95
+        Of the intervals of all candidates together, and of what could be gained.
+    n_bootstrap : int, default=1000
+        Number of resamples.
+    title : str, default="Less discriminatory alternatives"
+        Title of the page.
+    n_jobs : int, default=None
+        Parallel fits.
+    random_state : int, RandomState instance or None, default=0
+        Seed.
+
+    Returns
+    -------
+    found : Alternatives
+        Its last sentence says what further retraining could gain (``further_gain``).
+
+    Notes
+    -----
+    Random are the settings and seeds of models, given the rows that they are fitted on, and the
+    rows that judge, which are a sample of the population; half of what confidence leaves is for
+    either. It says nothing of other models or other training rows.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import search_alternatives
+    >>> loans = make_loans(3000, random_state=0)
+    >>> X, y = loans.data[["income", "age"]].fillna(0), loans.target
+    >>> sex = loans.sensitive_features["sex"]
+    >>> settings = {"max_depth": [2, 3, 4], "max_features": [1, 2]}
+    >>> found = search_alternatives(
+    ...     DecisionTreeClassifier(max_depth=3), settings, X, y, sensitive_features=sex, gain=0.1)
+    >>> len(found.models), bool(found.further_gain < 0.1)
+    (87, True)
+    """
+    _check_options(title, max_loss, confidence, n_bootstrap, metric)
+    fewest = _fewest(gain, chance, confidence, max_models)
+    check_probability(test_size, "test_size")
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+    labels, rng = np.asarray(one_dimensional(y, "y")), check_random_state(random_state)
+    check_rows(len(labels), "y", _num_samples(X))
+    fit, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=rng)
+    of_fit, own_groups = (take_rows(sensitive_features, rows) for rows in (fit, test))
+    takes_groups = has_fit_parameter(estimator, "sensitive_features")
+    fit_params = {"sensitive_features": of_fit} if takes_groups else {}
+    train = _safe_indexing(X, fit), labels[fit], fit_params
+    judging = _safe_indexing(X, test), own_groups
+    codes = encode_groups(own_groups, n_samples=test.size).codes[0]
+    fits: list[tuple[Any, Any]] = []
+    n_looks = int(np.log2(max_models / fewest)) + 1  # each with twice as many models
+    for look in range(1, n_looks + 1):
+        size = fewest * 2 ** (look - 1)
+        seeds = rng.randint(2**31 - 1, size=1 + size - len(fits))
+        fits += Parallel(n_jobs=n_jobs)(
+            delayed(_refitted)(estimator, settings if fits or k else None, seed, train, judging)
+            for k, seed in enumerate(seeds.tolist())
+        )
+        models, predictions = zip(*fits, strict=True)
+        positive = _positive(models[0], pos_label)
+        decided = [np.asarray(own) == positive for own in predictions]
+        resampled = paired_resamples(
+            labels[test] == positive, decided, codes, metric, n_bootstrap,
+            np.random.RandomState(seeds[0]),
+        )  # fmt: skip
+        names = ["before", *(f"candidate {k}" for k in range(1, len(models)))]
+        table = changes_table(names, resampled, 0, confidence, max_loss)
+        selected, level = _selected(table, 0), (1 - confidence) / (2 * look * (look + 1))
+        could_gain = _further_gain(resampled, selected, level, max_loss, chance)
+        if could_gain < gain:
+            break
+    results = (metric, float(max_loss), confidence, test.size, title, could_gain, chance)
+    return Alternatives(table, list(models), 0, selected, *results)
+
+
+def _refitted(
+    estimator: Any,
+    settings: Mapping[str, Any] | None,  # None leaves those of the estimator
+    seed: int,
+    train: tuple[Any, Any, Mapping[str, Any]],  # rows, labels, what fit takes besides
+    judging: tuple[Any, Any],  # rows and their groups
+) -> tuple[Any, Any]:
+    """Return a model with settings and seeds drawn at random, and its predictions."""
+    model, own, (X, y, fit_params) = clone(estimator), np.random.RandomState(seed), train
+    if settings is not None:
+        model.set_params(**next(iter(ParameterSampler(settings, 1, random_state=own))))
+    for name, value in sorted(model.get_params().items(), key=lambda pair: pair[0]):
+        if name.endswith("random_state") and (settings is not None or value is None):
+            model.set_params(**{name: own.randint(2**31 - 1)})
+    model.fit(X, y, **fit_params)
+    rows, groups = judging
+    return model, get_response(model, rows, "predict", sensitive_features=groups)
+
+
+def _fewest(gain: float, chance: float, confidence: float, max_models: int) -> int:
+    """Return of how many models something can be said; raise if there may not be as many."""
+    check_number(gain, "gain", 0, 1)
+    check_probability(chance, "chance")
+    fewest = int(np.ceil(np.log((1 - confidence) / 4) / np.log1p(-chance)))
+    if max_models < fewest:
+        raise ValueError(
+            f"max_models={max_models} is too few for chance={chance:g}: of fewer than {fewest} "
+            f"models nothing can be said. Pass max_models={fewest} or more, or a larger chance."
+        )
+    return fewest
+
+
+def _further_gain(
+    resampled: tuple[FloatArray, FloatArray],  # as by paired_resamples; the baseline comes first
+    selected: int,
+    level: float,  # of error: for the draw of models, and as much for the rows
+    max_loss: float,
+    chance: float,
+) -> float:
+    """Return what the disparity of another model may be less by than that of the selected one.
+
+    Which model is selected depends on the rows that judge it, so intervals of the differences
+    of all pairs hold together; those of the accuracies are one-sided.
+    """
+    disparities, accuracies = (drawn[0] for drawn in resampled)
+    errors, lost = (drawn[1:] - drawn[0] for drawn in resampled)
+    spread, scaled = _by_spread(lost[:, [0]] - lost)
+    width = np.quantile(scaled.max(axis=1), 1 - level / 2)
+    may_be_kept = accuracies - accuracies[0] + width * spread >= -max_loss - ROUNDING
+    largest = np.zeros(len(errors))
+    for k in range(errors.shape[1]):
+        largest = np.maximum(largest, _by_spread(errors - errors[:, [k]])[1].max(axis=1))
+    spread, _ = _by_spread(errors - errors[:, [selected]])
+    lowest = disparities - disparities[selected]
+    lowest -= np.quantile(largest, 1 - level / 2) * spread
+    lowest = np.sort(np.where(may_be_kept, lowest, np.inf)[1:])
+    # The largest k that the chance to be below the k-th smallest is at most the one asked for.
+    k = int(stats.binom.ppf(level, lowest.size, chance))
+    return float(np.clip(-lowest[max(k - 1, 0)], 0.0, 1.0))
+
+
+def _by_spread(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return standard deviations around 0 of columns, and the numbers in these units."""
+    spread = np.sqrt((errors**2).mean(axis=0))
+    return spread, errors / np.where(spread > 0, spread, 1.0)
+
+
+def _check_options(
+    title: str, max_loss: float, confidence: float, n_bootstrap: int, metric: str
+) -> None:
+    check_text([title], "The title")
+    check_number(max_loss, "max_loss", 0, 1)
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", 1)
+    if metric not in METRICS:
+        hint = did_you_mean(metric, METRICS)
+        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.{hint}")
 
 
 def _read_candidates(candidates: Any) -> tuple[list[str], list[Any]]:
@@ -369,8 +622,7 @@ def changes_table(
     for name, drawn in by_name.items():
         changes = drawn - drawn[:, [baseline]]
         change, errors = changes[0], changes[1:] - changes[0]
-        spread = np.sqrt((errors**2).mean(axis=0))
-        scaled = np.abs(errors) / np.where(spread > 0, spread, 1.0)
+        spread, scaled = _by_spread(np.abs(errors))
         margin = np.quantile(scaled.max(axis=1), confidence) * spread
         table[f"{name}_change"] = change
         table[f"{name}_change_low"] = change - margin
@@ -389,11 +641,10 @@ def _picture(result: Alternatives) -> dict[str, Any]:
     across = Axis(min(limit, 0.0, x.min()), max(limit, 0.0, x.max()) + ROUNDING, 0.0, 300.0)
     up = Axis(min(0.0, y.min()), max(0.0, y.max()) + ROUNDING, 200.0, 0.0)
     kinds = {result.selected: "selected", result.baseline: "baseline"}
+    places = zip(across.place(x), up.place(y), strict=True)
     points = [
         {"x": at, "x_ends": ends, "y": height, "y_ends": heights, "kind": kinds.get(k, "other")}
-        for k, ((at, *ends), (height, *heights)) in enumerate(
-            zip(across.place(x), up.place(y), strict=True)
-        )
+        for k, ((at, *ends), (height, *heights)) in enumerate(places)
     ]
     lines = {"limit": across.place(limit), "zero": up.place(0.0)}
     return {"points": points, **lines, "x": across.ticks(), "y": up.ticks()}

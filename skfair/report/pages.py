@@ -8,7 +8,7 @@ is escaped: by Jinja2 in HTML, and by :func:`as_markdown`.
 from __future__ import annotations
 
 import re
-from os import PathLike
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -19,19 +19,12 @@ from skfair.report.result import AuditTables, parts, where
 from skfair.report.sentences import VERDICTS, measure_of, number, p_text, verdicts_of
 from skfair.report.tasks import BEFORE
 from skfair.report.words import measure_words, metric_words, prose, rule_of
-from skfair.utils.files import replacing
 from skfair.utils.text import plural, visible
 
 # The measures of which a picture is drawn, if the task has them.
 PICTURED = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "mean_residual",
-    "mean_absolute_error",
-    "mean_prediction",
-    "accuracy",
+    *("selection_rate", "true_positive_rate", "false_positive_rate", "positive_predictive_value"),
+    *("mean_residual", "mean_absolute_error", "mean_prediction", "accuracy"),
 )
 # More groups than this are listed, but not drawn as lines.
 MOST_LINES = 8
@@ -60,7 +53,7 @@ def render(tables: AuditTables, template: str) -> str:
         picture=_first_picture(tables),
         whole=_whole(where(tables.rates, view="")),
         views=[_view(tables, name, rates) for name, rates in parts(tables.rates, "view") if name],
-        subgroups=[(measure, _rows(own)) for measure, own in parts(tables.subgroups, "measure")],
+        subgroups=[(measure, rows_of(own)) for measure, own in parts(tables.subgroups, "measure")],
         steps=_steps(tables.path),
         impact=[_impact(tables.preset, view, rows) for view, rows in parts(tables.impact, "view")],
         impact_title=rule_of(tables.preset).title if tables.preset else "",
@@ -71,6 +64,13 @@ def render(tables: AuditTables, template: str) -> str:
 
 def render_template(template: str, **names: Any) -> str:
     """Fill a template."""
+    environment = _environment(template.endswith(".md.j2"))
+    return str(environment.get_template(template).render(version=__version__, **names))
+
+
+@cache
+def _environment(is_markdown: bool) -> Any:
+    """Return what fills templates; it compiles each once."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
     except ImportError as error:
@@ -82,7 +82,7 @@ def render_template(template: str, **names: Any) -> str:
     environment = Environment(
         loader=PackageLoader("skfair.report"),
         autoescape=select_autoescape(["html.j2"]),
-        finalize=as_markdown if template.endswith(".md.j2") else None,
+        finalize=as_markdown if is_markdown else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -90,19 +90,14 @@ def render_template(template: str, **names: Any) -> str:
     environment.filters |= {
         "number": number,
         "p_text": lambda *numbers: p_text(*numbers).removeprefix("= "),
+        "p_value": lambda p: "-" if p != p else "below 0.001" if p < 0.001 else f"{p:.2g}",
+        "verdict": lambda is_beyond: "beyond chance" if is_beyond else "within chance",
+        "rows": lambda table, **values: rows_of(where(table, **values)),
         "counted": plural,
         "title_of": lambda name: measure_words(name).name,
         "metric_title": lambda name: metric_words(name).name,
     }
-    return environment.get_template(template).render(version=__version__, **names)
-
-
-def written(text: str, path: str | PathLike[str] | None) -> str:
-    """Write a text to a file, if one was named."""
-    if path is not None:
-        with replacing(path) as beside:
-            beside.write_text(text, encoding="utf-8")
-    return text
+    return environment
 
 
 def as_markdown(value: Any) -> Any:
@@ -120,7 +115,7 @@ def as_markdown(value: Any) -> Any:
     return _ITEM.sub(r"\1\\\2", _LINK.sub(r"\\\g<0>", text))
 
 
-def _rows(table: pd.DataFrame) -> list[Any]:
+def rows_of(table: pd.DataFrame) -> list[Any]:
     """Return the rows of a table, each with its columns as attributes."""
     return list(table.itertuples(index=False))
 
@@ -128,8 +123,8 @@ def _rows(table: pd.DataFrame) -> list[Any]:
 def _whole(rates: pd.DataFrame) -> dict[str, Any]:
     """Return the measures of all rows, and those of the model before by name."""
     is_before = rates["measure"].str.startswith(BEFORE)
-    before = {row.measure.removeprefix(BEFORE): row for row in _rows(rates[is_before])}
-    return {"rows": _rows(rates[~is_before]), "before": before}
+    before = {row.measure.removeprefix(BEFORE): row for row in rows_of(rates[is_before])}
+    return {"rows": rows_of(rates[~is_before]), "before": before}
 
 
 def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]:
@@ -141,7 +136,8 @@ def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]
         "name": name,
         "measures": measures,
         "groups": {
-            group: {row.measure: row for row in _rows(own)} for group, own in parts(rates, "group")
+            group: {row.measure: row for row in rows_of(own)}
+            for group, own in parts(rates, "group")
         },
         "pictures": [
             whiskers(rates, measure, overall[measure], BEFORE + measure in every)
@@ -150,8 +146,8 @@ def _view(tables: AuditTables, name: str, rates: pd.DataFrame) -> dict[str, Any]
         ],
         "gaps": _gap_rows(where(tables.gaps, view=name)),
         "scores": _score_pictures(tables, name),
-        "signed": _rows(where(tables.signed, view=name)),
-        "hidden": [row.group for row in _rows(where(tables.hidden, view=name))],
+        "signed": rows_of(where(tables.signed, view=name)),
+        "hidden": [row.group for row in rows_of(where(tables.hidden, view=name))],
     }
 
 
@@ -180,7 +176,7 @@ def _impact(preset: str, view: str, rows: pd.DataFrame) -> dict[str, Any]:
     }
     cells = [
         (row.group + _STATUS[row.status], row.n, [_impact_cell(row, name) for name in heads])
-        for row in _rows(rows)
+        for row in rows_of(rows)
     ]
     return {"name": view, "heads": list(heads.values()), "rows": cells}
 
@@ -207,7 +203,7 @@ def _gap_rows(gaps: pd.DataFrame) -> list[Any]:
     keys = ["metric", "is_conditional"]
     before = where(gaps, model="before")[[*keys, "value"]].rename(columns={"value": "before"})
     now = where(gaps, model="now").merge(before, "left", keys)
-    return _rows(now.sort_values("is_conditional", kind="stable"))
+    return rows_of(now.sort_values("is_conditional", kind="stable"))
 
 
 def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
@@ -218,7 +214,7 @@ def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
     return {
         "calibration": calibration_picture(calibration),
         "densities": density_picture(calibration),
-        "rows": _rows(calibration),
+        "rows": rows_of(calibration),
     }
 
 

@@ -5,21 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from importlib.resources import files
-from typing import Any, Self
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
+from skfair._version import __version__
+from skfair.groups.table import GroupTable
 from skfair.report.checks import Check, check_condition, read_condition
-
-# Raised when a key is renamed or removed; new keys raise the second number.
-SCHEMA_VERSION = "2.0"
+from skfair.report.options import Options
+from skfair.utils.files import replacing
 
 
 @dataclass(frozen=True, eq=False)
-class AuditTables:
-    """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
+class PlainTables:
+    """Tables that can be written as plain data and read again; subclasses have more fields."""
+
+    # Templates of the page and of Markdown
+    _templates: ClassVar[tuple[str, str]]
+    # The file of the schema, and its version: raised when a key is renamed or removed. New keys
+    # raise the second number.
+    _schema: ClassVar[tuple[str, str]]
 
     title: str
     about: dict[str, str]
@@ -27,18 +36,131 @@ class AuditTables:
     decision: str
     made_on: str
     version: str
-    task: str
     n_rows: int
     n_left_out: int | None  # None for fewer than may be shown
+    attributes: list[str]
+    confidence: float
+    n_simulations: int
     min_group_size: float
     suppress_below: float
     hidden: pd.DataFrame
-    attributes: list[str]
-    conditional_on: list[str]
-    confidence: float
-    n_simulations: int
     rates: pd.DataFrame
     gaps: pd.DataFrame
+
+    def fields(self) -> dict[str, Any]:
+        """Return all tables by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as one self-contained page: no network, no other files.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        return written(self._rendered(self._templates[0]), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as Markdown, for a model card or a data sheet.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The section.
+        """
+        return written(self._rendered(self._templates[1]), path)
+
+    def _repr_html_(self) -> str:
+        return self._rendered("cell.html.j2")
+
+    def _rendered(self, template: str) -> str:
+        """Fill a template."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, numbers and text; undefined numbers are None.
+
+        Returns
+        -------
+        plain : dict
+            As :meth:`schema` describes it.
+        """
+        return {"schema_version": self._schema[1]} | {
+            name: _records(value) if isinstance(value, pd.DataFrame) else value
+            for name, value in self.fields().items()
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild an audit from what :meth:`to_dict` returned.
+
+        Parameters
+        ----------
+        plain : dict
+            The data, for example read from a JSON file.
+
+        Returns
+        -------
+        found : Audit
+            The audit.
+        """
+        version, own_version = str(plain.get("schema_version")), cls._schema[1]
+        if version.split(".")[0] != own_version.split(".")[0]:
+            raise ValueError(
+                f"The audit was written in schema version {version}, but this release reads "
+                f"{own_version}. Read it with the release that wrote it."
+            )
+        kinds = cls.schema()["properties"]
+        values_by_field: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        for name, values in values_by_field.items():
+            if kinds[name].get("x-table"):
+                values_by_field[name] = _table(values)
+        return cls(**values_by_field)
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON text.
+
+        Returns
+        -------
+        text : str
+            Valid JSON, without NaN.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the JSON schema of :meth:`to_dict`.
+
+        Returns
+        -------
+        schema : dict
+            A schema of draft 2020-12.
+        """
+        text = (files("skfair.report") / cls._schema[0]).read_text(encoding="utf-8")
+        schema: dict[str, Any] = json.loads(text)
+        return schema
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTables(PlainTables):
+    """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
+
+    _templates = "page.html.j2", "card.md.j2"
+    _schema = "schema.json", "2.0"
+
+    task: str
+    conditional_on: list[str]
     subgroups: pd.DataFrame
     n_subgroups: int
     n_beyond_chance: int
@@ -48,10 +170,6 @@ class AuditTables:
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)
     signed: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def fields(self) -> dict[str, Any]:
-        """Return all tables by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a gap of the present model: the worst over all views, or that of one view.
@@ -112,68 +230,26 @@ class AuditTables:
                 raise ValueError(f"The audit has no view {view!r}. It has {known}.")
         return rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, numbers and text; undefined numbers are None.
 
-        Returns
-        -------
-        plain : dict
-            As :meth:`schema` describes it.
-        """
-        return {"schema_version": SCHEMA_VERSION} | {
-            name: _records(value) if isinstance(value, pd.DataFrame) else value
-            for name, value in self.fields().items()
-        }
+def head_of(sample: GroupTable, options: Options, title: str, n_lost: int) -> dict[str, Any]:
+    """Return what every audit says of itself, given the rows that it shows."""
+    names = ("confidence", "n_simulations", "min_group_size", "suppress_below")
+    return {name: getattr(options, name) for name in names} | {
+        "title": str(title),
+        "made_on": date.today().isoformat(),
+        "version": __version__,
+        "attributes": sample.attributes,
+        "n_rows": int(sample.counts.sum()),
+        "n_left_out": None if 0 < n_lost < options.suppress_below else n_lost,
+    }
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Rebuild an audit from what :meth:`to_dict` returned.
 
-        Parameters
-        ----------
-        plain : dict
-            The data, for example read from a JSON file.
-
-        Returns
-        -------
-        found : Audit
-            The audit.
-        """
-        version = str(plain.get("schema_version"))
-        if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
-            raise ValueError(
-                f"The audit was written in schema version {version}, but this release reads "
-                f"{SCHEMA_VERSION}. Read it with the release that wrote it."
-            )
-        kinds = cls.schema()["properties"]
-        values_by_field: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
-        for name, values in values_by_field.items():
-            if kinds[name].get("x-table"):
-                values_by_field[name] = _table(values)
-        return cls(**values_by_field)
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON text.
-
-        Returns
-        -------
-        text : str
-            Valid JSON, without NaN.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-
-    @staticmethod
-    def schema() -> dict[str, Any]:
-        """Return the JSON schema of :meth:`to_dict`.
-
-        Returns
-        -------
-        schema : dict
-            A schema of draft 2020-12.
-        """
-        text = (files("skfair.report") / "schema.json").read_text(encoding="utf-8")
-        schema: dict[str, Any] = json.loads(text)
-        return schema
+def written(text: str, path: str | PathLike[str] | None) -> str:
+    """Write a text to a file, if one was named."""
+    if path is not None:
+        with replacing(path) as beside:
+            beside.write_text(text, encoding="utf-8")
+    return text
 
 
 def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:

@@ -81,7 +81,7 @@ class ScoreTables:
     def calibration(self, names: list[str], confidence: float, least: float) -> pd.DataFrame:
         """Return the mean score and the mean target of each group in bins of its own.
 
-        A bin has a tenth of the group's rows or more, and at least so many.
+        A bin has a tenth of the group's rows or more, and at least this many.
         """
         tables = []
         for name, sums, per_weight in zip(
@@ -144,7 +144,7 @@ def _wider(sums: FloatArray, bin_of: IntArray) -> FloatArray:
 
 
 def _bins(n_rows: FloatArray, least: float) -> IntArray:
-    """Put neighbouring bins together until each has so many rows."""
+    """Put neighbouring bins together until each has this many rows."""
     bin_of, number, total = [], 0, 0.0
     for n in n_rows.tolist():
         bin_of.append(number)

@@ -45,12 +45,15 @@ class Verdict(NamedTuple):
 def verdicts_of(tables: AuditTables) -> list[str]:
     """Return the lines of the first screen; five at most."""
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
-    more = [*_elsewhere(tables, verdicts), *_changes(tables), *_apart(tables)]
+    more = [*_elsewhere(tables, verdicts), *_changes(tables)]
+    more += apart_sentences(tables.rates, tables)
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
 
 
 def read_about(about: Mapping[str, str] | None) -> dict[str, str]:
     """Return the facts that the user states, with the SHA-256 of the file if one is named."""
+    if not isinstance(about, Mapping | None):
+        raise ValueError(f"about must map names of facts to texts, got {about!r}.")
     facts = {str(name): str(text) for name, text in (about or {}).items()}
     check_text([*facts, *facts.values()], "about")
     if "file" in facts:
@@ -92,11 +95,8 @@ def measure_of(metric: str, task: str) -> str:
 def _differences(tables: AuditTables) -> pd.DataFrame:
     """Return the differences of one measure each of the present model."""
     gaps = where(tables.gaps, model="now", is_conditional=False, is_ratio=False)
-    return (
-        gaps[[measure_of(name, tables.task) != "" for name in gaps["metric"]]]
-        if len(gaps)
-        else gaps
-    )
+    is_single = [measure_of(name, tables.task) != "" for name in gaps.get("metric", ())]
+    return gaps[is_single] if len(gaps) else gaps
 
 
 def _of_attribute(tables: AuditTables, view: str) -> Verdict:
@@ -231,18 +231,12 @@ def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
 def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     """Say the largest difference beyond chance, if no verdict is about it."""
     every: list[Any] = list(where(_differences(tables), is_beyond_chance=True).itertuples())
-    gaps = [
-        gap
-        for gap in every
-        if not gap.metric.startswith("mean_score")  # may have another unit than shares
-    ]
+    # Mean scores may have another unit than shares.
+    gaps = [gap for gap in every if not gap.metric.startswith("mean_score")]
     if not gaps:
         return
-    sizes = []
-    for gap in gaps:
-        rates = _compared_rates(tables, gap)
-        sizes.append(abs(float(rates[gap.clear_first] - rates[gap.clear_second])))
-    gap = gaps[int(np.argmax(sizes))]
+    rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]
+    gap = gaps[int(np.argmax([np.ptp(pair) for pair in rates]))]
     if (gap.view, gap.metric) not in {(v.view, v.metric) for v in verdicts if v.is_beyond_chance}:
         yield f"Largest difference beyond chance: {_sentence(tables, gap, of_all=True).text}"
 
@@ -261,11 +255,10 @@ def _changes(tables: AuditTables) -> Iterator[str]:
     sentences = []
     for measure, what in prices.items():
         if measure in whole.index:
-            ends = (
-                f"{number(whole['value_low'][measure])} to {number(whole['value_high'][measure])}"
-            )
-            change = number(whole["value"][measure])
-            sentences.append(f"Against the model before, {what} changed by {change} ({ends}).")
+            ends = ("value", "value_low", "value_high")
+            change, low, high = (number(whole[end][measure]) for end in ends)
+            change = f"{what} changed by {change} ({low} to {high})"
+            sentences.append(f"Against the model before, {change}.")
     if "moved_up" in whole.index:
         up, down = (number(100 * whole["value"][name], 1) for name in ("moved_up", "moved_down"))
         sentences.append(f"{up}% of the rows moved up, {down}% down.")
@@ -284,16 +277,16 @@ def _changes(tables: AuditTables) -> Iterator[str]:
         yield " ".join(sentences)
 
 
-def _apart(tables: AuditTables) -> Iterator[str]:
+def apart_sentences(groups: pd.DataFrame, tables: Any) -> Iterator[str]:
     """Name the groups of attributes that are not compared or not shown."""
-    own = tables.rates[tables.rates["view"].isin(tables.attributes)]
-    own = own[own["apart"] != ""].drop_duplicates(["view", "group"])
+    own = groups[groups["view"].isin(tables.attributes)].drop_duplicates(["view", "group"])
     words, rows = {"small": "few", "unknown": "not known"}, list[Any](own.itertuples())
-    if rows:
-        named = [
-            f"{row.group} ({row.view}, {plural(int(row.n), 'row')}, {words[row.apart]})"
-            for row in rows
-        ]
+    named = [
+        f"{row.group} ({row.view}, {plural(int(row.n), 'row')}, {words[row.apart]})"
+        for row in rows
+        if row.apart in words
+    ]
+    if named:
         yield f"Not compared: {listed_in(named)}."
     hidden = [row for row in list[Any](tables.hidden.itertuples()) if row.view in tables.attributes]
     if hidden:

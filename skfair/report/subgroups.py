@@ -30,7 +30,7 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.means import CellMeans, added
 from skfair.groups.table import GroupTable
-from skfair.report.gaps import Simulated
+from skfair.report.gaps import Simulated, drawn_means
 from skfair.report.options import Options, read_options
 from skfair.report.reading import (
     RawRows,
@@ -40,7 +40,6 @@ from skfair.report.reading import (
     read_rows,
     survey_rows,
 )
-from skfair.report.simulation import drawn_means
 from skfair.report.table import distinct_labels, measured
 from skfair.report.tasks import Rows, Task, Value, searched_of, values_of
 from skfair.utils.factorize import Factorized
@@ -51,7 +50,7 @@ from skfair.utils.validation import check_number, check_rows
 MOST_SUBGROUPS = 200_000
 # As many subgroups of each measure are shown: a page of a table.
 _N_SHOWN = 15
-# A column has at most so many levels; the rarest of more are put together. 20 are 400 subgroups of
+# A column has at most this many levels; the rarest of more are one. 20 are 400 subgroups of
 # two columns.
 MOST_LEVELS = 20
 # As many rows say how subgroups overlap: correlations are known up to 0.014, and 12 columns of 4
@@ -206,7 +205,7 @@ def judge_subgroups(
 
 
 def worst_first(table: pd.DataFrame, n_measures: int, confidence: float) -> pd.DataFrame:
-    """Say which subgroups of a measure are beyond chance, of so many searches, and sort them.
+    """Say which subgroups of a measure are beyond chance, of this many searches, and sort them.
 
     Those beyond chance come first by the size of the difference, others by how extreme they are.
     """
@@ -374,17 +373,20 @@ def _measures(
 
 def _read_columns(columns: Any, n_rows: int, n_bins: int) -> dict[str, Factorized]:
     """Return columns as levels."""
-    frame = pd.DataFrame(columns)
+    try:
+        frame = pd.DataFrame(columns)
+    except ValueError as error:
+        raise ValueError(f"columns must be a table of columns: {error}") from error
     check_rows(len(frame), "columns", n_rows)
     if not frame.shape[1]:
         raise ValueError("columns is empty. Pass the columns whose intersections are searched.")
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise ValueError(f"columns must have different names, got {', '.join(names)}.")
-    return {name: _read_column(frame.iloc[:, j], n_bins) for j, name in enumerate(names)}
+    return {name: read_column(frame.iloc[:, j], n_bins) for j, name in enumerate(names)}
 
 
-def _read_column(values: pd.Series, n_bins: int) -> Factorized:
+def read_column(values: pd.Series, n_bins: int, most_levels: int = MOST_LEVELS) -> Factorized:
     """Return a column as levels: bins of numbers, the most frequent levels of others."""
     is_missing = values.isna().to_numpy()
     is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -401,12 +403,12 @@ def _read_column(values: pd.Series, n_bins: int) -> Factorized:
     else:
         codes, uniques = pd.factorize(values, sort=False)
         levels = [str(level) for level in uniques]
-        if len(levels) > MOST_LEVELS:
+        if len(levels) > most_levels:
             counts = np.bincount(codes[codes >= 0], minlength=len(levels))
             rank = np.empty(len(levels), np.int64)
             rank[np.argsort(-counts, kind="stable")] = np.arange(len(levels))
-            levels = [levels[i] for i in np.argsort(rank)[: MOST_LEVELS - 1]] + ["others"]
-            codes = np.where(codes >= 0, np.minimum(rank[codes], MOST_LEVELS - 1), -1)
+            levels = [levels[i] for i in np.argsort(rank)[: most_levels - 1]] + ["others"]
+            codes = np.where(codes >= 0, np.minimum(rank[codes], most_levels - 1), -1)
     if is_missing.any():
         codes = np.where(is_missing, len(levels), codes)
         levels = [*levels, "missing"]

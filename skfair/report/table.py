@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
@@ -37,31 +37,17 @@ def read_table(
     """Visit rows once and sum up what their groups need."""
     rows = read_rows(raw, task, threshold, are_all=score_range is None)
     n_samples = next(len(values) for values in rows if values is not None)
-    roles: list[tuple[ColumnsLike | None, Role, str | None]]
     roles = [(sensitive_features, SENSITIVE, missing), (conditional_on, CONTROL, None)]
-    encoded = [
-        encode_groups(
-            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
-        )
-        for features, role, own in (roles if conditional_on is not None else roles[:1])
-    ]
-    _, *control = (groups.levels.attributes for groups in encoded)
-    every = [name for groups in encoded for name in groups.levels.attributes]
-    levels = [list(own) for groups in encoded for own in groups.levels.levels]
-    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
-    if len(set(every)) < len(every):
-        raise ValueError(
-            f"The attributes {', '.join(every)} must have different names. Rename one."
-        )
-    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
+    roles = roles if conditional_on is not None else roles[:1]
+    levels, cells, combinations, control = read_cells(roles, n_samples, like)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
     table = GroupTable(
-        dict(zip(every, levels, strict=True)),
+        levels,
         combinations,
         np.bincount(cells, minlength=n_cells).astype(np.float64),
         dict(measured(rows, task, labels, cells, n_cells)),
-        within=list(chain.from_iterable(control)),
+        within=control,
     )
     if rows.score is None or rows.true is None:
         return table
@@ -69,6 +55,35 @@ def read_table(
     ends = score_range or range_of_scores(rows.score, rows.weights)
     scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends)
     return replace(table, scores=scores)
+
+
+def read_cells(
+    # Attributes, what they are, and the level of missing values
+    roles: Sequence[tuple[ColumnsLike | None, Role, str | None]],
+    n_samples: int,
+    like: object,
+) -> tuple[dict[str, list[Any]], IntArray, IntArray, list[str]]:
+    """Number the combinations of levels that occur.
+
+    Returns the levels, the combination of each row, the levels of each combination, and the names
+    of all attributes but the sensitive ones.
+    """
+    encoded = [
+        encode_groups(
+            features, n_samples=n_samples, intersectional=False, like=like, role=role, missing=own
+        )
+        for features, role, own in roles
+    ]
+    first, *control = (groups.levels.attributes for groups in encoded)
+    every = [*first, *chain.from_iterable(control)]
+    levels = [list(own) for groups in encoded for own in groups.levels.levels]
+    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
+    if len(set(every)) < len(every):
+        raise ValueError(
+            f"The attributes {', '.join(every)} must have different names. Rename one."
+        )
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
+    return dict(zip(every, levels, strict=True)), cells, combinations, every[len(first) :]
 
 
 def read_blocks(
@@ -95,7 +110,7 @@ def read_blocks(
     ends = range_of_scores(np.array(survey.ends))
     how = {"threshold": threshold, "score_range": ends, "missing": missing}
     tables = [own for own in rows.collect(_table, task, how) if own is not None]
-    return total(tables, last=missing), task, options
+    return total(tables, last=missing)[0], task, options
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
-from skfair.groups.table import RATES
+from skfair.groups.confusion import RATES
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed

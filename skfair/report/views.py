@@ -14,10 +14,10 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
-from skfair.report.gaps import Compared, Simulated, compare_gaps
+from skfair.report.gaps import Compared, Gap, Simulated, compare_gaps
 from skfair.report.options import Options
 from skfair.report.scores import ScoreTables, sums_of_groups
-from skfair.report.tasks import BEFORE, Task, gaps_of
+from skfair.report.tasks import BEFORE, Task
 from skfair.report.words import rule_of
 from skfair.utils.rounding import ROUNDING
 
@@ -95,14 +95,18 @@ def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.
 
 
 def find_gaps(
-    sample: GroupTable, views: list[View], task: Task, options: Options, others: list[Simulated]
+    sample: GroupTable,
+    views: list[View],
+    gaps: list[Gap],
+    options: Options,
+    others: list[Simulated],
 ) -> tuple[pd.DataFrame, FloatArray, Chances]:
     """Return every gap of every view: of both models, and within strata as well.
 
     Their p-values cover each other, and other comparisons of the audit. The second result is how
     rare the most extreme comparison of each simulation is, in order.
     """
-    compared = list(_compared(sample, views, task, options))
+    compared = list(_compared(sample, views, gaps, options))
     simulated = [of_gap.simulated for _, of_gap in compared]
     rarest = _rarest([*simulated, *others])
     # The subgroups of one attribute are its groups once more.
@@ -128,10 +132,9 @@ def _rarest(simulated: list[Simulated]) -> FloatArray:
 
 
 def _compared(
-    sample: GroupTable, views: list[View], task: Task, options: Options
+    sample: GroupTable, views: list[View], gaps: list[Gap], options: Options
 ) -> Iterable[tuple[dict[str, Any], Compared]]:
     """Yield every gap, and where it is: the view, the model, and whether it is within strata."""
-    gaps = gaps_of(task, options.metrics, set(sample.measures))
     for view in views:
         is_kept = view.apart == ""
         if not is_kept.all() and is_kept.sum() < 2:

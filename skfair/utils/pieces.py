@@ -13,7 +13,7 @@ NUMBERS = 1 << 18
 ROWS = 1 << 14
 # Rows of a table with a column for each row, or some thousand columns.
 MATRIX_ROWS = 64
-# Few rows make so many pieces, if those have half as many numbers at least: threads share them.
+# Few rows make this many pieces, if those have half as many numbers at least: threads share them.
 _PIECES = 8
 
 

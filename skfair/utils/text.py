@@ -13,10 +13,7 @@ _MAX_LISTED = 5
 
 def listed(items: Iterable[Any]) -> str:
     """List a few items and say how many were left out."""
-    items = [visible(i) if isinstance(i, str) and "'" in i else repr(i) for i in items]
-    rest = len(items) - _MAX_LISTED
-    shown = ", ".join(items[:_MAX_LISTED])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    return listed_in([visible(i) if isinstance(i, str) and "'" in i else repr(i) for i in items])
 
 
 def listed_in(items: list[str]) -> str:

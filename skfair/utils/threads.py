@@ -36,7 +36,7 @@ Number = TypeVar("Number", float, NDArray[Any])
 
 # Rows per block, if a row takes about a nanosecond or ten.
 BLOCK = 1 << 16
-# Other people's models are fitted to so many values with one thread of linear algebra, too.
+# Other people's models are fitted to this many values with one thread of linear algebra, too.
 FEW_VALUES = 4_000_000
 # And to so few with one thread at all.
 FEWER_VALUES = 100_000
@@ -130,7 +130,7 @@ def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> 
 
 
 def for_groups(function: Callable[[T], R], items: Sequence[T], n_rows: int) -> list[R]:
-    """Return a function of each item, all of which have so many rows; threads share them if many.
+    """Return a function of each item, all of which have this many rows; threads share them if many.
 
     Examples
     --------

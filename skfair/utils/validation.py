@@ -5,7 +5,7 @@ Each returns a plain numpy array, or raises an error that names the argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -93,6 +93,8 @@ def positive_codes(
     constant sample may lack it.
     """
     codes, levels = factorized
+    if not isinstance(pos_label, Hashable):
+        raise TypeError(f"pos_label={pos_label!r} is no label. Pass one of {listed(levels)}.")
     known = set(levels) if pos_label is None else {*levels, *other_levels, pos_label}
     is_clear = known <= CLEAR_LABELS[0] or known <= CLEAR_LABELS[1]
     if not is_clear and (pos_label is None or pos_label not in levels):

@@ -50,14 +50,14 @@ def frozen():
     return FrozenEstimator(model)
 
 
-def disparity(rule, scores, frame, scale="conditional", weights=None):
+def disparity(constraint, scores, frame, scale="conditional", weights=None):
     """The strict disparity of scores whose threshold is 0, in memory."""
     weights = None if weights is None else frame.w
     positive = (frame.y == "yes").astype(int)
-    return measure(rule, scale, scores, positive, frame.sex, INTERVAL, weights)
+    return measure(constraint, scale, scores, positive, frame.sex, INTERVAL, weights)
 
 
-RULES = [
+CONSTRAINT_NAMES = [
     ("statistical_parity", "conditional", 0.06),
     ("statistical_parity", "ccdf", 0.04),
     ("group_auc", "conditional", 0.05),
@@ -69,20 +69,20 @@ RULES = [
 
 
 @pytest.mark.parametrize(
-    ("rule", "scale", "bound", "n_bins"),
-    [(*rule, (1 << 16, 1500)[k % 2]) for k, rule in enumerate(RULES)],
+    ("constraint", "scale", "bound", "n_bins"),
+    [(*constraint, (1 << 16, 1500)[k % 2]) for k, constraint in enumerate(CONSTRAINT_NAMES)],
 )
-def test_all_rows_keep_the_promise(rule, scale, bound, n_bins, frozen, monkeypatch):
+def test_all_rows_keep_the_promise(constraint, scale, bound, n_bins, frozen, monkeypatch):
     monkeypatch.setattr(score_bins, "N_BINS", n_bins)
     frame = people(20_000 if n_bins < 20_000 else 3000)
     lazy = dd.from_pandas(frame, npartitions=4)
-    model = PartialParityCalibrator(frozen, INTERVAL, rule, bound, scale=scale).fit(
+    model = PartialParityCalibrator(frozen, INTERVAL, constraint, bound, scale=scale).fit(
         lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex
     )
     scores = model.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
     raw = frozen.decision_function(frame[COLUMNS])
-    assert disparity(rule, raw, frame, scale) > bound  # there is something to do
-    found = disparity(rule, scores, frame, scale)
+    assert disparity(constraint, raw, frame, scale) > bound  # there is something to do
+    found = disparity(constraint, scores, frame, scale)
     assert model.certified_
     assert found <= model.train_disparity_ + 1e-9
     assert model.train_disparity_ <= model.effective_disparity_ + 1e-9
@@ -96,13 +96,13 @@ def test_all_rows_keep_the_promise(rule, scale, bound, n_bins, frozen, monkeypat
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
-@pytest.mark.parametrize("rule", ["statistical_parity", "equal_opportunity"])
-def test_equal_to_memory_if_scores_are_told_apart(rule, is_weighted, frozen):
+@pytest.mark.parametrize("constraint", ["statistical_parity", "equal_opportunity"])
+def test_equal_to_memory_if_scores_are_told_apart(constraint, is_weighted, frozen):
     frame = people()
     lazy = dd.from_pandas(frame, npartitions=5)
 
     def fit(of):
-        model = PartialParityCalibrator(frozen, INTERVAL, rule, 0.05)
+        model = PartialParityCalibrator(frozen, INTERVAL, constraint, 0.05)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "FrozenEstimator takes no sample_weight")
             return model.fit(

@@ -21,8 +21,9 @@ from skfair.enforcement.thresholds import search as threshold_search
 from skfair.enforcement.thresholds.search import ThresholdSearch
 from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
-from skfair.estimators.erm.problem import active_rules
+from skfair.estimators.erm.problem import active_constraints
 from skfair.problems.erm.in_blocks import LinearScores
+from skfair.read import read_rows
 from skfair.regression import ConstrainedERMRegressor
 from tests.small_problems import loans
 
@@ -91,7 +92,7 @@ def test_the_model_is_that_of_rows_in_memory(options):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_refinement_of_costly_rules(seed):
+def test_refinement_of_costly_constraints(seed):
     X, y, sex = loans(seed)
     here, there = both(X, y, sex, max_disparity=0.05)
     assert_same(here, there, X)
@@ -258,15 +259,17 @@ def test_a_bound_that_cannot_be_kept_is_said():
 
 
 def problem_of(model, X, y, group):
-    data = model._read(X, y, sensitive_features=group)
+    data = read_rows(model, X, y, sensitive_features=group)
     model.classes_ = np.unique(data.y)
-    rules = active_rules(model.constraint, "classification", data, 0.1)
-    return model._build(data, classification_task(data, model.classes_, "log_loss", None), rules)
+    constraints = active_constraints(model.constraint, "classification", data, 0.1)
+    return model._build(
+        data, classification_task(data, model.classes_, "log_loss", None), constraints
+    )
 
 
 @pytest.mark.parametrize("digits", [1, 12])
 @pytest.mark.parametrize(
-    "rule",
+    "constraint",
     [
         DemographicParity(),
         EqualizedOdds(),
@@ -280,20 +283,20 @@ def problem_of(model, X, y, group):
     ],
     ids=str,
 )
-def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, digits, rule):
+def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, digits, constraint):
     """Few bins, so that many rows are fetched; with one digit most scores are tied."""
     monkeypatch.setattr(threshold_search, "N_BINS", 40)
-    X, y, group = people(n=900, seed=len(str(rule)) + digits, n_groups=3)
+    X, y, group = people(n=900, seed=len(str(constraint)) + digits, n_groups=3)
     X = np.round(X, digits)
     for bound in (0.3, 0.05, 0.002):
-        model = ConstrainedERMClassifier(rule, bound)
+        model = ConstrainedERMClassifier(constraint, bound)
         with dask.config.set(scheduler="sync"):
             problem, elsewhere = (
                 problem_of(model, *rows) for rows in ((X, y, group), lazily(X, y, group))
             )
             search = ThresholdSearch(elsewhere)
             weights = problem.everything.loss_weights
-            scan = Truth.of_scores(problem.rules, problem.targets, weights).threshold
+            scan = Truth.of_scores(problem.constraints, problem.targets, weights).threshold
             for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
                 found = search(LinearScores(coef, 0.1), 1e-9)
                 expected = scan(X @ coef + 0.1, 1e-9)

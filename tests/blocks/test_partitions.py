@@ -15,6 +15,7 @@ from skfair.blocks.partitions import align
 from skfair.blocks.running import Sealed, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.groups.kinds import RowBlock
+from skfair.read import read_rows
 from skfair.utils.history import bytes_exchanged
 
 da = pytest.importorskip("dask.array")
@@ -44,7 +45,7 @@ def people(n=400, seed=0):
 def read(frame, *, n_blocks=4, groups=("sex",), **options):
     lazy = dd.from_pandas(frame, npartitions=n_blocks)
     groups = lazy[list(groups)] if len(groups) > 1 else lazy[groups[0]]
-    return Reader(**options)._read(lazy[["a", "b"]], lazy.y, sensitive_features=groups).blocks
+    return read_rows(Reader(**options), lazy[["a", "b"]], lazy.y, sensitive_features=groups).blocks
 
 
 def block_sum(block):
@@ -132,7 +133,7 @@ def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
     frame = people()
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=((190, 10, 200), 1))
     y = da.from_array(frame.y.to_numpy().astype("U3"), chunks=33)
-    found = Reader()._read(X, y, sensitive_features=frame.sex).blocks
+    found = read_rows(Reader(), X, y, sensitive_features=frame.sex).blocks
     assert found.sizes == [190, 10, 200]
     assert found.groups.names == ("f", "m")
     assert_array_equal(found.groups.counts, encode_groups(frame.sex).counts)
@@ -169,7 +170,7 @@ def test_levels_that_are_not_in_every_block_and_empty_blocks():
     found = read(frame, n_blocks=8)
     assert found.groups.names == ("f", "m")
     lazy = dd.from_map(lambda i, j: frame[i:j], [0, 0, 120], [0, 120, 400])
-    found = Reader()._read(lazy[["a", "b"]], lazy.y, sensitive_features=lazy.sex).blocks
+    found = read_rows(Reader(), lazy[["a", "b"]], lazy.y, sensitive_features=lazy.sex).blocks
     assert found.sizes == [0, 120, 280]
     assert found.groups.names == ("f", "m")
 
@@ -180,7 +181,7 @@ def test_parquet_is_read_where_the_blocks_are(tmp_path):
     for k in range(4):
         frame[100 * k : 100 * k + 100].to_parquet(tmp_path / f"{k}.parquet")
     lazy = dd.read_parquet(tmp_path)
-    found = Reader()._read(lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]]).blocks
+    found = read_rows(Reader(), lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]]).blocks
     assert found.sizes == [100] * 4
     assert dict(zip(found.groups.names, found.groups.counts, strict=True)) == dict(
         frame.race.value_counts()
@@ -192,11 +193,11 @@ def test_weights():
     frame = people()
     w = np.arange(400.0)
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=50)
-    found = Reader()._read(X, sensitive_features=frame.sex, sample_weight=w).blocks
+    found = read_rows(Reader(), X, sensitive_features=frame.sex, sample_weight=w).blocks
     assert found.person == 399
     assert found.weights.sum() == pytest.approx(w.sum())
     with pytest.raises(ValueError, match="zero for every row"):
-        Reader()._read(X, sensitive_features=frame.sex, sample_weight=0 * w)
+        read_rows(Reader(), X, sensitive_features=frame.sex, sample_weight=0 * w)
 
 
 def broken(column, row, value):
@@ -223,18 +224,19 @@ def test_collections_that_do_not_match():
     lazy = dd.from_pandas(people(), npartitions=4)
     other = dd.from_pandas(people(), npartitions=2)
     with pytest.raises(ValueError, match="y has 2 partitions, but X has 4"):
-        Reader()._read(lazy[["a"]], other.y, sensitive_features=lazy.sex)
+        read_rows(Reader(), lazy[["a"]], other.y, sensitive_features=lazy.sex)
     with pytest.raises(ValueError, match=r"Partition 3: the numbers of rows differ \(X 100, y 99,"):
-        Reader()._read(
+        read_rows(
+            Reader(),
             lazy[["a"]],
             dd.from_map(lambda k: people().y[100 * k : min(100 * k + 100, 399)], range(4)),
             sensitive_features=lazy.sex,
         )
     with pytest.raises(ValueError, match="sample_weight has 3 rows but X has 400"):
-        Reader()._read(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
+        read_rows(Reader(), lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
     with pytest.raises(ValueError, match="y has 5 rows but X has 6"):
         align(X=da.arange(6, chunks=2), y=da.arange(5, chunks=2))
     with pytest.raises(TypeError, match="sensitive_features='sex' is a name"):
-        Reader()._read(lazy[["a"]], sensitive_features="sex")
+        read_rows(Reader(), lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
-        Reader()._read(people()[["a"]], sensitive_features=lazy.sex)
+        read_rows(Reader(), people()[["a"]], sensitive_features=lazy.sex)

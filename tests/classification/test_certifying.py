@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier(confidence=...): decisions with prices where that is possible."""
+"""ConstrainedERMClassifier(confidence=...): decisions with offsets where that is possible."""
 
 import warnings
 
@@ -19,7 +19,7 @@ from tests.estimators.certified.test_judges import EVERYBODY, OPTIONS, fitted
 from tests.estimators.certified.test_judges import options as certified
 
 
-def test_prices_on_all_rows_cost_less_accuracy_than_a_split():
+def test_offsets_on_all_rows_cost_less_accuracy_than_a_split():
     quality = {}
     for certify in ("auto", "split"):
         given = {"max_disparity": 0.15, **certified(by=certify)}
@@ -32,7 +32,7 @@ def test_cross_is_that_of_fair_decisions():
     model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS))
     base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
     same = fitted(FairDecisionClassifier(base, max_disparity=0.15, **OPTIONS))
-    assert model.decisions_.prices_ == pytest.approx(same.prices_, abs=1e-8)
+    assert model.decisions_.offsets_ == pytest.approx(same.offsets_, abs=1e-8)
     X = EVERYBODY[0]
     assert np.array_equal(model.predict(X), same.predict(X))
     assert not hasattr(model, "coef_")
@@ -55,7 +55,7 @@ def test_a_penalty_reaches_the_models_of_the_folds():
         {"solver": "al_newton"},
     ],
 )
-def test_what_has_no_prices_is_split(options):
+def test_what_has_no_offsets_is_split(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = fitted(ConstrainedERMClassifier(max_disparity=0.3, **OPTIONS, **options))
@@ -65,28 +65,28 @@ def test_what_has_no_prices_is_split(options):
         fitted(ConstrainedERMClassifier(**{**certified(by="cross"), **options}))
 
 
-def test_strata_in_columns_of_the_model_have_prices():
+def test_strata_in_columns_of_the_model_have_offsets():
     X, y, sex = (part[:3000] for part in EVERYBODY)
     job = np.random.default_rng(3).integers(0, 2, 3000)
     table = np.column_stack([sex == "b", X, job])
-    rule = ConditionalOn("demographic_parity")
+    constraint = ConditionalOn("demographic_parity")
     options = {"max_disparity": 0.3, "sensitive": Sensitive(0, within=[4]), **OPTIONS}
-    model = ConstrainedERMClassifier(rule, **options).fit(table, y)
+    model = ConstrainedERMClassifier(constraint, **options).fit(table, y)
     base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
-    same = FairDecisionClassifier(base, rule, group_aware=False, **options)
+    same = FairDecisionClassifier(base, constraint, group_aware=False, **options)
     same.fit(table, y)
     assert model.predict(table).tolist() == same.predict(table).tolist()
     assert model.status_ == same.status_ == "certified"
     # Groups that leave the model cannot tell the stratum at prediction.
     options["sensitive"] = Sensitive([0, 4], within=[4])
     options["max_disparity"] = 0.9
-    split = ConstrainedERMClassifier(rule, **options).fit(table, y)
+    split = ConstrainedERMClassifier(constraint, **options).fit(table, y)
     assert not hasattr(split, "decisions_")
-    # A rule across strata does not look at them.
+    # A constraint across strata does not look at them.
     across = ConstrainedERMClassifier(max_disparity=0.3, **certified(by="cross"))
     with pytest.warns(UserWarning, match="so they change nothing"):
         across.fit(table[:, 1:], y, sensitive_features=sex, control_features=job)
-    assert across.decisions_.prices_.shape[1] == 1
+    assert across.decisions_.offsets_.shape[1] == 1
 
 
 def test_columns_in_huge_units_are_certified_without_a_word():

@@ -40,7 +40,7 @@ from skfair.constraints import (
 )
 from skfair.model_selection import StratifiedSensitiveKFold
 
-RULES = {
+CONSTRAINT_NAMES = {
     "demographic_parity": metrics.demographic_parity_difference,
     "equal_opportunity": metrics.equal_opportunity_difference,
     "false_positive_parity": metrics.false_positive_parity_difference,
@@ -68,13 +68,15 @@ def model(*args, **params):
 
 
 @pytest.mark.parametrize("group_aware", [False, True])
-@pytest.mark.parametrize("rule", RULES)
-def test_the_limit_is_kept_on_the_training_rows(rule, group_aware):
-    is_tight = (list(RULES).index(rule) + group_aware) % 2
+@pytest.mark.parametrize("constraint", CONSTRAINT_NAMES)
+def test_the_limit_is_kept_on_the_training_rows(constraint, group_aware):
+    is_tight = (list(CONSTRAINT_NAMES).index(constraint) + group_aware) % 2
     limit = 0.02 if is_tight else 0.05
     X, y, groups = people(seed=is_tight, n_groups=2 + is_tight)
-    fitted = model(rule, limit, group_aware=group_aware).fit(X, y, sensitive_features=groups)
-    disparity = RULES[rule](y, fitted.train_predictions_, sensitive_features=groups)
+    fitted = model(constraint, limit, group_aware=group_aware).fit(X, y, sensitive_features=groups)
+    disparity = CONSTRAINT_NAMES[constraint](
+        y, fitted.train_predictions_, sensitive_features=groups
+    )
     assert disparity <= limit + 1e-9
     assert fitted.train_disparity_ == pytest.approx(disparity, abs=1e-9)
     assert fitted.status_ == "converged"
@@ -85,19 +87,23 @@ def test_the_limit_is_kept_on_the_training_rows(rule, group_aware):
 
 
 @pytest.mark.parametrize("group_aware", [False, True])
-@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity", "equalized_odds"])
-def test_with_several_classes_each_is_kept_against_the_rest(rule, group_aware):
+@pytest.mark.parametrize(
+    "constraint", ["demographic_parity", "equal_opportunity", "equalized_odds"]
+)
+def test_with_several_classes_each_is_kept_against_the_rest(constraint, group_aware):
     X, y, groups = people(n_classes=3)
-    fitted = model(rule, 0.06, group_aware=group_aware).fit(X, y, sensitive_features=groups)
+    fitted = model(constraint, 0.06, group_aware=group_aware).fit(X, y, sensitive_features=groups)
     for label in range(3):
         selected = (fitted.train_predictions_ == label).astype(int)
-        disparity = RULES[rule]((y == label).astype(int), selected, sensitive_features=groups)
+        disparity = CONSTRAINT_NAMES[constraint](
+            (y == label).astype(int), selected, sensitive_features=groups
+        )
         assert disparity <= 0.06 + 1e-9
     assert np.mean(fitted.train_predictions_ == y) > 0.45
     assert fitted.decision_function(X, sensitive_features=groups).shape == (1500, 3)
 
 
-def test_accuracy_parity_is_one_rule_for_all_classes():
+def test_accuracy_parity_is_one_constraint_for_all_classes():
     X, y, groups = people(n_classes=3, seed=2)
     y = np.where(groups == "a", y, np.random.default_rng(0).integers(0, 3, y.size))
     fitted = model("accuracy_parity", 0.1).fit(X, y, sensitive_features=groups)
@@ -106,10 +112,10 @@ def test_accuracy_parity_is_one_rule_for_all_classes():
     assert abs(right[groups == "a"].mean() - right[groups == "b"].mean()) <= 0.1 + 1e-9
 
 
-def test_ratios_caps_and_several_rules_at_once():
+def test_ratios_caps_and_several_constraints_at_once():
     X, y, groups = people(seed=3)
-    rules = [DemographicParity(0.2, comparison="ratio"), BoundedFalsePositiveRate(0.12)]
-    fitted = model(rules).fit(X, y, sensitive_features=groups)
+    constraints = [DemographicParity(0.2, comparison="ratio"), BoundedFalsePositiveRate(0.12)]
+    fitted = model(constraints).fit(X, y, sensitive_features=groups)
     found = fitted.train_predictions_
     rates = [found[groups == g].mean() for g in "ab"]
     assert min(rates) >= 0.8 * max(rates) - 1e-9
@@ -159,7 +165,7 @@ def test_floors_and_budgets(group_aware):
     some = model(selection_rate=(0.3, 0.35), **options).fit(X, y, **given)
     assert 0.3 <= some.train_predictions_.mean() <= 0.35
     for fitted in (floor, exact, some):
-        disparity = RULES["demographic_parity"](y, fitted.train_predictions_, **given)
+        disparity = CONSTRAINT_NAMES["demographic_parity"](y, fitted.train_predictions_, **given)
         assert disparity <= 0.1
     free = model("demographic_parity", 1.0, **options).fit(X, y, **given).train_predictions_
     kept = model("demographic_parity", 0.05, min_rate="as before", **options).fit(X, y, **given)
@@ -192,7 +198,7 @@ def test_costs_take_the_place_of_errors():
     cheap = model(objective=costs).fit(X, y, **given).train_predictions_
     plain = model().fit(X, y, **given).train_predictions_
     assert costs[y, cheap].mean() < costs[y, plain].mean()
-    assert RULES["demographic_parity"](y, cheap, **given) <= 0.05 + 1e-9
+    assert CONSTRAINT_NAMES["demographic_parity"](y, cheap, **given) <= 0.05 + 1e-9
     with pytest.raises(ValueError, match="cost matrix as objective must be 2 x 2"):
         model(objective=[[0, 1]]).fit(X, y, **given)
 
@@ -205,7 +211,7 @@ def test_windows_are_the_best_thresholds_there_are():
     They are best in what counts: right decisions on the rows, and expected ones, which count as
     much as 6000 rows.
     """
-    rules = ["demographic_parity", "equalized_odds"]
+    constraints = ["demographic_parity", "equalized_odds"]
     rng = np.random.default_rng(0)
     for trial in range(3):
         n = 60
@@ -222,18 +228,18 @@ def test_windows_are_the_best_thresholds_there_are():
         tried = {}  # disparity and worth of every pair of thresholds
         for low, high in product(*(np.append(np.unique(chances[groups == g]), 1.1) for g in "ab")):
             found = (chances >= np.where(groups == "a", low, high)).astype(int)
-            for rule in rules:
-                disparity = RULES[rule](y, found, sensitive_features=groups)
-                tried.setdefault(rule, []).append((disparity, worth(found)))
-        for rule, limit in product(rules, [0.0, 0.1037, 0.3071]):
+            for constraint in constraints:
+                disparity = CONSTRAINT_NAMES[constraint](y, found, sensitive_features=groups)
+                tried.setdefault(constraint, []).append((disparity, worth(found)))
+        for constraint, limit in product(constraints, [0.0, 0.1037, 0.3071]):
             fitted = FairDecisionClassifier(
-                inner, rule, limit, cv="prefit", group_aware="thresholds"
+                inner, constraint, limit, cv="prefit", group_aware="thresholds"
             )
             fitted.fit(X, y, sensitive_features=groups)
-            if not fitted.prices_.any():  # no limit binds: the model decides as it did
+            if not fitted.offsets_.any():  # no limit binds: the model decides as it did
                 assert np.array_equal(fitted.train_predictions_, inner.predict(X))
                 continue
-            best = max(value for found, value in tried[rule] if found <= limit + 1e-9)
+            best = max(value for found, value in tried[constraint] if found <= limit + 1e-9)
             assert worth(fitted.train_predictions_) >= best - 1e-9, trial
 
 
@@ -246,7 +252,7 @@ def test_a_fitted_model_decides_the_same_again():
         fitted = FairDecisionClassifier(prefit, group_aware=True, cv="prefit").fit(X, y, **given)
         found = fitted.predict(X, **given)
         assert np.array_equal(found, fitted.train_predictions_)
-        assert RULES["demographic_parity"](y, found, **given) <= 0.05 + 1e-9
+        assert CONSTRAINT_NAMES["demographic_parity"](y, found, **given) <= 0.05 + 1e-9
         table = fitted.to_thresholds()
         positive = inner.predict_proba(X)[:, 1] > table["threshold"].loc[groups].to_numpy()
         assert np.array_equal(positive.astype(int), found)
@@ -278,8 +284,11 @@ def test_linear_formulas_decide_as_the_classifier_does():
     X, y, groups = people(seed=8)
     inner = LogisticRegression().fit(X, y)
     given = {"sensitive_features": groups}
-    for rule, passed in (("demographic_parity", inner), ("equalized_odds", FrozenEstimator(inner))):
-        fitted = FairDecisionClassifier(passed, rule, group_aware=True, cv="prefit")
+    for constraint, passed in (
+        ("demographic_parity", inner),
+        ("equalized_odds", FrozenEstimator(inner)),
+    ):
+        fitted = FairDecisionClassifier(passed, constraint, group_aware=True, cv="prefit")
         formulas = fitted.fit(X, y, **given).to_linear()
         assert list(formulas.columns) == [0, 1, 2, 3, "intercept"]
         assert list(formulas.index) == ["a", "b"]
@@ -300,17 +309,19 @@ def test_half_of_all_scores_tied():
     for aware in (False, True):
         fitted = FairDecisionClassifier(tree, "equalized_odds", 0.04, group_aware=aware, cv=3)
         fitted.fit(X, y, sensitive_features=groups)
-        disparity = RULES["equalized_odds"](y, fitted.train_predictions_, sensitive_features=groups)
+        disparity = CONSTRAINT_NAMES["equalized_odds"](
+            y, fitted.train_predictions_, sensitive_features=groups
+        )
         assert disparity <= 0.04 + 1e-9
 
 
 def test_strata_are_kept_and_needed_again():
     X, y, groups = people(seed=10)
     grade = np.where(X[:, 2] > 0, "senior", "junior")
-    rule = ConditionalOn("demographic_parity")
+    constraint = ConditionalOn("demographic_parity")
     given = {"sensitive_features": groups, "control_features": grade}
     for aware in (False, True):
-        fitted = model(rule, 0.06, group_aware=aware).fit(X, y, **given)
+        fitted = model(constraint, 0.06, group_aware=aware).fit(X, y, **given)
         for level in ("junior", "senior"):
             inside = grade == level
             disparity = metrics.demographic_parity_difference(
@@ -322,7 +333,7 @@ def test_strata_are_kept_and_needed_again():
             fitted.predict(X, sensitive_features=groups)
 
 
-def test_control_features_that_no_rule_looks_at_change_nothing():
+def test_control_features_that_no_constraint_looks_at_change_nothing():
     X, y, groups = people(400, seed=10)
     given = {"sensitive_features": groups}
     grade = np.where(X[:, 2] > 0, "senior", "junior")
@@ -330,7 +341,7 @@ def test_control_features_that_no_rule_looks_at_change_nothing():
         usual = model("demographic_parity", 0.02, group_aware=aware).fit(X, y, **given)
         with pytest.warns(UserWarning, match="they change nothing"):
             fitted = clone(usual).fit(X, y, **given, control_features=grade)
-        assert np.array_equal(fitted.prices_, usual.prices_)
+        assert np.array_equal(fitted.offsets_, usual.offsets_)
         assert np.array_equal(fitted.predict(X, **given), usual.predict(X, **given))
 
 
@@ -353,22 +364,22 @@ def test_weights_count_like_copies(seed):
 
 
 @pytest.mark.parametrize(("allowed", "n"), [(1, 20), (1, 8), (2, 3), (3, 7), (10, 200)])
-@pytest.mark.parametrize("rule", ["bounded_selection_rate", "demographic_parity"])
-def test_at_most_is_at_most(rule, allowed, n):
+@pytest.mark.parametrize("constraint", ["bounded_selection_rate", "demographic_parity"])
+def test_at_most_is_at_most(constraint, allowed, n):
     """Rates of two groups of n rows that are (or differ by) allowed / n satisfy this limit."""
     rng, limit = np.random.default_rng(n), allowed / n
     groups, scores = np.repeat(["a", "b"], n), rng.permutation(2 * n) / n
-    if rule == "demographic_parity":  # the best decisions select the first group only
+    if constraint == "demographic_parity":  # the best decisions select the first group only
         scores += 3.0 * (groups == "a")
-    y = (scores > (3.0 if rule == "demographic_parity" else -1.0)).astype(int)
+    y = (scores > (3.0 if constraint == "demographic_parity" else -1.0)).astype(int)
     y[scores.argmin()] = 0
     inner = LogisticRegression(C=100).fit(scores[:, None], y)
-    fitted = FairDecisionClassifier(inner, rule, limit, cv="prefit", group_aware="thresholds")
+    fitted = FairDecisionClassifier(inner, constraint, limit, cv="prefit", group_aware="thresholds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few rows, and of decisions for hardly anybody
         fitted.fit(scores[:, None], y, sensitive_features=groups)
     selected = [int(fitted.train_predictions_[groups == g].sum()) for g in "ab"]
-    if rule == "demographic_parity":
+    if constraint == "demographic_parity":
         assert abs(selected[0] - selected[1]) == allowed
     else:
         assert selected == [allowed, allowed]
@@ -377,11 +388,11 @@ def test_at_most_is_at_most(rule, allowed, n):
 
 
 @pytest.mark.parametrize("aware", [True, False])
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
-def test_a_limit_that_decisions_satisfy_changes_nothing(rule, aware):
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_a_limit_that_decisions_satisfy_changes_nothing(constraint, aware):
     X, y, groups = people(150, seed=3)
-    free = model(rule, 1.0, group_aware=aware).fit(X, y, sensitive_features=groups)
-    limited = model(rule, free.train_disparity_, group_aware=aware)
+    free = model(constraint, 1.0, group_aware=aware).fit(X, y, sensitive_features=groups)
+    limited = model(constraint, free.train_disparity_, group_aware=aware)
     limited.fit(X, y, sensitive_features=groups)
     assert limited.method_ == "none"
     assert_array_equal(limited.train_predictions_, free.train_predictions_)
@@ -401,9 +412,9 @@ def test_groups_that_were_never_seen():
     assert np.array_equal(found[5:], lenient.predict(X, sensitive_features=groups)[5:])
     chances = lenient.predict_proba(X)
     shares = [np.mean(groups == group) for group in lenient.groups_]
-    prices = np.einsum("g,gyc,ny->nc", shares, lenient.prices_[:, 0], chances)
-    assert prices.any()
-    expected = ((chances - prices) @ [-1, 1])[:5]
+    offsets = np.einsum("g,gyc,ny->nc", shares, lenient.offsets_[:, 0], chances)
+    assert offsets.any()
+    expected = ((chances - offsets) @ [-1, 1])[:5]
     assert np.allclose(lenient.decision_function(X, sensitive_features=new)[:5], expected)
 
 
@@ -519,7 +530,7 @@ def test_a_fold_without_one_of_the_groups(group_aware):
     fitted = model("equalized_odds", 0.08, group_aware=group_aware, cv=KFold(3))
     fitted.fit(X, y, sensitive_features=groups)
     found = fitted.train_predictions_
-    assert RULES["equalized_odds"](y, found, sensitive_features=groups) <= 0.08 + 1e-9
+    assert CONSTRAINT_NAMES["equalized_odds"](y, found, sensitive_features=groups) <= 0.08 + 1e-9
 
 
 @pytest.mark.parametrize("total", [2.0, 1e-3])
@@ -573,10 +584,10 @@ def test_fifty_groups_and_ten_classes(group_aware):
         assert max(rates) - min(rates) <= 0.3 + 1e-9
 
 
-def test_fewer_rules_than_needed_change_nothing():
+def test_fewer_constraints_than_needed_change_nothing():
     X, y, groups = people(seed=15)
     fitted = model(EqualizedOdds(1.0)).fit(X, y, sensitive_features=groups)
-    assert not fitted.prices_.any()
+    assert not fitted.offsets_.any()
     assert fitted.method_ == "none"
     assert fitted.price_of_fairness_ == 0
     assert np.array_equal(fitted.predict(X), fitted.predict_proba(X).argmax(axis=1))
@@ -586,14 +597,16 @@ def test_fewer_rules_than_needed_change_nothing():
 @pytest.mark.parametrize(
     ("n", "limit", "seeds"), [(1200, 0.02, range(20, 23)), (12_000, 0.006, range(20, 22))]
 )
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
-def test_groups_that_the_columns_tell_decide_like_known_ones(rule, n, limit, seeds):
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_groups_that_the_columns_tell_decide_like_known_ones(constraint, n, limit, seeds):
     blind, lost = {"group_estimator": DecisionTreeClassifier(max_depth=2), "cv": 3}, []
     for seed in seeds:
         X, y, groups = people(n, seed=seed)
         X, given = np.column_stack([X, groups == "a"]), {"sensitive_features": groups}
-        aware = model(rule, limit, group_aware="thresholds").fit(X, y, **given)
-        other = model(rule, limit, group_aware=False, random_state=0, **blind).fit(X, y, **given)
+        aware = model(constraint, limit, group_aware="thresholds").fit(X, y, **given)
+        other = model(constraint, limit, group_aware=False, random_state=0, **blind).fit(
+            X, y, **given
+        )
         right = [np.mean(one.train_predictions_ == y) for one in (aware, other)]
         lost.append(right[0] - right[1])
     assert np.mean(lost) <= 0.005
@@ -661,7 +674,7 @@ def test_halves_of_a_certificate_keep_no_folds_of_rows(by_numbers):
         calibrator.fit(X, y, **given)
 
 
-def test_limits_that_contradict_each_other_have_finite_prices():
+def test_limits_that_contradict_each_other_have_finite_offsets():
     """Of three classes none may be given to more than .3 of the rows: that cannot be."""
     X, y, groups = people(200)
     y = y + (X[:, 0] > 1)
@@ -670,7 +683,7 @@ def test_limits_that_contradict_each_other_have_finite_prices():
     with pytest.warns(ConvergenceWarning, match="No decisions were found"):
         model.fit(1e-8 * X, y, sensitive_features=groups)
     assert model.status_ == "infeasible"
-    assert np.abs(model.prices_).max() < 1e6
+    assert np.abs(model.offsets_).max() < 1e6
     alone = [model.predict(1e-8 * X[i : i + 1])[0] for i in range(200)]
     assert np.array_equal(model.predict(1e-8 * X), alone)
 

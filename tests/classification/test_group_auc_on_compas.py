@@ -1,4 +1,4 @@
-"""The rule group_auc without groups at prediction, on real data that no test was tuned for."""
+"""The constraint group_auc without groups at prediction, on data that no test was tuned for."""
 
 import os
 

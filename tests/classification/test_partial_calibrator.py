@@ -32,11 +32,11 @@ from skfair.metrics import (
     partial_group_auc_gap,
     partial_statistical_parity_gap,
 )
-from tests.classification.test_partial_parity import RULES
+from tests.classification.test_partial_parity import CONSTRAINT_NAMES
 
 INTERVAL = (0.1, 0.4)
 EXACT = 1e-9
-each_rule = pytest.mark.parametrize("rule", RULES)
+each_constraint = pytest.mark.parametrize("constraint", CONSTRAINT_NAMES)
 SCORERS = [
     LogisticRegression(),
     HistGradientBoostingClassifier(max_iter=8, random_state=0),
@@ -67,41 +67,43 @@ def sample(seed=0, n=400, shift=1.0):
     return X, y, sex
 
 
-def measure(rule, scale, scores, y, sex, interval=INTERVAL, weights=None):
+def measure(constraint, scale, scores, y, sex, interval=INTERVAL, weights=None):
     """The disparity that is promised, by the public metrics; decisions at 0."""
     given = {"sensitive_features": sex, "interval": interval, "sample_weight": weights}
     length = interval[1] - interval[0] if scale == "ccdf" else 1.0
-    if rule == "statistical_parity":
+    if constraint == "statistical_parity":
         metric = partial_ccdf_gap if scale == "ccdf" else partial_statistical_parity_gap
         return metric(None, scores, **given)
-    if rule == "group_auc":
+    if constraint == "group_auc":
         return partial_group_auc_gap(None, scores, **given)
-    if rule == "demographic_parity":
+    if constraint == "demographic_parity":
         return length * partial_demographic_parity_gap(None, scores, **given)
     metric = {
         "equal_opportunity": partial_equal_opportunity_gap,
         "equalized_odds": partial_equalized_odds_gap,
-    }[rule]
+    }[constraint]
     return length * metric(y, scores, **given, rank_within="class")
 
 
 # --- certificate --------------------------------------------------------------------------------
 
 
-@each_rule
+@each_constraint
 @pytest.mark.parametrize("scale", ["conditional", "ccdf"])
 @pytest.mark.parametrize("scorer", SCORERS, ids=lambda scorer: type(scorer).__name__)
 @pytest.mark.filterwarnings("ignore::UserWarning")  # ties may leave no choice
-def test_the_certificate_is_what_the_metric_says(scorer, scale, rule):
+def test_the_certificate_is_what_the_metric_says(scorer, scale, constraint):
     X, y, sex = sample()
-    model = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, scale=scale, cv=None)
-    if rule == "group_auc" and scale == "ccdf":  # no share, so it has no other unit
+    model = PartialParityCalibrator(scorer, INTERVAL, constraint, 0.1, scale=scale, cv=None)
+    if constraint == "group_auc" and scale == "ccdf":  # no share, so it has no other unit
         with pytest.raises(ValueError, match="ccdf"):
             model.fit(X, y, sensitive_features=sex)
         return
     model.fit(X, y, sensitive_features=sex)
     scores = model.decision_function(X, sensitive_features=sex)
-    assert model.train_disparity_ == pytest.approx(measure(rule, scale, scores, y, sex), abs=1e-12)
+    assert model.train_disparity_ == pytest.approx(
+        measure(constraint, scale, scores, y, sex), abs=1e-12
+    )
     assert model.train_disparity_ <= model.effective_disparity_ + EXACT
     assert model.certified_
     assert model.effective_disparity_ == 0.1 or not isinstance(scorer, LogisticRegression)
@@ -111,14 +113,14 @@ def test_the_certificate_is_what_the_metric_says(scorer, scale, rule):
         assert rate == pytest.approx(np.mean(predicted[sex == name[-1]]))
 
 
-@each_rule
-def test_the_rule_is_active(rule):
+@each_constraint
+def test_the_constraint_is_active(constraint):
     """Without repair these scores are unfair, so the tests here can fail."""
     X, y, sex = sample()
     raw = LogisticRegression().fit(X, y).decision_function(X)
-    if rule != "equal_opportunity":
-        assert measure(rule, "conditional", raw, y, sex) > 0.1
-    model = PartialParityCalibrator(None, INTERVAL, rule, 0.1, cv=None)
+    if constraint != "equal_opportunity":
+        assert measure(constraint, "conditional", raw, y, sex) > 0.1
+    model = PartialParityCalibrator(None, INTERVAL, constraint, 0.1, cv=None)
     model.fit(X, y, sensitive_features=sex)
     assert isinstance(model.estimators_[0], LogisticRegression)
     mapped = model.decision_function(X, sensitive_features=sex)
@@ -127,15 +129,17 @@ def test_the_rule_is_active(rule):
         assert np.all(np.diff(mapped[sex == name][order]) >= 0)
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("constraint", ["statistical_parity", "group_auc"])
 @pytest.mark.parametrize("limit", [0.05, 0.1, 0.2])
-def test_the_limit_is_used_up_where_it_binds(rule, limit):
+def test_the_limit_is_used_up_where_it_binds(constraint, limit):
     """No part of it is kept back, which would be another limit than was asked for."""
     X, y, sex = sample(n=2000)
     interval = (0.0, 0.4)  # the decision threshold of one group lies outside
-    model = PartialParityCalibrator(None, interval, rule, limit).fit(X, y, sensitive_features=sex)
+    model = PartialParityCalibrator(None, interval, constraint, limit).fit(
+        X, y, sensitive_features=sex
+    )
     scores = cross_val_predict(LogisticRegression(), X, y, method="decision_function")
-    assert measure(rule, "conditional", scores, y, sex, interval) > 0.3
+    assert measure(constraint, "conditional", scores, y, sex, interval) > 0.3
     # A row is 1 / 400 of the interval of its group.
     assert limit - 0.01 <= model.train_disparity_ <= limit + EXACT
 
@@ -147,14 +151,14 @@ def test_scores_that_are_fair_stay():
     assert np.array_equal(model.decision_function(X, sensitive_features=sex), X[:, 0])
 
 
-@pytest.mark.parametrize("rule", RULES[:2])
-def test_a_calibrator_around_a_calibrator_changes_nothing(rule):
+@pytest.mark.parametrize("constraint", CONSTRAINT_NAMES[:2])
+def test_a_calibrator_around_a_calibrator_changes_nothing(constraint):
     X, y, sex = sample()
     frame = pd.DataFrame({"score": X[:, 0] - 1, "sex": sex})
-    inner = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, sensitive="sex")
+    inner = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint, sensitive="sex")
     inner.fit(frame, y)
     outer = PartialParityCalibrator(
-        FrozenEstimator(inner), INTERVAL, rule, sensitive=Sensitive("sex", keep=True)
+        FrozenEstimator(inner), INTERVAL, constraint, sensitive=Sensitive("sex", keep=True)
     )
     outer.fit(frame, y)
     once, twice = inner.decision_function(frame), outer.decision_function(frame)
@@ -274,18 +278,18 @@ def test_sparse_rows_and_string_labels():
 # --- cross-fitting ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds"])
+@pytest.mark.parametrize("constraint", ["statistical_parity", "equalized_odds"])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_maps_are_learned_on_scores_of_other_folds(rule, n_jobs):
+def test_maps_are_learned_on_scores_of_other_folds(constraint, n_jobs):
     X, y, sex = sample()
     scorer, codes = LogisticRegression(), (sex == "m").astype(int)
     folds = list(StratifiedKFold(3).split(X, y))
-    model = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, cv=folds, n_jobs=n_jobs)
+    model = PartialParityCalibrator(scorer, INTERVAL, constraint, 0.1, cv=folds, n_jobs=n_jobs)
     with joblib.parallel_config(backend="threading"):
         model.fit(X, y, sensitive_features=sex)
     held_out = cross_val_predict(scorer, X, y, cv=folds, method="decision_function")
     mapped = model.calibration_(held_out, codes)
-    expected = measure(rule, "conditional", mapped, y, sex)
+    expected = measure(constraint, "conditional", mapped, y, sex)
     assert model.train_disparity_ == pytest.approx(expected, abs=1e-12)
     assert model.certified_
     assert model.status_ == "converged"
@@ -339,15 +343,15 @@ def tied(seed, n=200):
     return np.round(scores * rng.choice([1, 2, 3]))[:, None] / 2 - 0.25, y, sex
 
 
-@each_rule
+@each_constraint
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_ties_across_the_ends_of_the_interval(rule):
+def test_ties_across_the_ends_of_the_interval(constraint):
     for seed in range(15):
         X, y, sex = tied(seed)
-        model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule)
+        model = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint)
         model.fit(X, y, sensitive_features=sex)
         scores = model.decision_function(X, sensitive_features=sex)
-        gap = measure(rule, "conditional", scores, y, sex)
+        gap = measure(constraint, "conditional", scores, y, sex)
         assert gap == pytest.approx(model.train_disparity_, abs=1e-12)
         assert gap <= model.effective_disparity_ + EXACT
         for name in "fm":
@@ -357,13 +361,13 @@ def test_ties_across_the_ends_of_the_interval(rule):
             assert np.all(moves[steps == 0] == 0)
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("constraint", ["statistical_parity", "group_auc"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_ties_never_make_things_worse(rule):
+def test_ties_never_make_things_worse(constraint):
     for seed in range(20):
         X, y, sex = tied(seed)
-        before = measure(rule, "conditional", X[:, 0], y, sex)
-        model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+        before = measure(constraint, "conditional", X[:, 0], y, sex)
+        model = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint, 0.1)
         model.fit(X, y, sensitive_features=sex)
         assert model.train_disparity_ <= max(before, 0.1) + EXACT
 
@@ -379,20 +383,22 @@ def test_ties_that_raise_the_bound_are_told():
 # --- weights ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "demographic_parity", "equalized_odds"])
-def test_weight_two_is_a_row_twice(rule):
+@pytest.mark.parametrize(
+    "constraint", ["statistical_parity", "demographic_parity", "equalized_odds"]
+)
+def test_weight_two_is_a_row_twice(constraint):
     X, y, sex = sample()
     weights = np.random.default_rng(0).integers(1, 3, len(y))
     twice = np.repeat(np.arange(len(y)), weights)
     scorer = LogisticRegression(tol=1e-12, max_iter=1000)
-    one = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, cv=None)
+    one = PartialParityCalibrator(scorer, INTERVAL, constraint, 0.1, cv=None)
     other = clone(one)
     one.fit(X, y, weights.astype(float), sensitive_features=sex)
     other.fit(X[twice], y[twice], sensitive_features=sex[twice])
     scores = [model.decision_function(X, sensitive_features=sex) for model in (one, other)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     assert one.train_disparity_ == pytest.approx(other.train_disparity_, abs=1e-9)
-    gap = measure(rule, "conditional", scores[0], y, sex, weights=weights)
+    gap = measure(constraint, "conditional", scores[0], y, sex, weights=weights)
     assert gap == pytest.approx(one.train_disparity_, abs=1e-12)
 
 

@@ -1,6 +1,5 @@
 """The calibrator inside scikit-learn, with bad input, and what it says of new rows."""
 
-import pickle
 from contextlib import nullcontext
 
 import numpy as np
@@ -19,11 +18,11 @@ from skfair.classification import PartialParityCalibrator
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, noise_floor, partial_statistical_parity_gap
 from tests.classification.test_partial_calibrator import (
+    CONSTRAINT_NAMES,
     EXACT,
     INTERVAL,
-    RULES,
     FirstColumn,
-    each_rule,
+    each_constraint,
     measure,
     pipeline,
     sample,
@@ -152,22 +151,22 @@ def test_an_interval_without_rows_of_a_group_says_how_many_there_are():
         model.fit(X, y, sensitive_features=sex)
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "demographic_parity"])
-def test_a_bound_below_one_row_is_raised_to_it(rule):
+@pytest.mark.parametrize("constraint", ["statistical_parity", "demographic_parity"])
+def test_a_bound_below_one_row_is_raised_to_it(constraint):
     X, y, _ = sample()
     sex = np.repeat(["f", "m"], [40, 360])
-    model = PartialParityCalibrator(None, INTERVAL, rule, max_disparity=0.0, cv=None)
+    model = PartialParityCalibrator(None, INTERVAL, constraint, max_disparity=0.0, cv=None)
     with pytest.warns(UserWarning, match="less than one row"):
         model.fit(X, y, sensitive_features=sex)
     assert model.effective_disparity_ == pytest.approx(1 / (40 * 0.3))
     scores = model.decision_function(X, sensitive_features=sex)
-    assert measure(rule, "conditional", scores, y, sex) <= model.effective_disparity_ + EXACT
+    assert measure(constraint, "conditional", scores, y, sex) <= model.effective_disparity_ + EXACT
 
 
-@pytest.mark.parametrize("rule", ["equal_opportunity", "equalized_odds"])
-def test_a_group_without_positives_has_no_rate(rule):
+@pytest.mark.parametrize("constraint", ["equal_opportunity", "equalized_odds"])
+def test_a_group_without_positives_has_no_rate(constraint):
     X, y, sex = sample()
-    model = PartialParityCalibrator(None, INTERVAL, rule)
+    model = PartialParityCalibrator(None, INTERVAL, constraint)
     with pytest.raises(ValueError, match="f"):
         model.fit(X, np.where(sex == "f", 0, y), sensitive_features=sex)
 
@@ -192,16 +191,6 @@ def test_attributes_apart_are_refused():
     assert measure("statistical_parity", "conditional", scores, y, both) <= 0.2 + EXACT
 
 
-def test_a_failed_fit_leaves_the_calibrator_as_it_was():
-    X, y, sex = sample()
-    model = fitted()
-    before = vars(model).copy()
-    with pytest.raises(ValueError, match="sensitive_features"):
-        model.fit(X, y, sensitive_features=sex[:-1])
-    assert vars(model).keys() == before.keys()
-    assert all(vars(model)[name] is value for name, value in before.items())
-
-
 @pytest.mark.parametrize("cv", [b"bytes", [1, 2]])
 def test_folds_that_are_no_pairs_are_named(cv):
     X, y, sex = sample()
@@ -210,25 +199,14 @@ def test_folds_that_are_no_pairs_are_named(cv):
         model.fit(X, y, sensitive_features=sex)
 
 
-def test_clone_and_pickle():
-    X, _, sex = sample()
-    model = fitted(max_disparity=0.1)
-    again = pickle.loads(pickle.dumps(model))
-    for method in ("predict", "decision_function"):
-        one, other = (getattr(m, method)(X, sensitive_features=sex) for m in (model, again))
-        assert np.array_equal(one, other)
-    assert clone(model).get_params()["max_disparity"] == 0.1
-    assert not hasattr(clone(model), "classes_")
-
-
 @pytest.mark.parametrize(
-    ("rule", "bad"),
-    [(rule, bad) for rule in RULES for bad in (-np.inf, np.inf, np.nan)],
+    ("constraint", "bad"),
+    [(constraint, bad) for constraint in CONSTRAINT_NAMES for bad in (-np.inf, np.inf, np.nan)],
 )
-def test_scores_that_are_no_numbers_are_refused(rule, bad):
+def test_scores_that_are_no_numbers_are_refused(constraint, bad):
     X, y, sex = sample()
     X[0, 0] = bad
-    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint, 0.1)
     with pytest.raises(ValueError, match=r"(?i)infinit|nan|finite"):
         model.fit(X, y, sensitive_features=sex)
 
@@ -236,19 +214,19 @@ def test_scores_that_are_no_numbers_are_refused(rule, bad):
 # --- what to expect of new rows -----------------------------------------------------------------
 
 
-@each_rule
-def test_an_upper_bound_is_above_the_disparity_and_mostly_above_the_true_one(rule):
+@each_constraint
+def test_an_upper_bound_is_above_the_disparity_and_mostly_above_the_true_one(constraint):
     def draw(seed, n):
         X, y, sex = sample(seed, n)
         return X[:, [0]], y, sex
 
     X, y, sex = draw(0, 400)
-    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint, 0.1)
     model.fit(X, y, sensitive_features=sex)
 
     def gap_of(X, y, sex):
         scores = model.decision_function(X, sensitive_features=sex)
-        return measure(rule, "conditional", scores, y, sex)
+        return measure(constraint, "conditional", scores, y, sex)
 
     true = gap_of(*draw(1, 20_000))
     is_above = []
@@ -263,7 +241,7 @@ def test_an_upper_bound_is_above_the_disparity_and_mostly_above_the_true_one(rul
     assert surer > bound
 
 
-def test_an_upper_bound_needs_what_the_rule_looks_at():
+def test_an_upper_bound_needs_what_the_constraint_looks_at():
     X, y, sex = sample()
     with pytest.raises(ValueError, match="pass y"):
         fitted(constraint="equalized_odds", max_disparity=0.1).disparity_upper_bound(
@@ -278,21 +256,21 @@ def test_an_upper_bound_needs_what_the_rule_looks_at():
         fitted().disparity_upper_bound(X, y, sensitive_features=sex, confidence=95)
 
 
-@each_rule
-def test_the_noise_floor_is_that_of_shuffled_groups(rule):
+@each_constraint
+def test_the_noise_floor_is_that_of_shuffled_groups(constraint):
     X, y, sex = sample()
-    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, constraint, 0.1)
     model.fit(X, y, sensitive_features=sex)
     floor = model.noise_floor_
     rng = np.random.default_rng(0)
-    # Scores alike in both groups; within classes, where the rule compares these.
+    # Scores alike in both groups; within classes, where the constraint compares these.
     values = []
     for _ in range(100):
         scores = rng.permutation(np.linspace(-1, 1, len(y)))
-        values.append(measure(rule, "conditional", scores, y, sex))
+        values.append(measure(constraint, "conditional", scores, y, sex))
     error = np.std(values) * np.sqrt(1 / 20 + 1 / 100)
     assert abs(floor - np.mean(values)) <= 4 * error
-    if rule == "statistical_parity":
+    if constraint == "statistical_parity":
         found = noise_floor(
             partial_statistical_parity_gap,
             None,

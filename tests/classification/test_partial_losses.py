@@ -62,7 +62,7 @@ def penalised(model, kind, interval=(0.0, 1.0)):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_name_minimises_its_own_loss(name):
-    """Without the rule on, no other name does better by its loss."""
+    """Without the constraint on, no other name does better by its loss."""
     models = {other: exact_fit(other) for other in NAMES}
     own = penalised(models[name], NAMES[name])
     for other in NAMES:
@@ -75,7 +75,7 @@ def test_each_name_minimises_its_own_loss(name):
     ("name", "auc_interval"),
     [*((name, None) for name in NAMES), ("auc", (0.0, 0.3)), ("partial_auc", (0.0, 0.3))],
 )
-def test_the_rule_is_kept_whatever_is_minimised(name, auc_interval):
+def test_the_constraint_is_kept_whatever_is_minimised(name, auc_interval):
     pairs = (
         None if auc_interval is None else PairLoss(NAMES.get(name, "squared_hinge"), auc_interval)
     )
@@ -88,7 +88,7 @@ def test_the_rule_is_kept_whatever_is_minimised(name, auc_interval):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_interval_of_pairs_is_what_is_minimised(name):
-    """Its own interval, not that of the rule: the loss there is smaller than without."""
+    """Its own interval, not that of the constraint: the loss there is smaller than without."""
     top = (0.0, 0.2)
     inside, everywhere = fit(PairLoss(NAMES[name], top), 1.0), fit(name, 1.0)
     assert penalised(inside, NAMES[name], top) <= penalised(everywhere, NAMES[name], top) + 1e-9
@@ -97,7 +97,7 @@ def test_the_interval_of_pairs_is_what_is_minimised(name):
     assert reached == pytest.approx(penalised(inside, NAMES[name], top), abs=5e-6)
 
 
-def test_partial_auc_looks_at_the_interval_of_the_rule_unless_told_otherwise():
+def test_partial_auc_looks_at_the_interval_of_the_constraint_unless_told_otherwise():
     default, named = fit("partial_auc", 1.0), fit(PairLoss(interval=INTERVAL), 1.0)
     other = fit(PairLoss(interval=(0.6, 0.9)), 1.0)
     assert (default.coef_ == named.coef_).all()

@@ -34,7 +34,7 @@ from tests import naive
 from tests.house import documented_parameters
 from tests.naive.partial import step
 
-RULES = [
+CONSTRAINT_NAMES = [
     "statistical_parity",
     "demographic_parity",
     "group_auc",
@@ -85,28 +85,30 @@ def raw_scores(model, X, group):
     return np.sum(X * model.coef_[own], axis=1) + model.intercept_[own], number
 
 
-def disparity(rule, scale, y, scores, group, interval, weight=None):
+def disparity(constraint, scale, y, scores, group, interval, weight=None):
     """What a user would compute with skfair.metrics."""
     given = {"sensitive_features": group, "interval": interval, "sample_weight": weight}
-    if rule == "group_auc":
+    if constraint == "group_auc":
         return metrics.partial_group_auc_gap(y, scores, **given)
-    if rule == "statistical_parity":
+    if constraint == "statistical_parity":
         if scale == "ccdf":
             return metrics.partial_ccdf_gap(y, scores, **given)
         return metrics.partial_statistical_parity_gap(y, scores, **given)
-    if rule == "demographic_parity":
+    if constraint == "demographic_parity":
         return metrics.partial_demographic_parity_gap(
             y, scores, **given, normalize=scale == "conditional"
         )
     one = next(iter(interval.values())) if isinstance(interval, dict) else interval
     unit = np.diff(np.atleast_2d(one)).sum() if scale == "ccdf" else 1.0
-    return unit * getattr(metrics, f"partial_{rule}_gap")(y, scores, **given, rank_within="class")
+    return unit * getattr(metrics, f"partial_{constraint}_gap")(
+        y, scores, **given, rank_within="class"
+    )
 
 
 def check_promise(model, X, y, group, weight=None):
     scores = scores_of(model, X, group)
-    rule, scale = model.constraint, model.scale
-    measured = disparity(rule, scale, y, scores, group, model.interval, weight)
+    constraint, scale = model.constraint, model.scale
+    measured = disparity(constraint, scale, y, scores, group, model.interval, weight)
     assert model.train_disparity_ == pytest.approx(measured, abs=1e-9)
     assert model.certified_ == (measured <= model.effective_disparity_ + 1e-9)
     if not model.certified_ and model.enforce == "strict":
@@ -130,20 +132,22 @@ def check_promise(model, X, y, group, weight=None):
 # Pairs of rows have one scale. Blind models on unions are slow, so they are tried on one scale.
 CASES = [
     case
-    for case in product(RULES, ["conditional", "ccdf"], INTERVALS, MODES)
+    for case in product(CONSTRAINT_NAMES, ["conditional", "ccdf"], INTERVALS, MODES)
     if case[:2] != ("group_auc", "ccdf") and case[1:] != ("ccdf", "union", "al_lbfgs blind")
 ]
 
 
-@pytest.mark.parametrize(("rule", "scale", "kind", "mode"), CASES)
-def test_the_promise_is_kept(rule, scale, kind, mode):
+@pytest.mark.parametrize(("constraint", "scale", "kind", "mode"), CASES)
+def test_the_promise_is_kept(constraint, scale, kind, mode):
     # Blind models may miss statistical parity and then stop late: fewer steps say the same.
-    steps = {"max_iter": 20} if mode == "al_lbfgs blind" and rule == "statistical_parity" else {}
+    steps = (
+        {"max_iter": 20} if mode == "al_lbfgs blind" and constraint == "statistical_parity" else {}
+    )
     interval, bound = INTERVALS[kind], 0.1 if scale == "conditional" else 0.05
     X, y, group = people()
     free = LogisticRegression().fit(X, y).decision_function(X)
-    assert disparity(rule, scale, y, free, group, interval) > bound
-    model = fit(interval, rule, bound, scale=scale, **MODES[mode], **steps)
+    assert disparity(constraint, scale, y, free, group, interval) > bound
+    model = fit(interval, constraint, bound, scale=scale, **MODES[mode], **steps)
     measured = check_promise(model, X, y, group)
     assert model.effective_disparity_ == bound
     if mode != "al_lbfgs blind":
@@ -151,26 +155,28 @@ def test_the_promise_is_kept(rule, scale, kind, mode):
         assert measured <= bound + 1e-9
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("constraint", CONSTRAINT_NAMES)
 @pytest.mark.parametrize("aware", [True, False])
-def test_three_groups_and_weights(rule, aware):
+def test_three_groups_and_weights(constraint, aware):
     X, y, group = data = people(seed=1, n=700, n_groups=3)
     weight = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
-    model = fit((0.0, 0.5), rule, 0.2, group_aware=aware, data=data, sample_weight=weight)
+    model = fit((0.0, 0.5), constraint, 0.2, group_aware=aware, data=data, sample_weight=weight)
     check_promise(model, X, y, group, weight)
     assert model.certified_
     assert np.mean(model.predict(X, sensitive_features=group) == y) > 0.65
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "partial_auc"])
-@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds", "group_auc"])
-def test_rows_without_weight_are_as_if_they_were_not_there(rule, loss):
+@pytest.mark.parametrize("constraint", ["statistical_parity", "equalized_odds", "group_auc"])
+def test_rows_without_weight_are_as_if_they_were_not_there(constraint, loss):
     X, y, group = people()
     odd = np.random.default_rng(3).normal(30, 50, (5, 3))
     more = np.vstack([odd, X]), np.append(y[:5], y), np.append(group[:5], group)
-    alone = fit((0.1, 0.6), rule, 0.1, loss=loss, random_state=0)
+    alone = fit((0.1, 0.6), constraint, 0.1, loss=loss, random_state=0)
     weight = np.append(np.zeros(5), np.ones(400))
-    beside = fit((0.1, 0.6), rule, 0.1, loss=loss, random_state=0, data=more, sample_weight=weight)
+    beside = fit(
+        (0.1, 0.6), constraint, 0.1, loss=loss, random_state=0, data=more, sample_weight=weight
+    )
     assert beside.coef_ == pytest.approx(alone.coef_, abs=1e-5)
     assert beside.train_disparity_ == pytest.approx(alone.train_disparity_, abs=1e-9)
 
@@ -194,10 +200,10 @@ def test_the_bound_costs_accuracy_only_where_it_binds():
 
 
 @pytest.mark.parametrize("aware", [True, False])
-@pytest.mark.parametrize("rule", BASELINES)
-def test_baselines_bound_their_quadratic(rule, aware):
+@pytest.mark.parametrize("constraint", BASELINES)
+def test_baselines_bound_their_quadratic(constraint, aware):
     X, y, group = people(n=300, n_groups=3)
-    model = fit((0.0, 0.3), rule, 0.1, group_aware=aware, data=(X, y, group))
+    model = fit((0.0, 0.3), constraint, 0.1, group_aware=aware, data=(X, y, group))
     scores = scores_of(model, X, group)
 
     def excess(above, below):
@@ -217,7 +223,7 @@ def test_baselines_bound_their_quadratic(rule, aware):
                 (cell[other, 0], cell[other, 1]),
             ],
         }
-        sums.append(sum(excess(*pair) for pair in compared[rule]))
+        sums.append(sum(excess(*pair) for pair in compared[constraint]))
     assert model.train_disparity_ == pytest.approx(max(sums), abs=1e-9)
     assert model.certified_
     assert max(sums) <= 0.1 + 1e-9
@@ -275,7 +281,7 @@ def test_first_order_solvers_keep_the_promise(solver):
 
 
 @pytest.mark.parametrize("seed", [26, 29, 33, 34, 39, 54])
-def test_what_smooth_rules_miss_by_little_is_made_up_for(seed):
+def test_what_smooth_constraints_miss_by_little_is_made_up_for(seed):
     """Few directions keep the limit here, and rounds of smooth problems end beside them."""
     data = people(seed=seed, n=1000)
     model = fit((0.1, 0.6), max_disparity=0.05, data=data)
@@ -369,23 +375,23 @@ def test_of_all_forms_and_rounds_the_best_solution_is_kept(limit):
     assert model.score(X, y) == pytest.approx(max(within), abs=1e-12)
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.parametrize("constraint", ["statistical_parity", "group_auc"])
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
-def test_scores_of_any_spread_need_few_rounds(rule, alpha):
+def test_scores_of_any_spread_need_few_rounds(constraint, alpha):
     """Steps are as wide as scores are spread, so a strong penalty makes a problem no harder."""
-    model = fit((0.1, 0.6), rule, 0.1, alpha=alpha)
+    model = fit((0.1, 0.6), constraint, 0.1, alpha=alpha)
     assert model.certified_
     assert model.n_solves_ <= 3
 
 
-@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds"])
-def test_a_row_of_weight_two_is_two_rows_in_all_rounds(rule):
+@pytest.mark.parametrize("constraint", ["statistical_parity", "equalized_odds"])
+def test_a_row_of_weight_two_is_two_rows_in_all_rounds(constraint):
     X, y, group = people(seed=3, n=500)
     times = np.random.default_rng(0).integers(0, 4, y.size)
     again = np.repeat(np.arange(y.size), times)
     own = {"alpha": 0.01, "random_state": 0}
-    one = fit((0.1, 0.6), rule, 0.1, data=(X, y, group), sample_weight=times * 1.0, **own)
-    two = fit((0.1, 0.6), rule, 0.1, data=(X[again], y[again], group[again]), **own)
+    one = fit((0.1, 0.6), constraint, 0.1, data=(X, y, group), sample_weight=times * 1.0, **own)
+    two = fit((0.1, 0.6), constraint, 0.1, data=(X[again], y[again], group[again]), **own)
     assert one.n_solves_ == two.n_solves_ > 1
     np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
 
@@ -441,7 +447,15 @@ def test_surrogate_enforcement_solves_the_smooth_problem():
 def test_all_documented_attributes_are_set(mode):
     model = fit((0.1, 0.6), max_disparity=0.2, **MODES[mode])
     documented = documented_parameters(PartialParityClassifier.__doc__, "Attributes")
-    elsewhere = {"model_", "parameters_", "feature_names_in_", "path_", "p_value_", "p_values_"}
+    elsewhere = {
+        "summary_",
+        "model_",
+        "parameters_",
+        "feature_names_in_",
+        "path_",
+        "p_value_",
+        "p_values_",
+    }
     elsewhere |= {name for name in documented if name.startswith("certified_dis")}
     assert set(documented) - elsewhere == {name for name in vars(model) if name.endswith("_")}
 
@@ -461,7 +475,7 @@ def objective(model, X, y, loss, move=0.0, shift=0.0):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_rule_that_does_not_bind_leaves_the_best_model(loss):
+def test_a_constraint_that_does_not_bind_leaves_the_best_model(loss):
     X, y, _ = people()
     model = fit(max_disparity=1.0, loss=loss, tol=1e-8)
     best = objective(model, X, y, loss)
@@ -488,8 +502,10 @@ def test_no_limit_is_logistic_regression():
 def test_a_rate_that_is_kept_anyway_costs_nothing(interval):
     X, y, group = data = people(seed=1, n=600)
     plain = LogisticRegression(C=1.0, tol=1e-8).fit(X, y)
-    kept = disparity(RULES[1], "conditional", y, plain.decision_function(X), group, interval)
-    model = fit(interval, RULES[1], kept + 0.01, data=data)
+    kept = disparity(
+        CONSTRAINT_NAMES[1], "conditional", y, plain.decision_function(X), group, interval
+    )
+    model = fit(interval, CONSTRAINT_NAMES[1], kept + 0.01, data=data)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
 
 
@@ -516,11 +532,11 @@ def test_other_losses_rank_as_well(loss):
     assert "needs loss='log_loss'" in str(caught.value.__cause__)
 
 
-@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity"])
-def test_smooth_problems_are_compared_by_themselves(rule):
-    """Whichever form has the least loss within its smooth rule wins; the paper's can be had."""
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
+def test_smooth_problems_are_compared_by_themselves(constraint):
+    """Whichever form has the least loss within its smooth constraint wins; so can the paper's."""
     models = {
-        enforce: fit((0.05, 0.3), rule, 0.1, solver="al_lbfgs", enforce=enforce)
+        enforce: fit((0.05, 0.3), constraint, 0.1, solver="al_lbfgs", enforce=enforce)
         for enforce in ("surrogate", "paper")
     }
     assert models["paper"].n_solves_ == 1
@@ -621,19 +637,21 @@ def test_displays(mode):
 
 
 @pytest.mark.parametrize(
-    ("rule", "gap"),
+    ("constraint", "gap"),
     [
         ("statistical_parity", metrics.partial_statistical_parity_gap),
         ("demographic_parity", metrics.partial_demographic_parity_gap),
     ],
 )
-def test_each_attribute_has_its_own_limit(rule, gap):
+def test_each_attribute_has_its_own_limit(constraint, gap):
     X, y, sex = people(n=600)
     age = np.where(X[:, 1] + np.random.default_rng(1).normal(size=y.size) > 0, "old", "young")
     both = pd.DataFrame({"sex": sex, "age": age})
 
     def gaps(limit):
-        model = fit((0.0, 0.5), rule, limit, data=(X, y, both), sensitive=Sensitive(crossed=False))
+        model = fit(
+            (0.0, 0.5), constraint, limit, data=(X, y, both), sensitive=Sensitive(crossed=False)
+        )
         scores = model.decision_function(X)
         found = {
             name: gap(y, scores, sensitive_features=both[name], interval=(0.0, 0.5))
@@ -685,16 +703,18 @@ def test_limits_of_attributes_and_few_rows():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("rule", "limit", "seed"),
+    ("constraint", "limit", "seed"),
     [("statistical_parity", 0.05, 5), ("statistical_parity", 0.05, 6), ("group_auc", 0.02, 3)],
 )
-def test_probabilities_stay_probabilities_where_random_moves_found_the_model(rule, limit, seed):
+def test_probabilities_stay_probabilities_where_random_moves_found_the_model(
+    constraint, limit, seed
+):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 3))
     X[:, 0] += 0.7 * group
     y = (X[:, 0] + X[:, 1] + rng.normal(size=300) > 0.9).astype(int)
-    model = PartialParityClassifier((0.1, 0.6), rule, limit, random_state=0)
+    model = PartialParityClassifier((0.1, 0.6), constraint, limit, random_state=0)
     scores = model.fit(X, y, sensitive_features=group).decision_function(X)
     norm = model.coef_[0] @ model.coef_[0]
 

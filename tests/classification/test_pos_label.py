@@ -65,12 +65,12 @@ MODELS = {
     "decisions, certified": FairDecisionClassifier(**CERTIFIED, random_state=0),
     "decisions, costs": FairDecisionClassifier(max_disparity=0.03, random_state=0),
 }
-RULES = ["equal_opportunity", "false_positive_parity", "predictive_parity"]
+CONSTRAINT_NAMES = ["equal_opportunity", "false_positive_parity", "predictive_parity"]
 CASES = [
-    (name, rule)
+    (name, constraint)
     for name in MODELS
-    for rule in RULES
-    if rule == RULES[0] or name in ("erm", "decisions", "decisions, aware")
+    for constraint in CONSTRAINT_NAMES
+    if constraint == CONSTRAINT_NAMES[0] or name in ("erm", "decisions", "decisions, aware")
 ]
 
 
@@ -84,9 +84,9 @@ def true_positive_rates(model, y, positive):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("name", "rule"), CASES)
-def test_the_order_of_the_names_does_not_matter(name, rule):
-    first, last = (clone(MODELS[name]).set_params(constraint=rule) for _ in range(2))
+@pytest.mark.parametrize(("name", "constraint"), CASES)
+def test_the_order_of_the_names_does_not_matter(name, constraint):
+    first, last = (clone(MODELS[name]).set_params(constraint=constraint) for _ in range(2))
     if "costs" in name:  # in the order of the classes: to approve the wrong ones costs more
         first.set_params(objective=[[0, 1], [3, 0]])
         last.set_params(objective=[[0, 3], [1, 0]])
@@ -146,7 +146,7 @@ def test_floors_and_budgets_are_of_the_class_that_is_named(name):
             assert rate >= 0.9 - 1e-9
 
 
-def test_coefficients_and_prices_are_in_the_order_of_the_classes():
+def test_coefficients_and_offsets_are_in_the_order_of_the_classes():
     first = ConstrainedERMClassifier("equal_opportunity", pos_label="approved")
     first.fit(X, FIRST, sensitive_features=SEX)
     scores = X @ first.coef_[0] + first.intercept_[0]
@@ -163,10 +163,10 @@ def test_coefficients_and_prices_are_in_the_order_of_the_classes():
     own = formulas.loc[SEX].to_numpy()
     second = (own[:, :-1] * X).sum(axis=1) + own[:, -1] > 0
     assert np.array_equal(decided == "rejected", second)
-    # Worth minus price, by hand, with prices in the order of classes_.
+    # Worth minus offset, by hand, with offsets in the order of classes_.
     group = (SEX == "m").astype(int)
     chances = base.predict_proba(X)
-    margins = chances - np.einsum("ik,ikc->ic", chances, aware.prices_[group, 0])
+    margins = chances - np.einsum("ik,ikc->ic", chances, aware.offsets_[group, 0])
     assert np.array_equal(aware.classes_[margins.argmax(axis=1)], decided)
 
 
@@ -196,13 +196,15 @@ def test_a_stream_is_warned_of_the_choice_once():
     model.partial_fit(X[parts[1]], LAST[parts[1]], sensitive_features=SEX[parts[1]])
 
 
-@pytest.mark.parametrize("rule", ["equal_opportunity", "mean_score_parity", "positive_loss_parity"])
+@pytest.mark.parametrize(
+    "constraint", ["equal_opportunity", "mean_score_parity", "positive_loss_parity"]
+)
 @pytest.mark.parametrize("solver", ["al_newton", "alm"])
-def test_every_kind_of_moment_is_of_the_positive_class(rule, solver):
+def test_every_kind_of_moment_is_of_the_positive_class(constraint, solver):
     pair = []
     for y, positive in ((FIRST, "approved"), (LAST, "yes")):
         model = ConstrainedERMClassifier(
-            rule, 0.1, solver=solver, enforce="surrogate", pos_label=positive, random_state=0
+            constraint, 0.1, solver=solver, enforce="surrogate", pos_label=positive, random_state=0
         )
         pair.append(model.fit(X, y, sensitive_features=SEX))
     np.testing.assert_allclose(pair[0].coef_, -pair[1].coef_, atol=1e-8)
@@ -219,8 +221,8 @@ def warned(model, y, sensitive_features=SEX):
     return [one for one in found if issubclass(one.category, PositiveClassWarning)]
 
 
-class OwnRule(RateParity):
-    """A rule on those who have not earned it."""
+class OwnConstraint(RateParity):
+    """A constraint on those who have not earned it."""
 
     subset = "negative"
 
@@ -231,7 +233,7 @@ DEPENDS = [
     ConstrainedERMClassifier("predictive_parity", 0.2),
     ConstrainedERMClassifier("positive_loss_parity"),
     ConstrainedERMClassifier("bounded_false_positive_rate", 0.5),
-    ConstrainedERMClassifier(OwnRule()),
+    ConstrainedERMClassifier(OwnConstraint()),
     ConstrainedERMClassifier(min_rate=0.2),
     ConstrainedERMClassifier("equal_opportunity", **CERTIFIED),
     FairDecisionClassifier(constraint=DemographicParity(min_ratio=0.8)),
@@ -274,7 +276,7 @@ def test_a_choice_that_matters_is_said(model):
         assert not warned(clone(model), FIRST == "approved")
 
 
-def test_usual_labels_say_it_themselves_and_one_group_has_no_rule():
+def test_usual_labels_say_it_themselves_and_one_group_has_no_constraint():
     for model in (DEPENDS[0], DEPENDS[-2]):
         for usual in (Y, 2 * Y - 1, Y == 1, Y.astype(float)):
             assert not warned(clone(model), usual)

@@ -11,11 +11,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skfair.cluster import FairAssignment, FairKMeans
-from skfair.cluster.costs import mean_cost
+from skfair.cluster.fair_assignment import mean_cost
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.solvers.clustering.assignment import assign, place
 
 
@@ -119,9 +119,11 @@ def test_the_unit_of_costs_does_not_matter(unit):
         X, names = people(100, seed)
         costs = KMeans(5, n_init=1, random_state=0).fit_transform(X) ** 2
         groups = encode_groups(names)
-        rules = balance_rules(groups, np.array([0.8 * balance(np.zeros(100), names)]), 1e-9)
+        constraints = balance_constraints(
+            groups, np.array([0.8 * balance(np.zeros(100), names)]), 1e-9
+        )
         weights = np.random.default_rng(seed).exponential(size=100)
-        problem = CostProblem(groups, rules, 5, weights)
+        problem = CostProblem(groups, constraints, 5, weights)
         placed = [assign(problem, costs * times) for times in (1.0, unit)]
         plain, other = (mean_cost(costs, one.labels, weights) for one in placed)
         assert placed[0].is_feasible == placed[1].is_feasible == (seed != 3)
@@ -251,8 +253,8 @@ def test_a_few_heavy_rows_among_many_do_not_spoil_the_prices():
         model.fit(X, sensitive_features=names, sample_weight=weights)
         groups, costs = encode_groups(names), inner.transform(X) ** 2
         sums = groups.sums(weights)
-        rules = balance_rules(groups, np.array([0.8 * sums.min() / sums.max()]))
-        problem = CostProblem(groups, rules, 5, weights)
+        constraints = balance_constraints(groups, np.array([0.8 * sums.min() / sums.max()]))
+        problem = CostProblem(groups, constraints, 5, weights)
         best = place(problem, costs, problem.no_multipliers())  # by prices of all rows
         assert model.cost_ <= 1.01 * mean_cost(costs, best.labels, weights)
 

@@ -30,7 +30,7 @@ from skfair.metrics import (
     kmeans_cost,
     share_ratio,
 )
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 
 
@@ -288,17 +288,6 @@ def test_what_the_clusters_hold_decides_where_a_batch_goes():
         ValueError, match=r"of 2 groups in each of 4 clusters; got the shape \(3, 2"
     ):
         model.assign(rows, sensitive_features=women, before=np.ones((3, 2)))
-
-
-def test_columns_of_x_hold_the_groups():
-    X, groups = segregated()
-    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
-    model = FairKMeans(4, sensitive=["sex"], random_state=0).fit(frame)
-    plain = fit(X, groups)
-    assert np.array_equal(model.labels_, plain.labels_)
-    assert np.array_equal(model.predict(frame), plain.predict(X, sensitive_features=groups))
-    assert np.array_equal(model.assign(frame), plain.assign(X, sensitive_features=groups))
-    assert model.transform(frame).shape == (400, 4)
 
 
 def test_weights_count_in_cost_and_limits():
@@ -662,7 +651,7 @@ def test_a_sample_holds_the_rows_that_weigh_most():
     heavy = rng.choice(30_000, 30, replace=False)
     X[heavy], weights[heavy] = 4 * X[heavy], 1e4
     groups = np.where(X[:, 0] > rng.normal(size=30_000), "f", "m")
-    whole = RepresentationProblem(X, encode_groups(groups), Rules.none(2), 6, weights)
+    whole = RepresentationProblem(X, encode_groups(groups), Constraints.none(2), 6, weights)
     part = whole.sample(10_000, np.random.RandomState(0))
     assert np.isin(X[heavy, 0], part.X[:, 0]).all()
     total = part.weights.sum()

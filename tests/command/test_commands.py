@@ -18,7 +18,7 @@ import pytest
 import skfair
 from skfair import metrics
 from skfair.command.main import main
-from skfair.report import Audit, audit
+from skfair.report import Audit, DataAudit, audit, audit_data
 
 
 @pytest.fixture(scope="module")
@@ -837,3 +837,64 @@ def test_messages_name_options_and_no_python(file, capsys, change, message):
     told = refused(capsys, file, "--groups", "sex", *change)
     assert message in told
     assert not re.search(r"[a-z]_[a-z]+=|\w\(.*=", told)
+
+
+def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
+    path, out = tmp_path / "people.csv", tmp_path / "data.json"
+    frame.assign(age=frame["age"].where(frame["age"] > 20)).to_csv(path, index=False)
+    shares, earlier = tmp_path / "shares.csv", tmp_path / "earlier.csv"
+    shares.write_text("attribute,group,share\nsex,f,60\nsex,m,40\n")
+    frame[::2].to_csv(earlier, index=False)
+    given = [
+        "--groups",
+        "sex",
+        "--target",
+        "paid",
+        "--reference",
+        shares,
+        "--compare-with",
+        earlier,
+    ]
+    given += ["--columns", "score,job,age", "--prepared-by", "me", "--out", out]
+    assert main(["audit-data", str(path), *map(str, given)]) == 0
+    told = capsys.readouterr().out
+    assert "sex, columns: predicted by score" in told
+    assert f"The report is in {out}" in told
+    report = DataAudit.from_dict(json.loads(out.read_text()))
+    assert report.about["prepared by"] == "me"
+    assert report.about["SHA-256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    read = pd.read_csv(path)
+    columns = ["score", "job", "age"]
+    found = audit_data(
+        read[columns], read[["sex"]], read["paid"], {"sex": {"f": 0.6, "m": 0.4}},
+        earlier={"X": frame[::2][columns], "sensitive_features": frame[::2][["sex"]],
+                 "y": frame["paid"][::2]},
+    )  # fmt: skip
+    for name in ("shares", "rates", "gaps", "proxies", "drift"):
+        pd.testing.assert_frame_equal(
+            getattr(report, name), getattr(found, name), check_dtype=False
+        )
+    plain = tmp_path / "shares.json"
+    plain.write_text('{"sex": {"f": 0.6, "m": 0.4}}')
+    less = ["--groups", "sex", "--columns", "job", "--reference", str(plain)]
+    assert main(["audit-data", str(path), *less]) == 0
+    assert "sex, shares: f" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--reference", "nowhere.csv"], "--reference 'nowhere.csv' was not read"),
+        (["--columns", "sex"], "has no columns besides groups and target"),
+        (["--columns", "wage"], "has no column 'wage'. Its columns are"),
+        (["--positive", "maybe"], "maybe' is no label of y"),
+        (["--compare-with", "nowhere.csv"], "There is no file 'nowhere.csv'"),
+        (["--out", "page.txt"], "--out must end in .html, .md or .json"),
+    ],
+)
+def test_errors_of_an_audit_of_data_are_one_line(file, capsys, change, message):
+    assert main(["audit-data", str(file), "--groups", "sex", "--target", "paid", *change]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("skfair audit-data: ")
+    assert told.count("\n") == 1
+    assert message in told

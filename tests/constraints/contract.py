@@ -1,6 +1,6 @@
-"""What every rule keeps, as a function that lists breaches, so that bad rules can be shown to it.
+"""What every constraint keeps, as a function that lists breaches, to which bad ones can be shown.
 
-A rule is measured by the function of ``skfair.metrics`` that it names; they share no code.
+A constraint is measured by the function of ``skfair.metrics`` that it names; they share no code.
 """
 
 import warnings
@@ -15,38 +15,38 @@ from tests.small_problems import people
 ROWS = people(seed=1, n=120, n_levels=(3,))
 
 
-def measured(rule, rows, scores, is_rate=None, **options):
-    """The disparity by the rule's own metric; None where a rate is undefined."""
+def measured(constraint, rows, scores, is_rate=None, **options):
+    """The disparity by the constraint's own metric; None where a rate is undefined."""
     if is_rate is None:
-        is_rate = rule.prepare(rows.training_rows(), 1.0).moment.is_rate
-    value = getattr(skfair.metrics, rule.metric)(
+        is_rate = constraint.prepare(rows.training_rows(), 1.0).moment.is_rate
+    value = getattr(skfair.metrics, constraint.metric)(
         (rows.signs > 0).astype(int),
         (scores > 0).astype(int) if is_rate else scores,
         sensitive_features=np.column_stack(rows.columns),
         intersectional=False,
         sample_weight=rows.weights,
-        **rule.metric_options("log_loss", 1),
+        **constraint.metric_options("log_loss", 1),
         **({"zero_division": np.nan} if is_rate else {}),
         **options,
     )
-    return None if np.isnan(value) else rule.compared().disparity_of_metric(value)
+    return None if np.isnan(value) else constraint.compared().disparity_of_metric(value)
 
 
-def breaches(rule):
-    """List what a rule does not keep of the contract."""
-    if rule.metric is None:
+def breaches(constraint):
+    """List what a constraint does not keep of the contract."""
+    if constraint.metric is None:
         return ["it names no metric"]
     return [
-        *derivative_breaches(rule),
-        *counting_breaches(rule),
-        *weight_breaches(rule),
-        *scan_breaches(rule),
-        *fit_breaches(rule),
+        *derivative_breaches(constraint),
+        *counting_breaches(constraint),
+        *weight_breaches(constraint),
+        *scan_breaches(constraint),
+        *fit_breaches(constraint),
     ]
 
 
-def derivative_breaches(rule):
-    moment = rule.prepare(ROWS.training_rows(), 1.0).moment
+def derivative_breaches(constraint):
+    moment = constraint.prepare(ROWS.training_rows(), 1.0).moment
     scores, h = np.random.default_rng(0).normal(size=ROWS.signs.size), 1e-6
     found = []
     for temperature in (1.0, 4.0):
@@ -60,25 +60,25 @@ def derivative_breaches(rule):
     return found
 
 
-def counting_breaches(rule):
+def counting_breaches(constraint):
     found = []
     for seed, levels in enumerate([(2,), (4,), (3, 2)]):
         rows = people(seed, n=90, n_levels=levels, weighted=seed > 0)
         scores = np.random.default_rng(seed).normal(size=90)
-        value = measured(rule, rows, scores)
-        own = rule.prepare(rows.training_rows(), 1.0).disparity(scores)
+        value = measured(constraint, rows, scores)
+        own = constraint.prepare(rows.training_rows(), 1.0).disparity(scores)
         if value is not None and abs(own - value) > 1e-12:
             found.append(f"its disparity is {own:g}, that of its metric {value:g}")
     return found
 
 
-def weight_breaches(rule):
+def weight_breaches(constraint):
     rng = np.random.default_rng(0)
     times = rng.integers(1, 4, ROWS.signs.size)
     again = np.repeat(np.arange(times.size), times)
     scores = rng.normal(size=times.size)
-    weighted = rule.prepare(ROWS._replace(weights=times * 1.0).training_rows(), 1.0)
-    repeated = rule.prepare(ROWS.take(again).training_rows(), 1.0)
+    weighted = constraint.prepare(ROWS._replace(weights=times * 1.0).training_rows(), 1.0)
+    repeated = constraint.prepare(ROWS.take(again).training_rows(), 1.0)
     one, other = (
         bound.row_values(bound.means(bound.moment.parts(z, 2.0)[0]))
         for bound, z in ((weighted, scores), (repeated, scores[again]))
@@ -86,12 +86,12 @@ def weight_breaches(rule):
     return [] if np.allclose(one, other, atol=1e-12) else ["weights are not repetitions"]
 
 
-def scan_breaches(rule):
+def scan_breaches(constraint):
     """Compare the threshold scan with trying every cut, each measured by the metric."""
     found = []
     for seed, limit in enumerate((0.173, 0.079)):
         rows = people(seed, n=36, n_levels=(3 - seed,), weighted=seed == 1)
-        bound = rule.prepare(rows.training_rows(), limit)
+        bound = constraint.prepare(rows.training_rows(), limit)
         if not bound.moment.is_rate:
             return []
         scores = np.round(np.random.default_rng(seed).normal(size=36) + 0.5 * rows.signs, 1)
@@ -101,11 +101,11 @@ def scan_breaches(rule):
         cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
         best = -np.inf
         for cut in cuts:
-            value = measured(rule, rows, scores - cut, is_rate=True)
+            value = measured(constraint, rows, scores - cut, is_rate=True)
             if value is not None and value <= limit:
                 right = (scores > cut) == (rows.signs > 0)
                 best = max(best, weights @ right / weights.sum())
-        own = measured(rule, rows, scores + scan.shift, is_rate=True)
+        own = measured(constraint, rows, scores + scan.shift, is_rate=True)
         if own is not None and abs(scan.verdict.excess - (own - limit)) > 1e-9:
             found.append(f"its scan reports {scan.verdict.excess:g}, counting {own - limit:g}")
         if best > (scan.verdict.merit if scan.verdict.is_feasible else -np.inf) + 1e-9:
@@ -113,15 +113,17 @@ def scan_breaches(rule):
     return found
 
 
-def fit_breaches(rule):
+def fit_breaches(constraint):
     """A strict fit keeps a bound a little below what the model without it has."""
     y, groups = (ROWS.signs > 0).astype(int), ROWS.columns[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small groups; not converged is seen below
-        loose = ConstrainedERMClassifier(rule, 1.0).fit(ROWS.X, y, sensitive_features=groups)
+        loose = ConstrainedERMClassifier(constraint, 1.0).fit(ROWS.X, y, sensitive_features=groups)
         limit = max(0.9 * loose.train_disparity_, 0.0)  # a mean excess may be negative
-        model = ConstrainedERMClassifier(rule, limit).fit(ROWS.X, y, sensitive_features=groups)
-    value = measured(rule, ROWS, model.decision_function(ROWS.X))
+        model = ConstrainedERMClassifier(constraint, limit).fit(
+            ROWS.X, y, sensitive_features=groups
+        )
+    value = measured(constraint, ROWS, model.decision_function(ROWS.X))
     if value is None or value <= limit + 1e-9:
         return []
     return [f"a strict fit under {limit:g} ends at {value:g}"]

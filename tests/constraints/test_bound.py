@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from tests.naive import erm as naive
-from tests.small_problems import make_rule, people, references_of, trained_rules
+from tests.small_problems import make_constraint, people, references_of, trained_constraints
 
 MEAN = "mean_excess_loss"  # one row, which may be negative
-SIDES = [(name, reference) for name in trained_rules() for reference in references_of(name)]
+SIDES = [(name, reference) for name in trained_constraints() for reference in references_of(name)]
 each_side = pytest.mark.parametrize(("name", "reference"), SIDES)
 KINDS = {n_levels: people(seed=2, n=60, n_levels=n_levels) for n_levels in [(2,), (5,), (3, 2)]}
 each_kind = pytest.mark.parametrize("n_levels", list(KINDS))
@@ -24,7 +24,7 @@ def who_of(n_levels, name):
 
 
 def prepare(n_levels, name, reference, bound=0.1):
-    return make_rule(name, reference).prepare(who_of(n_levels, name).training_rows(), bound)
+    return make_constraint(name, reference).prepare(who_of(n_levels, name).training_rows(), bound)
 
 
 def excess(bound, means, centers):
@@ -54,39 +54,44 @@ def best_centers(bound, means):
 @each_kind
 @each_side
 def test_feasible_means_disparity_within_the_bound(n_levels, name, reference):
-    any_rule = prepare(n_levels, name, reference)
+    any_constraint = prepare(n_levels, name, reference)
     for seed in range(3):
-        means = np.random.default_rng(seed).uniform(size=any_rule.n_cells)
+        means = np.random.default_rng(seed).uniform(size=any_constraint.n_cells)
         if name == MEAN:  # so that groups with large weights in the mean of all have small losses
-            means = np.argsort(np.argsort(any_rule.matrix.toarray()[0])) / means.size
-        disparity, centers = any_rule.disparity_of_means(means), best_centers(any_rule, means)
+            means = np.argsort(np.argsort(any_constraint.matrix.toarray()[0])) / means.size
+        disparity, centers = (
+            any_constraint.disparity_of_means(means),
+            best_centers(any_constraint, means),
+        )
         assert disparity > 0.01
         for bound, is_feasible in ((1 + 1e-9, True), (1 - 1e-6, False), (0.5, False), (2, True)):
-            rule = any_rule.scaled(bound * disparity / 0.1)
-            assert (excess(rule, means, centers).max() <= 0) == is_feasible
+            constraint = any_constraint.scaled(bound * disparity / 0.1)
+            assert (excess(constraint, means, centers).max() <= 0) == is_feasible
 
 
 @each_kind
 @each_side
 def test_the_worst_row_of_smooth_means_is_the_worst_comparison(n_levels, name, reference):
     """Of the linear rows that solvers see; where rates are quotients, the disparity is another."""
-    who, rule = who_of(n_levels, name), prepare(n_levels, name, reference)
+    who, constraint = who_of(n_levels, name), prepare(n_levels, name, reference)
     scores = np.random.default_rng(1).normal(size=who.signs.size)
-    table = naive.rule_table(name, reference, who.signs, who.columns, who.weights)
-    values = naive.smooth_values(naive.RULES[name][1], scores, who.signs, "log_loss", 3.0)
-    means = rule.means(rule.moment.parts(scores, 3.0)[0])
+    table = naive.constraint_table(name, reference, who.signs, who.columns, who.weights)
+    values = naive.smooth_values(
+        naive.CONSTRAINT_NAMES[name][1], scores, who.signs, "log_loss", 3.0
+    )
+    means = constraint.means(constraint.moment.parts(scores, 3.0)[0])
     worst = (table @ values).max()
-    linear = replace(rule, quotients=None)
+    linear = replace(constraint, quotients=None)
     assert linear.disparity_of_means(means) == pytest.approx(worst, abs=1e-12)
     if name not in naive.PRECISE:
-        assert rule.disparity_of_means(means) == pytest.approx(worst, abs=1e-12)
+        assert constraint.disparity_of_means(means) == pytest.approx(worst, abs=1e-12)
 
 
 @each_kind
 @each_side
 def test_rows_grow_with_the_groups_and_not_with_their_pairs(n_levels, name, reference):
-    rule = prepare(n_levels, name, reference)
-    n_classes = 2 if naive.RULES[name][0] == "class" else 1
+    constraint = prepare(n_levels, name, reference)
+    n_classes = 2 if naive.CONSTRAINT_NAMES[name][0] == "class" else 1
     if reference == "pairwise":  # two groups need one difference and no centre
         n_rows = sum(1 if levels == 2 else levels for levels in n_levels)
         n_centers = sum(levels > 2 for levels in n_levels)
@@ -94,23 +99,28 @@ def test_rows_grow_with_the_groups_and_not_with_their_pairs(n_levels, name, refe
         n_rows, n_centers = sum(n_levels), 0
     if name == MEAN:
         n_rows = 1
-    assert rule.matrix.shape == (n_classes * n_rows, rule.n_cells)
-    assert rule.lower.shape == rule.upper.shape == rule.centers.shape == (n_classes * n_rows,)
-    assert rule.n_centers == n_classes * n_centers
-    assert set(rule.centers[rule.centers >= 0]) == set(range(rule.n_centers))
+    assert constraint.matrix.shape == (n_classes * n_rows, constraint.n_cells)
+    assert (
+        constraint.lower.shape
+        == constraint.upper.shape
+        == constraint.centers.shape
+        == (n_classes * n_rows,)
+    )
+    assert constraint.n_centers == n_classes * n_centers
+    assert set(constraint.centers[constraint.centers >= 0]) == set(range(constraint.n_centers))
 
 
 @each_kind
 @each_side
 def test_rows_are_what_their_names_say(n_levels, name, reference):
-    rule = prepare(n_levels, name, reference)
-    means = np.random.default_rng(0).uniform(size=rule.n_cells)
-    (rates, _), (overall, _) = rule.rates_between(means, means)
-    rates = dict(zip(rule.rate_names, rates, strict=True))
-    overall = dict(zip(rule.rate_names, overall, strict=True))
-    assert len(rule.row_names) == rule.upper.size
+    constraint = prepare(n_levels, name, reference)
+    means = np.random.default_rng(0).uniform(size=constraint.n_cells)
+    (rates, _), (overall, _) = constraint.rates_between(means, means)
+    rates = dict(zip(constraint.rate_names, rates, strict=True))
+    overall = dict(zip(constraint.rate_names, overall, strict=True))
+    assert len(constraint.row_names) == constraint.upper.size
     for words, value, center in zip(
-        rule.row_names, rule.row_values(means), rule.centers, strict=True
+        constraint.row_names, constraint.row_values(means), constraint.centers, strict=True
     ):
         first, _, second = words.partition(" - ")
         if name == MEAN:
@@ -128,25 +138,25 @@ def test_rows_are_what_their_names_say(n_levels, name, reference):
 @each_kind
 @each_side
 def test_a_bound_of_zero_asks_for_equality(n_levels, name, reference):
-    rule = prepare(n_levels, name, reference, 0.0)
-    means = np.full(rule.n_cells, 0.0 if reference is None or name in naive.PRECISE else 0.37)
-    assert excess(rule, means, best_centers(rule, means)).max() <= 1e-15
-    assert rule.disparity_of_means(means) <= 1e-15
+    constraint = prepare(n_levels, name, reference, 0.0)
+    means = np.full(constraint.n_cells, 0.0 if reference is None or name in naive.PRECISE else 0.37)
+    assert excess(constraint, means, best_centers(constraint, means)).max() <= 1e-15
+    assert constraint.disparity_of_means(means) <= 1e-15
 
 
 @each_kind
 def test_a_largest_loss_has_no_lower_bound(n_levels):
-    rule = prepare(n_levels, "bounded_group_loss", None, 0.7)
-    assert (rule.lower == -np.inf).all()
-    assert (rule.upper == 0.7).all()
-    assert (rule.matrix.toarray() == rule.rates.toarray()).all()
+    constraint = prepare(n_levels, "bounded_group_loss", None, 0.7)
+    assert (constraint.lower == -np.inf).all()
+    assert (constraint.upper == 0.7).all()
+    assert (constraint.matrix.toarray() == constraint.rates.toarray()).all()
 
 
 @each_kind
-@pytest.mark.parametrize("name", sorted(set(trained_rules()) - set(naive.PRECISE)))
+@pytest.mark.parametrize("name", sorted(set(trained_constraints()) - set(naive.PRECISE)))
 def test_rates_are_means_of_cells(n_levels, name):
     """Lines of both matrices are averages: entries >= 0 that add up to 1."""
-    rule = prepare(n_levels, name, "overall")
-    for matrix in (rule.rates.toarray(), rule.overall.toarray()):
+    constraint = prepare(n_levels, name, "overall")
+    for matrix in (constraint.rates.toarray(), constraint.overall.toarray()):
         assert matrix.min() >= 0
-        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(rule.rate_names)))
+        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(constraint.rate_names)))

@@ -120,7 +120,7 @@ def test_zeros_that_were_added_up_with_rounding_are_equal():
         assert comparison.least((rates, rates), (rates, rates), np.zeros(2, np.int64)) == 0
 
 
-def test_a_ratio_rule_costs_a_row_for_every_ordered_pair():
+def test_a_ratio_constraint_costs_a_row_for_every_ordered_pair():
     rows = Ratio().rows(np.array([0, 0, 0, 1, 1]), list("abcde"), 0.25)
     assert rows.upper.size == 6 + 2
     assert rows.row_names[0] == "0.75 * a - b"

@@ -1,4 +1,4 @@
-"""Every rule of the registry keeps the contract, under every comparison; bad rules are refused."""
+"""Every constraint of the registry keeps the contract, under every comparison; bad ones do not."""
 
 import pytest
 
@@ -6,24 +6,24 @@ from skfair.constraints.base import CONSTRAINTS
 from skfair.constraints.moments import Rate
 from skfair.constraints.rates import RateParity
 from tests.constraints.contract import breaches
-from tests.small_problems import references_of, trained_rules
+from tests.small_problems import references_of, trained_constraints
 
 
 def variants():
-    """Every rule with every value of what it may compare, and how."""
-    for name in trained_rules():
-        rule = CONSTRAINTS[name]
-        parameters = rule().get_params()
+    """Every constraint with every value of what it may compare, and how."""
+    for name in trained_constraints():
+        constraint = CONSTRAINTS[name]
+        parameters = constraint().get_params()
         for reference in references_of(name):
             for comparison in ("difference", "ratio") if "comparison" in parameters else (None,):
                 options = {"reference": reference, "comparison": comparison}
                 given = {key: value for key, value in options.items() if value is not None}
-                yield pytest.param(rule(**given), id="-".join([name, *given.values()]))
+                yield pytest.param(constraint(**given), id="-".join([name, *given.values()]))
 
 
-@pytest.mark.parametrize("rule", list(variants()))
-def test_rules_keep_the_contract(rule):
-    assert breaches(rule) == []
+@pytest.mark.parametrize("constraint", list(variants()))
+def test_constraints_keep_the_contract(constraint):
+    assert breaches(constraint) == []
 
 
 class WithoutMetric(RateParity):
@@ -74,7 +74,7 @@ class ForgetsWeights(RateParity):
 
 
 @pytest.mark.parametrize(
-    ("rule", "breach"),
+    ("constraint", "breach"),
     [
         (WithoutMetric(), "names no metric"),
         (CountsOthers(), "that of its metric"),
@@ -85,11 +85,11 @@ class ForgetsWeights(RateParity):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_bad_rules_are_refused(rule, breach):
-    assert any(breach in one for one in breaches(rule)), breaches(rule)
+def test_bad_constraints_are_refused(constraint, breach):
+    assert any(breach in one for one in breaches(constraint)), breaches(constraint)
 
 
-def test_the_contract_sees_rules_that_are_added():
+def test_the_contract_sees_constraints_that_are_added():
     CONSTRAINTS.register("planted")(CountsOthers)
     try:
         added = [param for param in variants() if param.id.startswith("planted")]

@@ -1,4 +1,4 @@
-"""Rules on losses: sums over classes, excess over the loss of all rows."""
+"""Constraints on losses: sums over classes, excess over the loss of all rows."""
 
 import numpy as np
 import pytest
@@ -28,22 +28,24 @@ def sums_of_classes():
     return [mean_loss(k & (WHO.signs > 0)) + mean_loss(k & (WHO.signs < 0)) for k in every]
 
 
-def measured(rule):
+def measured(constraint):
     """What the metric of the constraint says."""
     given = {"sensitive_features": WHO.columns[0], "sample_weight": WHO.weights}
-    return loss_parity_difference(WHO.signs, SCORES, **given, **rule.metric_options("log_loss", 1))
+    return loss_parity_difference(
+        WHO.signs, SCORES, **given, **constraint.metric_options("log_loss", 1)
+    )
 
 
 @pytest.mark.parametrize("reference", ["pairwise", "overall"])
 def test_classes_are_added_up_before_groups_are_compared(reference):
-    rule = ClassLossParity(reference=reference, sum_classes=True)
-    bound = rule.prepare(WHO.training_rows(), 0.1)
+    constraint = ClassLossParity(reference=reference, sum_classes=True)
+    bound = constraint.prepare(WHO.training_rows(), 0.1)
     *of_groups, overall = sums_of_classes()
     against = of_groups if reference == "pairwise" else [overall]
     expected = max(abs(a - b) for a in of_groups for b in against)
     assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
     assert bound.rate_names == ("a", "b", "c")
-    found = measured(rule)
+    found = measured(constraint)
     assert found == pytest.approx(expected, abs=1e-12)
     apart = ClassLossParity(reference=reference).prepare(WHO.training_rows(), 0.1)
     assert bound.disparity(SCORES) != pytest.approx(apart.disparity(SCORES), abs=1e-3)
@@ -52,9 +54,9 @@ def test_classes_are_added_up_before_groups_are_compared(reference):
 def test_within_strata_classes_are_added_up_in_each():
     strata = np.random.default_rng(1).integers(0, 2, 200)
     rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
-    rule = ConditionalOn(ClassLossParity(sum_classes=True))
-    bound = rule.prepare(rows, 0.1)
-    metric = rule.metric_options("log_loss", 1)
+    constraint = ConditionalOn(ClassLossParity(sum_classes=True))
+    bound = constraint.prepare(rows, 0.1)
+    metric = constraint.metric_options("log_loss", 1)
     found = loss_parity_difference(
         WHO.signs,
         SCORES,
@@ -82,8 +84,8 @@ def test_a_fit_keeps_the_sum_and_not_each_class():
     who = people(seed=0, n=400, n_levels=(2,))
     y, groups = (who.signs > 0).astype(int), who.columns[0]
 
-    def gap(rule, **given):
-        model = ConstrainedERMClassifier(rule, 0.02).fit(who.X, y, sensitive_features=groups)
+    def gap(constraint, **given):
+        model = ConstrainedERMClassifier(constraint, 0.02).fit(who.X, y, sensitive_features=groups)
         scores = model.decision_function(who.X)
         return loss_parity_difference(y, scores, sensitive_features=groups, subset="class", **given)
 
@@ -96,12 +98,12 @@ def test_a_fit_keeps_the_sum_and_not_each_class():
 @pytest.mark.parametrize("reference", ["pairwise", "overall"])
 def test_absolute_differences_of_classes_are_added_up(reference):
     """|d+| + |d-|, the third row of table 1 of fairness_constrained_benchmark."""
-    rule = ClassLossParity(reference=reference, sum_classes="absolute")
-    bound = rule.prepare(WHO.training_rows(), 0.1)
+    constraint = ClassLossParity(reference=reference, sum_classes="absolute")
+    bound = constraint.prepare(WHO.training_rows(), 0.1)
     given = WHO.signs > 0, WHO.columns[0], WHO.weights, reference
     expected = naive.absolute_differences_of_classes(LOSSES, *given)
     assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
-    found = measured(rule)
+    found = measured(constraint)
     assert found == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ValueError, match="sum_classes must be False, True or 'absolute'"):
         ClassLossParity(sum_classes="abs").prepare(WHO.training_rows(), 0.1)
@@ -125,8 +127,8 @@ def test_a_fit_keeps_the_sum_of_absolute_differences():
     who = people(seed=0, n=400, n_levels=(2,))
     y, groups = (who.signs > 0).astype(int), who.columns[0]
 
-    def left(rule):
-        model = ConstrainedERMClassifier(rule, 0.02).fit(who.X, y, sensitive_features=groups)
+    def left(constraint):
+        model = ConstrainedERMClassifier(constraint, 0.02).fit(who.X, y, sensitive_features=groups)
         losses = np.logaddexp(0, -who.signs * model.decision_function(who.X))
         given = y == 1, groups, np.ones(400), "pairwise"
         return naive.absolute_differences_of_classes(losses, *given)
@@ -145,13 +147,13 @@ def excesses():
 
 
 @pytest.mark.parametrize(
-    ("agg", "rule", "reduce"), [("worst", ExcessLoss, max), ("mean", MeanExcessLoss, np.mean)]
+    ("agg", "constraint", "reduce"), [("worst", ExcessLoss, max), ("mean", MeanExcessLoss, np.mean)]
 )
-def test_excesses_are_those_counted(agg, rule, reduce):
+def test_excesses_are_those_counted(agg, constraint, reduce):
     expected = reduce(excesses())
     given = {"sensitive_features": WHO.columns[0], "sample_weight": WHO.weights, "agg": agg}
     assert excess_loss(WHO.signs, SCORES, **given) == pytest.approx(expected, abs=1e-12)
-    bound = rule().prepare(WHO.training_rows(), 0.1)
+    bound = constraint().prepare(WHO.training_rows(), 0.1)
     assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
     assert np.isneginf(bound.lower).all()
     assert bound.upper.size == (1 if agg == "mean" else 3)
@@ -163,9 +165,9 @@ def test_an_attribute_of_one_group_changes_nothing(agg):
     columns = np.column_stack([alone, WHO.columns[0]])
     given = {"intersectional": False, "agg": agg, "sample_weight": WHO.weights}
     found = excess_loss(WHO.signs, SCORES, sensitive_features=columns, **given)
-    rule = MeanExcessLoss() if agg == "mean" else ExcessLoss()
+    constraint = MeanExcessLoss() if agg == "mean" else ExcessLoss()
     rows = WHO._replace(columns=[alone, WHO.columns[0]]).training_rows()
-    assert rule.prepare(rows, 0.1).disparity(SCORES) == pytest.approx(found, abs=1e-12)
+    assert constraint.prepare(rows, 0.1).disparity(SCORES) == pytest.approx(found, abs=1e-12)
     reduce = max if agg == "worst" else np.mean
     assert found == pytest.approx(reduce(excesses()), abs=1e-12)
 
@@ -182,8 +184,8 @@ def overlapping(n=150):
 def test_members_only(agg, kind, reduce):
     """Of indicator columns only members are limited, (18) of plada."""
     who = overlapping()
-    rule = kind(members_only=True)
-    bound = rule.prepare(who.training_rows(), 0.2)
+    constraint = kind(members_only=True)
+    bound = constraint.prepare(who.training_rows(), 0.2)
     losses, scores = np.logaddexp(0, -who.signs * SCORES[:150]), SCORES[:150]
     expected = naive.mean_excess(losses, who.columns, who.weights, reduce)
     assert bound.disparity(scores) == pytest.approx(expected, abs=1e-12)
@@ -194,7 +196,7 @@ def test_members_only(agg, kind, reduce):
         "sample_weight": who.weights,
         "intersectional": False,
     }
-    options = rule.metric_options("log_loss", 1)
+    options = constraint.metric_options("log_loss", 1)
     assert excess_loss(who.signs, scores, **given, **options) == pytest.approx(expected, abs=1e-12)
 
 
@@ -205,9 +207,9 @@ def test_a_fit_keeps_18_of_plada():
     members = (X[:, :3] + rng.normal(size=(600, 3)) > 1.2).astype(int)
     y = (X @ [1, 1, 1, 1] + (1 + 2 * members.sum(axis=1)) * rng.normal(size=600) > 0).astype(int)
 
-    def mean_excess(rule):
+    def mean_excess(constraint):
         model = ConstrainedERMClassifier(
-            rule, 0.01, loss="hinge", sensitive=Sensitive(crossed=False)
+            constraint, 0.01, loss="hinge", sensitive=Sensitive(crossed=False)
         )
         scores = model.fit(X, y, sensitive_features=members).decision_function(X)
         losses = np.maximum(0, 1 - (2 * y - 1) * scores)
@@ -221,9 +223,9 @@ def test_a_fit_keeps_18_of_plada():
 
 @pytest.mark.parametrize("kind", [ExcessLoss, MeanExcessLoss])
 def test_members_are_those_of_indicator_columns(kind):
-    rule = kind(members_only=True)
+    constraint = kind(members_only=True)
     with pytest.raises(ValueError, match="the levels 'a', 'b'.*indicator column"):
-        rule.prepare(WHO.training_rows(), 0.1)
+        constraint.prepare(WHO.training_rows(), 0.1)
     who = overlapping()
     table = np.column_stack(who.columns)
     crossed = {"sensitive_features": table, "members_only": True}
@@ -242,11 +244,11 @@ def test_one_group_has_no_excess():
     assert bound.upper.size == 0
 
 
-@pytest.mark.parametrize("rule", [ExcessLoss, MeanExcessLoss])
-def test_pairs_are_refused(rule):
-    assert rule(reference="overall").prepare(WHO.training_rows(), 0.1).upper.size
+@pytest.mark.parametrize("constraint", [ExcessLoss, MeanExcessLoss])
+def test_pairs_are_refused(constraint):
+    assert constraint(reference="overall").prepare(WHO.training_rows(), 0.1).upper.size
     with pytest.raises(ValueError, match="LossParity compares pairs of groups"):
-        rule(reference="pairwise").prepare(WHO.training_rows(), 0.1)
+        constraint(reference="pairwise").prepare(WHO.training_rows(), 0.1)
 
 
 def unequal(n=600):
@@ -310,6 +312,6 @@ def test_gradients_are_those_of_the_smooth_excess(name):
             up, down = problem.evaluate(theta + step), problem.evaluate(theta - step)
             slope = (up.constraints[row] - down.constraints[row]) / 2e-6
             assert jacobian[j] == pytest.approx(slope, abs=1e-7)
-    table = naive.rule_table(name, None, who.signs, who.columns, who.weights)
+    table = naive.constraint_table(name, None, who.signs, who.columns, who.weights)
     losses = np.logaddexp(0, -who.signs * problem.scores(theta))
     assert at.constraints == pytest.approx(table @ losses, abs=1e-12)

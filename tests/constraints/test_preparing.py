@@ -1,4 +1,4 @@
-"""What rules accept: parameters, names, cells that must not be empty; the errors say what to do."""
+"""What constraints accept: parameters, names, cells that must not be empty; errors that help."""
 
 import re
 
@@ -11,22 +11,22 @@ from skfair.constraints import Constraint, DemographicParity
 from skfair.constraints.base import CONSTRAINTS, make_constraints
 from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
-from tests.small_problems import make_rule, people, trained_rules
+from tests.small_problems import make_constraint, people, trained_constraints
 
-RULES = trained_rules()
+CONSTRAINT_NAMES = trained_constraints()
 WHO = people(seed=1, n=90, n_levels=(3,))
 SCORES = np.random.default_rng(3).normal(size=90)
-each_rule = pytest.mark.parametrize("name", RULES)
+each_constraint = pytest.mark.parametrize("name", CONSTRAINT_NAMES)
 
 
-@each_rule
-def test_a_rule_is_an_sklearn_object(name):
-    rule = CONSTRAINTS[name](max_disparity=0.3)
-    assert clone(rule).get_params() == rule.get_params()
-    assert repr(rule) == f"{CONSTRAINTS[name].__name__}(max_disparity=0.3)"
+@each_constraint
+def test_a_constraint_is_an_sklearn_object(name):
+    constraint = CONSTRAINTS[name](max_disparity=0.3)
+    assert clone(constraint).get_params() == constraint.get_params()
+    assert repr(constraint) == f"{CONSTRAINTS[name].__name__}(max_disparity=0.3)"
 
 
-@each_rule
+@each_constraint
 def test_own_bound_overrides(name):
     rows = WHO.training_rows()
     assert CONSTRAINTS[name]().prepare(rows, 0.1).max_disparity == 0.1
@@ -39,19 +39,19 @@ def test_own_bound_overrides(name):
 
 def test_preparing_again_starts_anew():
     """One object may serve several samples: it keeps nothing of them."""
-    rule, other = DemographicParity(), people(seed=9, n=40)
-    first = rule.prepare(WHO.training_rows(), 0.1)
-    before, state = first.disparity(SCORES), dict(vars(rule))
-    rule.prepare(other.training_rows(), 0.2)
+    constraint, other = DemographicParity(), people(seed=9, n=40)
+    first = constraint.prepare(WHO.training_rows(), 0.1)
+    before, state = first.disparity(SCORES), dict(vars(constraint))
+    constraint.prepare(other.training_rows(), 0.2)
     assert first.disparity(SCORES) == before
-    assert vars(rule) == state
+    assert vars(constraint) == state
 
 
 @pytest.mark.parametrize("bound", [-0.1, np.nan])
 def test_a_bound_below_zero_is_refused(bound):
-    for rule, given in ((DemographicParity(bound), 0.1), (DemographicParity(), bound)):
+    for constraint, given in ((DemographicParity(bound), 0.1), (DemographicParity(), bound)):
         with pytest.raises(ValueError, match=f"max_disparity must be >= 0, got {bound}"):
-            rule.prepare(WHO.training_rows(), given)
+            constraint.prepare(WHO.training_rows(), given)
 
 
 @pytest.mark.parametrize("bound", ["0.1", [0.1], (0.1, 0.2)])
@@ -61,9 +61,9 @@ def test_a_bound_that_is_no_number_is_refused(bound):
 
 
 def test_an_unknown_reference_is_refused():
-    rule = DemographicParity(reference="best")
+    constraint = DemographicParity(reference="best")
     with pytest.raises(ValueError, match="reference must be 'pairwise' or 'overall', got 'best'"):
-        rule.prepare(WHO.training_rows(), 0.1)
+        constraint.prepare(WHO.training_rows(), 0.1)
 
 
 def test_names_objects_and_lists_of_both():
@@ -79,38 +79,40 @@ def test_names_objects_and_lists_of_both():
 def test_an_unknown_name_is_told_the_others():
     with pytest.raises(ValueError, match="no constraint 'demografic_parity'") as error:
         make_constraints("demografic_parity", "classification")
-    assert [name for name in RULES if repr(name) not in str(error.value)] == []
+    assert [name for name in CONSTRAINT_NAMES if repr(name) not in str(error.value)] == []
 
 
 @pytest.mark.parametrize("wrong", [3, None, DemographicParity, {"demographic_parity": 0.1}])
-def test_something_else_than_a_rule_is_refused(wrong):
+def test_something_else_than_a_constraint_is_refused(wrong):
     for constraint in (wrong, ["demographic_parity", wrong]):
         with pytest.raises(ValueError, match="constraint must be a name") as error:
             make_constraints(constraint, "classification")
         assert repr(wrong) in str(error.value)
 
 
-def test_a_rule_of_the_other_task_is_told_what_fits():
-    for name in RULES:
+def test_a_constraint_of_the_other_task_is_told_what_fits():
+    for name in CONSTRAINT_NAMES:
         if "regression" in CONSTRAINTS[name].tasks:
             make_constraints(name, "regression")
             continue
         with pytest.raises(ValueError, match="is not for regression") as error:
             make_constraints(name, "regression")
         _, alternatives = str(error.value).split("Choose")
-        for other in RULES:
+        for other in CONSTRAINT_NAMES:
             listed = re.search(rf"\b{other}\b", alternatives) is not None
             assert listed == ("regression" in CONSTRAINTS[other].tasks)
 
 
 def needed_classes(name):
-    return {"all": [], "positive": [1], "negative": [-1], "class": [1, -1]}[naive.RULES[name][0]]
+    return {"all": [], "positive": [1], "negative": [-1], "class": [1, -1]}[
+        naive.CONSTRAINT_NAMES[name][0]
+    ]
 
 
-@each_rule
+@each_constraint
 @pytest.mark.parametrize("by_weight", [False, True])
 def test_empty_cells_are_named(name, by_weight):
-    """Only cells that the rule needs are named: others may well be empty."""
+    """Only cells that the constraint needs are named: others may well be empty."""
     cells = {("b", 1): "group 'b' with y='yes'", ("c", -1): "group 'c' with y='no'"}
     kept = np.ones(WHO.signs.size, bool)
     for group, label in cells:
@@ -118,32 +120,32 @@ def test_empty_cells_are_named(name, by_weight):
     who = WHO._replace(weights=kept.astype(float)) if by_weight else WHO.take(np.flatnonzero(kept))
     needed = needed_classes(name)
     if not needed:
-        make_rule(name).prepare(who.training_rows(), 0.1)
+        make_constraint(name).prepare(who.training_rows(), 0.1)
         return
     with pytest.raises(ValueError, match="empty cell is undefined") as error:
-        make_rule(name).prepare(who.training_rows(), 0.1)
+        make_constraint(name).prepare(who.training_rows(), 0.1)
     for (_, label), words in cells.items():
         assert (words in str(error.value)) == (label in needed)
 
 
-@each_rule
+@each_constraint
 @pytest.mark.parametrize("label", [-1, 1])
 def test_a_sample_of_one_class(name, label):
     who = WHO.take(np.flatnonzero(WHO.signs == label))
     if -label not in needed_classes(name):
-        make_rule(name).prepare(who.training_rows(), 0.1)
+        make_constraint(name).prepare(who.training_rows(), 0.1)
         return
     with pytest.raises(ValueError, match="empty cell is undefined") as error:
-        make_rule(name).prepare(who.training_rows(), 0.1)
+        make_constraint(name).prepare(who.training_rows(), 0.1)
     for group in "abc":
         assert f"group {group!r} with y={'no' if label > 0 else 'yes'!r}" in str(error.value)
 
 
-@each_rule
+@each_constraint
 def test_a_group_without_weight_is_named(name):
     rows = WHO._replace(weights=(WHO.columns[0] != "b").astype(float))
     with pytest.raises(ValueError, match="group 'b'"):
-        make_rule(name).prepare(rows.training_rows(), 0.1)
+        make_constraint(name).prepare(rows.training_rows(), 0.1)
 
 
 def steep(scores):
@@ -179,12 +181,12 @@ def test_a_moment_that_answers_wrongly_is_refused_by_name(parts, strict, said):
         def strict(self, scores):
             return strict(scores)
 
-    class OwnRule(Constraint):
+    class OwnConstraint(Constraint):
         def moment(self, rows):
             return Own()
 
     with pytest.raises((TypeError, ValueError), match=f"Own.*{said}"):
-        OwnRule().prepare(WHO.training_rows(), 0.1)
+        OwnConstraint().prepare(WHO.training_rows(), 0.1)
 
 
 def test_a_moment_that_answers_rightly_may_count_with_booleans():
@@ -195,11 +197,11 @@ def test_a_moment_that_answers_rightly_may_count_with_booleans():
         def strict(self, scores):
             return scores > 1
 
-    class OwnRule(Constraint):
+    class OwnConstraint(Constraint):
         def moment(self, rows):
             return Own()
 
     scores, rows = 2 * SCORES, WHO.training_rows()
-    bound = OwnRule().prepare(rows, 0.1)
+    bound = OwnConstraint().prepare(rows, 0.1)
     rates = [np.mean(scores[WHO.columns[0] == g] > 1) for g in np.unique(WHO.columns[0])]
     assert bound.disparity(scores) == pytest.approx(np.ptp(rates))

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn import config_context
 
 from skfair.datasets import generators_graph, make_fair_sbm
-from skfair.datasets.generators_graph import make_random_laplacian
 from tests.older import needs_sparse_interface
 
 SMALL = {"n_samples": 240, "n_clusters": 4, "n_groups": 3}
@@ -95,11 +94,11 @@ def test_sbm_of_one_node():
     assert labels.tolist() == groups.tolist() == [0]
 
 
-@pytest.mark.parametrize("make", [make_fair_sbm, make_random_laplacian])
-def test_dense_and_sparse_and_both_types_are_one_graph(make):
-    extra = {"n_clusters": 4} if make is make_fair_sbm else {"density": 0.4}
+@pytest.mark.parametrize("block", [1, 700, 100_000])
+def test_dense_and_sparse_and_both_types_are_one_graph(monkeypatch, block):
+    monkeypatch.setattr(generators_graph, "NUMBERS", block)
     results = [
-        make(200, sparse_output=sparse, dtype=dtype, random_state=1, **extra)[0]
+        make_fair_sbm(200, n_clusters=4, sparse_output=sparse, dtype=dtype, random_state=1)[0]
         for sparse in (True, False)
         for dtype in (np.float64, np.float32)
     ]
@@ -107,31 +106,19 @@ def test_dense_and_sparse_and_both_types_are_one_graph(make):
     reference = results[2]
     for result in results:
         dense = result.toarray() if sp.issparse(result) else result
-        np.testing.assert_allclose(dense, reference, rtol=1e-6)
+        assert_is_undirected(result, 200)
+        np.testing.assert_array_equal(dense, reference)
 
 
-@pytest.mark.parametrize("make", [make_fair_sbm, make_random_laplacian])
-def test_same_seed_same_graph_other_seed_other_graph(make):
-    extra = {"n_clusters": 4} if make is make_fair_sbm else {}
+def test_same_seed_same_graph_other_seed_other_graph():
     first, again, other = (
-        make(200, sparse_output=False, random_state=seed, **extra) for seed in (0, 0, 1)
+        make_fair_sbm(200, n_clusters=4, sparse_output=False, random_state=seed)
+        for seed in (0, 0, 1)
     )
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(first[0], other[0])
     assert not np.array_equal(first[-1], other[-1])
-
-
-@pytest.mark.parametrize("block", [1, 7, 10_000])
-def test_the_block_size_does_not_matter(monkeypatch, block):
-    # The random numbers come in another order, so compare properties, not graphs.
-    monkeypatch.setattr(generators_graph, "NUMBERS", block)
-    adjacency, groups = make_random_laplacian(40, random_state=0)
-    assert groups.dtype == np.int64
-    assert_is_undirected(adjacency, 40)
-    assert (adjacency[np.triu_indices(40, k=1)] > 0).all()
-    same, _ = make_random_laplacian(40, random_state=0, sparse_output=True)
-    np.testing.assert_array_equal(same.toarray(), adjacency)
 
 
 @needs_sparse_interface
@@ -140,22 +127,6 @@ def test_sparse_interface_of_scikit_learn_is_followed():
         with config_context(sparse_interface=interface):
             adjacency, *_ = make_fair_sbm(**SMALL, random_state=0)
         assert isinstance(adjacency, kind)
-
-
-@pytest.mark.parametrize("density", [1.0, 0.2])
-def test_laplacian_weights_are_uniform_on_the_asked_share_of_pairs(density):
-    n = 600
-    adjacency, groups = make_random_laplacian(n, density=density, random_state=0)
-    assert_is_undirected(adjacency, n)
-    weights = adjacency[np.triu_indices(n, k=1)]
-    joined = weights[weights > 0]
-    share = len(joined) / len(weights)
-    assert abs(share - density) <= 4 * np.sqrt(density * (1 - density) / len(weights))
-    assert joined.max() <= 1
-    # Mean and variance of the uniform law.
-    assert joined.mean() == pytest.approx(0.5, abs=4 / np.sqrt(12 * len(joined)))
-    assert joined.var() == pytest.approx(1 / 12, rel=0.05)
-    assert abs(groups.mean() - 0.3) < 4 * np.sqrt(0.21 / n)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +147,10 @@ def test_sbm_refuses_more_cells_than_nodes():
         make_fair_sbm(11, n_clusters=4, n_groups=3)
 
 
-@pytest.mark.parametrize("bad", [{"density": 0.0}, {"group_probability": 1.0}, {"dtype": int}])
-def test_laplacian_names_bad_arguments(bad):
-    with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of make_random_lap"):
-        make_random_laplacian(10, **bad)
+@pytest.mark.parametrize("bad", [{"scale": 0.0}, {"n_groups": 0}, {"dtype": int}])
+def test_sbm_names_bad_arguments(bad):
+    with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of make_fair_sbm"):
+        make_fair_sbm(10, **bad)
 
 
 def test_ten_thousand_nodes_are_affordable():

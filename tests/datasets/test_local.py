@@ -107,7 +107,7 @@ def test_a_table(folder):
     assert "adjacency" not in people
 
 
-def test_a_target_rule_goes_before_the_label(folder):
+def test_a_target_constraint_goes_before_the_label(folder):
     scored = load_local("scored", folder)
     assert scored.target.tolist() == [0, 0, 0, 0, 1]
     assert "age" not in scored.feature_names

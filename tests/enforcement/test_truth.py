@@ -11,10 +11,12 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
 from tests.python_kernels import as_python
-from tests.small_problems import trained_rules
+from tests.small_problems import trained_constraints
 
-RATE_RULES = [
-    name for name in trained_rules() if naive.RULES[name][1] in ("selected", "rejected", "right")
+RATE_CONSTRAINTS = [
+    name
+    for name in trained_constraints()
+    if naive.CONSTRAINT_NAMES[name][1] in ("selected", "rejected", "right")
 ]
 
 
@@ -46,15 +48,15 @@ def sample(seed, n=40, n_groups=3, n_attributes=1, ties=False, weighted=False):
 def bind(names, bound, targets, columns, weights, reference="pairwise", comparison="difference"):
     groups = encode_groups(np.column_stack(columns), intersectional=False)
     rows = TrainingRows(groups, targets, weights, make_loss("log_loss", "classification"), (0, 1))
-    rules = make_constraints(names, "classification")
+    constraints = make_constraints(names, "classification")
     options = {"reference": reference, "comparison": comparison}
-    for rule in rules:
-        rule.set_params(**{k: v for k, v in options.items() if k in rule.get_params()})
-    return [rule.prepare(rows, bound) for rule in rules]
+    for constraint in constraints:
+        constraint.set_params(**{k: v for k, v in options.items() if k in constraint.get_params()})
+    return [constraint.prepare(rows, bound) for constraint in constraints]
 
 
 def best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison):
-    """Try a threshold in every gap; return the best accuracy that keeps every rule, or None."""
+    """Try a threshold in every gap; return the best accuracy that satisfies all, or None."""
     levels = np.unique(scores)
     cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
     w = np.ones(len(scores)) if weights is None else weights
@@ -76,7 +78,7 @@ def best_by_hand(names, bound, scores, targets, columns, weights, reference, com
 @pytest.mark.parametrize("comparison", ["difference", "ratio"])
 @pytest.mark.parametrize(
     "names",
-    [[rule] for rule in RATE_RULES]
+    [[constraint] for constraint in RATE_CONSTRAINTS]
     + [
         ["demographic_parity", "equal_opportunity"],
         ["predictive_parity", "bounded_selection_rate"],
@@ -88,13 +90,13 @@ def test_finds_the_best_threshold(names, reference, comparison, seed):
         seed, n_attributes=1 + seed % 2, ties=seed == 3, weighted=seed > 1
     )
     bound = 0.173  # no rate of so few people is exactly there
-    rules = bind(names, bound, targets, columns, weights, reference, comparison)
+    constraints = bind(names, bound, targets, columns, weights, reference, comparison)
     w = np.ones(len(scores)) if weights is None else weights
-    found = Truth.of_scores(rules, targets, w / w.sum()).threshold(scores, 1e-9)
+    found = Truth.of_scores(constraints, targets, w / w.sum()).threshold(scores, 1e-9)
     expected = best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison)
     assert found.verdict.is_feasible == (expected is not None)
     shifted = scores + found.shift
-    worst = max(rule.disparity(shifted) for rule in rules)
+    worst = max(constraint.disparity(shifted) for constraint in constraints)
     assert found.verdict.excess == pytest.approx(worst - bound, abs=1e-9)
     if expected is not None:
         assert found.verdict.merit == pytest.approx(expected)
@@ -121,13 +123,13 @@ def test_no_shift_where_zero_is_good():
 
 def test_constant_predictions_are_named():
     scores, targets, columns, _ = sample(0)
-    rules = bind(["demographic_parity"], 0.0, targets, columns, None)
-    found = Truth.of_scores(rules, targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
+    constraints = bind(["demographic_parity"], 0.0, targets, columns, None)
+    found = Truth.of_scores(constraints, targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
     assert found.verdict.is_feasible
     assert found.is_constant == (np.unique(scores + found.shift > 0).size == 1)
 
 
-def test_an_own_rule_whose_rates_are_bounded():
+def test_an_own_constraint_whose_rates_are_bounded():
     """The scan once took the largest rate for a distance from the overall one."""
 
     class Capped(RateParity):
@@ -136,8 +138,8 @@ def test_an_own_rule_whose_rates_are_bounded():
     scores, targets, columns, _ = sample(1)
     groups = encode_groups(columns[0])
     rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), (0, 1))
-    rule = Capped(comparison="bounded").prepare(rows, 0.1)
-    found = Truth.of_scores([rule], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
+    constraint = Capped(comparison="bounded").prepare(rows, 0.1)
+    found = Truth.of_scores([constraint], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
     rates = [
         (scores + found.shift > 0)[(targets < 0) & (columns[0] == group)].mean()
         for group in range(3)
@@ -148,10 +150,12 @@ def test_an_own_rule_whose_rates_are_bounded():
 
 def test_unreachable_limits_report_what_is_missed():
     scores, targets, columns, _ = sample(2)
-    [rule] = bind(["bounded_selection_rate"], 0.1, targets, columns, None)
+    [constraint] = bind(["bounded_selection_rate"], 0.1, targets, columns, None)
     [other] = bind(["bounded_false_negative_rate"], 0.1, targets, columns, None)
-    found = Truth.of_scores([rule, other], targets, np.full(40, 1 / 40)).threshold(scores, 1e-9)
-    worst = max(one.disparity(scores + found.shift) for one in (rule, other))
+    found = Truth.of_scores([constraint, other], targets, np.full(40, 1 / 40)).threshold(
+        scores, 1e-9
+    )
+    worst = max(one.disparity(scores + found.shift) for one in (constraint, other))
     assert not found.verdict.is_feasible
     assert found.verdict.excess == pytest.approx(worst - 0.1, abs=1e-9)
     assert found.verdict.excess > 0

@@ -1,4 +1,4 @@
-"""Rules within the levels of an allowed attribute, which fit gets as control features."""
+"""Constraints within the levels of an allowed attribute, which fit gets as control features."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def gaps(selected, sex, faculty):
     }
 
 
-RULE = ConditionalOn("demographic_parity")
+CONSTRAINT = ConditionalOn("demographic_parity")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -44,7 +44,7 @@ def test_the_limit_holds_within_each_stratum(weighted):
     free = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, sensitive_features=sex)
     assert min(gaps(free.predict(X), sex, faculty).values()) > 0.1
     weights = np.ones(len(y)) if weighted else None
-    model = ConstrainedERMClassifier(RULE, 0.03)
+    model = ConstrainedERMClassifier(CONSTRAINT, 0.03)
     model.fit(X, y, weights, sensitive_features=sex, control_features=faculty)
     found = gaps(model.predict(X), sex, faculty)
     assert max(found.values()) <= 0.03
@@ -55,15 +55,15 @@ def test_the_limit_holds_within_each_stratum(weighted):
 
 def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
     X, y, sex, faculty = people()
-    given = ConstrainedERMClassifier(RULE, 0.05)
+    given = ConstrainedERMClassifier(CONSTRAINT, 0.05)
     given.fit(X, y, sensitive_features=sex, control_features=faculty)
-    by_column = ConstrainedERMClassifier(RULE, 0.05, sensitive=Sensitive(within=3))
+    by_column = ConstrainedERMClassifier(CONSTRAINT, 0.05, sensitive=Sensitive(within=3))
     by_column.fit(X, y, sensitive_features=sex)
     assert np.array_equal(given.coef_, by_column.coef_)
     assert by_column.coef_.shape == (1, 4)
     table = pd.DataFrame(X, columns=["a", "b", "male", "law"])
     by_name = ConstrainedERMClassifier(
-        RULE,
+        CONSTRAINT,
         0.05,
         sensitive=Sensitive("male", keep=True, within=["law"]),
     ).fit(table, y)
@@ -71,20 +71,22 @@ def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
     with pytest.raises(ValueError, match="control_features was passed to fit although"):
         by_column.fit(X, y, sensitive_features=sex, control_features=faculty)
     with pytest.raises(ValueError, match="within has the position 9"):
-        ConstrainedERMClassifier(RULE, sensitive=Sensitive(within=9)).fit(
+        ConstrainedERMClassifier(CONSTRAINT, sensitive=Sensitive(within=9)).fit(
             X, y, sensitive_features=sex
         )
     with pytest.raises(TypeError, match="control_features='law' is a name"):
-        ConstrainedERMClassifier(RULE).fit(table, y, sensitive_features=sex, control_features="law")
+        ConstrainedERMClassifier(CONSTRAINT).fit(
+            table, y, sensitive_features=sex, control_features="law"
+        )
 
 
-def test_without_strata_the_rule_says_what_it_needs():
+def test_without_strata_the_constraint_says_what_it_needs():
     X, y, sex, _ = people()
     with pytest.raises(ValueError, match="needs control_features in fit"):
-        ConstrainedERMClassifier(RULE).fit(X, y, sensitive_features=sex)
+        ConstrainedERMClassifier(CONSTRAINT).fit(X, y, sensitive_features=sex)
 
 
-def test_control_features_that_no_rule_looks_at_are_said():
+def test_control_features_that_no_constraint_looks_at_are_said():
     X, y, sex, faculty = people()
     with pytest.warns(UserWarning, match="control_features were given, but no constraint uses"):
         model = ConstrainedERMClassifier().fit(
@@ -105,7 +107,7 @@ def test_regression_within_strata():
 def test_routing():
     X, y, sex, faculty = people(600)
     grid = {"constrainedermclassifier__max_disparity": [0.05, 0.2]}
-    pipeline = make_pipeline(StandardScaler(), ConstrainedERMClassifier(RULE))
+    pipeline = make_pipeline(StandardScaler(), ConstrainedERMClassifier(CONSTRAINT))
     with config_context(enable_metadata_routing=True):
         search = GridSearchCV(pipeline, grid, cv=2, error_score="raise")
         search.fit(X, y, sensitive_features=sex, control_features=faculty)
@@ -118,17 +120,17 @@ def test_blocks_give_what_memory_gives(n_blocks):
     da = pytest.importorskip("dask.array")
     dd = pytest.importorskip("dask.dataframe")
     X, y, sex, faculty = people()
-    here = ConstrainedERMClassifier(RULE, 0.03)
+    here = ConstrainedERMClassifier(CONSTRAINT, 0.03)
     here.fit(X, y, sensitive_features=sex, control_features=faculty)
     size = -(-len(y) // n_blocks)
     lazy = [da.from_array(one, chunks=size) for one in (X.astype(float), y, sex, faculty)]
-    there = ConstrainedERMClassifier(RULE, 0.03)
+    there = ConstrainedERMClassifier(CONSTRAINT, 0.03)
     there.fit(*lazy[:2], sensitive_features=lazy[2], control_features=lazy[3])
     assert there.coef_ == pytest.approx(here.coef_, abs=1e-6)
     assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
     assert list(there.disparity_by_group_) == list(here.disparity_by_group_)
     columns = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "m", "law"]), npartitions=n_blocks)
-    by_column = ConstrainedERMClassifier(RULE, 0.03, sensitive=Sensitive(within="law"))
+    by_column = ConstrainedERMClassifier(CONSTRAINT, 0.03, sensitive=Sensitive(within="law"))
     target, groups = (dd.from_pandas(pd.Series(one), npartitions=n_blocks) for one in (y, sex))
     by_column.fit(columns, target, sensitive_features=groups)
     assert by_column.coef_ == pytest.approx(here.coef_, abs=1e-6)
@@ -141,7 +143,7 @@ def test_missing_strata_in_blocks_are_named():
     faculty[70] = None
     lazy = [da.from_array(one, chunks=40) for one in (X, y, sex, faculty)]
     with pytest.raises(ValueError, match="Partition 1: Control attribute 'control_feature' has 1"):
-        ConstrainedERMClassifier(RULE).fit(
+        ConstrainedERMClassifier(CONSTRAINT).fit(
             *lazy[:2], sensitive_features=lazy[2], control_features=lazy[3]
         )
 
@@ -149,7 +151,7 @@ def test_missing_strata_in_blocks_are_named():
 def test_streams_have_no_strata():
     X, y, sex, _ = people()
     with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
-        ConstrainedERMClassifier(RULE, enforce="surrogate").partial_fit(
+        ConstrainedERMClassifier(CONSTRAINT, enforce="surrogate").partial_fit(
             X, y, sensitive_features=sex
         )
     assert "needs control_features in fit" in str(caught.value.__cause__)
@@ -159,7 +161,7 @@ def test_strata_in_another_order_than_the_rows_are_noticed_by_predictions():
     X, y, sex, faculty = people(400)
     X, given = pd.DataFrame(X), {"sensitive_features": sex}
     strata = pd.Series(faculty, name="faculty")
-    model = FairDecisionClassifier(constraint=RULE, group_aware=True, random_state=0)
+    model = FairDecisionClassifier(constraint=CONSTRAINT, group_aware=True, random_state=0)
     model.fit(X, y, **given, control_features=strata)
     usual = model.predict(X, **given, control_features=strata)
     assert (model.predict(X, **given, control_features=faculty) == usual).all()

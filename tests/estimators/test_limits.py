@@ -41,10 +41,10 @@ def people():
 def test_one_limit_for_each_attribute(people):
     X, y, both = people
     limits = {"sex": 0.03, "age": 0.1}
-    rule = DemographicParity(limits)
+    constraint = DemographicParity(limits)
     for model in (
         ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
-        ConstrainedERMClassifier(rule, sensitive=Sensitive(crossed=False)),
+        ConstrainedERMClassifier(constraint, sensitive=Sensitive(crossed=False)),
     ):
         found = model.fit(X, y, sensitive_features=both).predict(X)
         for name, limit in limits.items():
@@ -103,14 +103,14 @@ def test_a_floor_keeps_rates_from_being_levelled_down(people):
     rates = [found[both["sex"] == s].mean() for s in ("f", "m")]
     assert min(rates) >= 0.52 - 1e-9 > min(plain[both["sex"] == s].mean() for s in ("f", "m"))
     assert demographic_parity_difference(y, found, **given) <= 0.05 + 1e-9
-    rule = "equal_opportunity"
-    found = ConstrainedERMClassifier(rule, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
+    constraint = "equal_opportunity"
+    found = ConstrainedERMClassifier(constraint, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
     assert min(found[(both["sex"] == s) & (y == 1)].mean() for s in ("f", "m")) >= 0.85 - 1e-9
     assert equal_opportunity_difference(y, found, **given) <= 0.1 + 1e-9
 
 
 @pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
-def test_a_floor_is_on_positives_if_a_rule_looks_at_each_class(people, model):
+def test_a_floor_is_on_positives_if_a_constraint_looks_at_each_class(people, model):
     X, y, both = people
     given = {"sensitive_features": both["sex"]}
     fitted = model(constraint="equalized_odds", max_disparity=0.1, min_rate=0.85).fit(X, y, **given)
@@ -135,9 +135,10 @@ def test_a_budget(people):
 
 
 @pytest.mark.parametrize(
-    ("rule", "limit", "among"), [("demographic_parity", 0.05, None), ("equal_opportunity", 0.02, 1)]
+    ("constraint", "limit", "among"),
+    [("demographic_parity", 0.05, None), ("equal_opportunity", 0.02, 1)],
 )
-def test_rates_as_before(people, rule, limit, among):
+def test_rates_as_before(people, constraint, limit, among):
     X, y, both = people
     given = {"sensitive_features": both["sex"]}
 
@@ -145,9 +146,9 @@ def test_rates_as_before(people, rule, limit, among):
         inside = np.ones(y.size, bool) if among is None else y == among
         return np.array([found[(both["sex"] == s) & inside].mean() for s in ("f", "m")])
 
-    free = ConstrainedERMClassifier(rule, 1.0).fit(X, y, **given).predict(X)
-    plain = ConstrainedERMClassifier(rule, limit).fit(X, y, **given).predict(X)
-    model = ConstrainedERMClassifier(rule, limit, min_rate="as before").fit(X, y, **given)
+    free = ConstrainedERMClassifier(constraint, 1.0).fit(X, y, **given).predict(X)
+    plain = ConstrainedERMClassifier(constraint, limit).fit(X, y, **given).predict(X)
+    model = ConstrainedERMClassifier(constraint, limit, min_rate="as before").fit(X, y, **given)
     found = model.predict(X)
     assert (rates(plain) < rates(free) - 1e-9).any()  # levelled down
     assert (rates(found) >= rates(free) - 1e-8).all()
@@ -180,11 +181,11 @@ def test_a_floor_as_before_on_other_models(people):
     assert stream.partial_fit(X, y, **given).n_iter_ > 0
 
 
-def test_a_floor_heeds_the_rule_within_strata(people):
+def test_a_floor_heeds_the_constraint_within_strata(people):
     X, y, both = people
     given = {"sensitive_features": both["sex"], "control_features": both["age"]}
-    rule = ConditionalOn("equal_opportunity")
-    found = ConstrainedERMClassifier(rule, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
+    constraint = ConditionalOn("equal_opportunity")
+    found = ConstrainedERMClassifier(constraint, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
     for sex in ("f", "m"):
         assert found[(y == 1) & (both["sex"] == sex)].mean() >= 0.85 - 1e-9
     assert found.mean() < 0.8  # a floor on selection rates would select more
@@ -192,7 +193,9 @@ def test_a_floor_heeds_the_rule_within_strata(people):
 
 @pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
 @pytest.mark.parametrize("own", [0.02, {"sex": 0.02, "age": None}])
-def test_the_limit_of_a_rule_within_strata_goes_before_that_of_each_attribute(people, model, own):
+def test_the_limit_of_a_constraint_within_strata_goes_before_that_of_each_attribute(
+    people, model, own
+):
     X, y, both = people
     strata = np.random.default_rng(1).choice(["law", "arts"], y.size)
     fitted = model(
@@ -201,7 +204,7 @@ def test_the_limit_of_a_rule_within_strata_goes_before_that_of_each_attribute(pe
         sensitive=Sensitive(crossed=False),
         random_state=0,
     ).fit(X, y, sensitive_features=both, control_features=strata)
-    found = fitted.train_predictions_ if hasattr(fitted, "prices_") else fitted.predict(X)
+    found = fitted.train_predictions_ if hasattr(fitted, "offsets_") else fitted.predict(X)
     for name in ["sex", "age"] if own == 0.02 else ["sex"]:
         given = {"sensitive_features": both[name], "control_features": strata}
         assert demographic_parity_difference(y, found, **given) <= 0.02 + 1e-9
@@ -249,21 +252,23 @@ CAPS = {
 
 
 @pytest.mark.parametrize("attributes", [["all"], ["all", "same"], ["all", "sex"]])
-@pytest.mark.parametrize("rule", CAPS)
-def test_a_cap_holds_for_a_single_group(people, rule, attributes):
+@pytest.mark.parametrize("constraint", CAPS)
+def test_a_cap_holds_for_a_single_group(people, constraint, attributes):
     """A cap compares nobody. It was dropped: a rate of .43 under a limit of .1."""
     X, y, groups = people
     given = {"sensitive_features": groups.assign(all="a", same=1)[attributes]}
     for intersectional in (True, False):
         measured = {**given, "intersectional": intersectional}
-        model = ConstrainedERMClassifier(rule, 0.1, sensitive=Sensitive(crossed=intersectional))
-        rate = CAPS[rule](y, model.fit(X, y, **given).predict(X), **measured)
+        model = ConstrainedERMClassifier(
+            constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
+        )
+        rate = CAPS[constraint](y, model.fit(X, y, **given).predict(X), **measured)
         assert rate <= 0.1 + 1e-9
         assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
         decisions = FairDecisionClassifier(
-            None, rule, 0.1, sensitive=Sensitive(crossed=intersectional)
+            None, constraint, 0.1, sensitive=Sensitive(crossed=intersectional)
         )
-        rate = CAPS[rule](y, decisions.fit(X, y, **given).train_predictions_, **measured)
+        rate = CAPS[constraint](y, decisions.fit(X, y, **given).train_predictions_, **measured)
         assert rate <= 0.1 + 1e-9
         assert decisions.train_disparity_ == pytest.approx(rate, abs=1e-9)
 

@@ -126,7 +126,7 @@ def test_settings_and_rows_of_any_classifier_leave_the_groups_alone(name):
 def test_what_was_not_there_in_the_fit_is_read():
     model = FairDecisionClassifier(TwoClasses(), max_disparity=0.02, cv=3)
     model.fit(TABLE, Y, sensitive_features=SEX, cat_features=["job"])
-    assert model.prices_.any()
+    assert model.offsets_.any()
     assert model.predict(TABLE.assign(town="paris", job=None)).shape == (N,)
 
 
@@ -196,17 +196,17 @@ def test_neither_names_nor_the_order_of_rows_count(seed):
     order = r.permutation(300)
     boosted = HistGradientBoostingClassifier(max_iter=5)
     inner = make_pipeline(StandardScaler(), LogisticRegression()) if seed % 2 else boosted
-    worth, prices = [], []
+    worth, offsets = [], []
     for names, which in (("abcd", slice(None)), ("dbca", slice(None)), ("abcd", order)):
         cv = folds_of(fold[which])
         model = FairDecisionClassifier(inner, "equalized_odds", 0.05, cv=cv, random_state=0)
         given = np.array(list(names))[groups][which]
         model.fit(rows[which], y[which], sensitive_features=given)
         worth.append(model.train_objective_)
-        prices.append(model.prices_[[model.groups_.tolist().index(name) for name in names]])
+        offsets.append(model.offsets_[[model.groups_.tolist().index(name) for name in names]])
     assert worth[0] == pytest.approx(worth[1]) == pytest.approx(worth[2])
-    assert np.allclose(prices[0], prices[1])
-    assert prices[0].any()
+    assert np.allclose(offsets[0], offsets[1])
+    assert offsets[0].any()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -224,4 +224,4 @@ def test_whole_weights_count_like_copies_where_groups_are_estimated(seed):
     weighted, copied = fits
     assert weighted.train_objective_ == pytest.approx(copied.train_objective_)
     assert np.array_equal(weighted.train_predictions_[copies], copied.train_predictions_)
-    assert weighted.prices_.any()
+    assert weighted.offsets_.any()

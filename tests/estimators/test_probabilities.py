@@ -84,13 +84,13 @@ def test_certain_groups_give_the_same_model(make, people):
 
 def test_the_linear_model_is_that_of_rows_repeated_by_hand(people):
     X, y, _, table = people
-    spread = table.spread()
-    names = np.array(["a", "b"])[spread.groups.codes[0]]
+    owners, weights, groups = table.spread()
+    names = np.array(["a", "b"])[groups.codes[0]]
     found = ConstrainedERMClassifier("equalized_odds", LIMIT).fit(X, y, sensitive_features=table)
     by_hand = ConstrainedERMClassifier("equalized_odds", LIMIT).fit(
-        X[spread.owners],
-        y[spread.owners],
-        sample_weight=spread.shares,
+        X[owners],
+        y[owners],
+        sample_weight=weights,
         sensitive_features=names,
     )
     np.testing.assert_allclose(found.coef_, by_hand.coef_, atol=1e-12)

@@ -103,7 +103,7 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     model, targets = MODELS[name]
     model.fit(X, targets[y.astype(int)], sensitive_features=groups)
     decisions = getattr(model, "decisions_", model)
-    assert getattr(decisions, "prices_", np.ones(1)).any() or isinstance(model, FairKMeans)
+    assert getattr(decisions, "offsets_", np.ones(1)).any() or isinstance(model, FairKMeans)
     assert model.get_params().get("confidence") is None or model.status_ == "certified"
     new = np.vstack([np.round(4 * people(seed=1)[0]) / 4, X]).astype(dtype)
     found = run(to_onnx(model, X), new)
@@ -160,7 +160,7 @@ def test_a_budget_without_limits_between_groups_is_in_the_graph(groups):
         LogisticRegression(), max_disparity=1.0, selection_rate=0.1, group_aware=False, cv=3
     )
     model.fit(X, y, sensitive_features=groups[np.arange(len(X)) % groups.size])
-    assert model.prices_.any()
+    assert model.offsets_.any()
     assert np.array_equal(run(to_onnx(model, X), X)["label"], model.predict(X))
 
 
@@ -169,7 +169,7 @@ def test_classes_that_the_models_of_groups_find_impossible_are_in_the_graph():
     X = (np.round(4 * X) / 4).astype(np.float32)
     trees = DecisionTreeClassifier(random_state=0)
     model = clone(BLIND).set_params(group_estimator=trees).fit(X, y, sensitive_features=sex)
-    assert model.prices_.any()
+    assert model.offsets_.any()
     found = run(to_onnx(model, X), X)
     lead = found["margins"][:, 1] - found["margins"][:, 0]
     np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
@@ -186,7 +186,7 @@ def test_a_pipeline_inside_chooses_among_the_columns_of_an_array(sensitive, dtyp
     )
     model = clone(BLIND).set_params(estimator=inner, sensitive=sensitive)
     model.fit(X.astype(dtype), y, sensitive_features=sex if sensitive is None else None)
-    assert model.prices_.any()
+    assert model.offsets_.any()
     found = run(to_onnx(model, X.astype(dtype)), X.astype(dtype))
     assert np.array_equal(found["label"], model.predict(X.astype(dtype)))
 
@@ -257,7 +257,7 @@ def test_boosters_whose_converters_are_registered(library, dtype):
     names = {"X": X, "y": y.astype(int), "sex": sex}
     exec(code, names)
     model, found = names["fair"], run(names["graph"], X)
-    assert model.prices_.any()
+    assert model.offsets_.any()
     lead = found["margins"][:, 1] - found["margins"][:, 0]
     np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
     assert np.array_equal(found["label"], model.predict(X))
@@ -291,13 +291,13 @@ def test_models_that_are_made_of_others_are_converted_whole(inner, is_frozen, dt
 
 # Of many groups the group is estimated without the class, and within 0.02 all get one answer.
 @pytest.mark.parametrize(("n_groups", "limit"), [(2, 0.02), (9, 0.1)])
-def test_prices_of_several_classes_are_in_the_graph(n_groups, limit):
+def test_offsets_of_several_classes_are_in_the_graph(n_groups, limit):
     X, y, sex = people(900)
     sex = np.char.add(sex, (np.arange(900) % n_groups // 2).astype(str))
     three = np.array(list("abc"))[y.astype(int) + (X[:, 1] > 1)]
     model = FairDecisionClassifier(LogisticRegression(), max_disparity=limit, group_aware=False)
     model.fit(X, three, sensitive_features=sex)
-    assert model.prices_.any()
+    assert model.offsets_.any()
     assert model.groups_.size >= n_groups
     found = run(to_onnx(model, X), X)
     np.testing.assert_allclose(found["margins"], model.decision_function(X), atol=1e-10)

@@ -27,8 +27,8 @@ def test_skops_loads_what_has_the_trusted_types(name, tmp_path):
 def test_constraints_and_pipelines_are_read_too():
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(100, 3)), rng.choice(["f", "m"], 100)
-    rule = DemographicParity(min_ratio=0.8)
-    model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(rule))
+    constraint = DemographicParity(min_ratio=0.8)
+    model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(constraint))
     model.fit(X, (X[:, 0] > 0).astype(int), constrainedermclassifier__sensitive_features=sex)
     listed = trusted_types(model)
     assert f"{DemographicParity.__module__}.DemographicParity" in listed

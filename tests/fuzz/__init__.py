@@ -1,9 +1,9 @@
-"""Odd and bad input for every public function and estimator; run ``python -m tests.fuzz``.
+"""Odd and bad input for every public function and estimator; ``make fuzz`` runs many cases.
 
 A case is one call (for an estimator: ``fit`` and what may follow). It must work, or raise one of
 the documented exceptions with a message that names what is wrong. :mod:`tests.fuzz.values` spoils
 data, :mod:`tests.fuzz.parameters` knows arguments by their names, :mod:`tests.fuzz.cases` makes the
-calls, :mod:`tests.fuzz.verdict` judges them and :mod:`tests.fuzz.workers` survives a crash.
+calls, and :mod:`tests.fuzz.verdict` judges them.
 
 The attack has hard but valid cases, and checks all that a fit promises:
 :mod:`tests.fuzz.hard_rows` draws rows, :mod:`tests.fuzz.hard_fits` draws fits and counts what they

@@ -33,7 +33,6 @@ from tests.fuzz.hard_fits import EXACT, FITS, Fit
 from tests.fuzz.hard_rows import pick
 from tests.fuzz.verdict import OURS, Breach
 
-PREFIX = "attack."
 # Fits of one case; those of group-blind models within intervals take seconds.
 N_FITS = 4
 # One case in so many is fitted in several threads at once, too.
@@ -46,19 +45,13 @@ Fault = tuple[str, str]  # its kind, and what was seen
 
 def attack_case(name: str, seed: int, number: int) -> Case:
     """The case with a number: the fit of an estimator, and all checks of it."""
-    short = name.removeprefix(PREFIX)
-    rng = np.random.default_rng([zlib.crc32(short.encode()), seed, number])
+    rng = np.random.default_rng([zlib.crc32(name.encode()), seed, number])
     with warnings.catch_warnings():  # of models that are fitted beforehand
         warnings.simplefilter("ignore")
-        fit = FITS[short](rng)
+        fit = FITS[name](rng)
     arrays = [fit.rows.X, fit.y, fit.rows.weights]
     names = {*fit.estimator.get_params(), *fit.given, "X", "y", "predict_proba"}
     return Case(fit.title, names, arrays, lambda: attack(fit, rng), n_calls=N_FITS)
-
-
-def shares() -> dict[str, int]:
-    """How often each estimator gets its turn."""
-    return {PREFIX + name: 12 for name in FITS}
 
 
 def attack(fit: Fit, rng: np.random.Generator) -> None:

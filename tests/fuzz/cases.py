@@ -2,7 +2,7 @@
 
 Most are found by their signature: a metric, a generator or a display is called with arguments that
 :mod:`tests.fuzz.parameters` knows by name; a parameter of an estimator gets values on both sides of
-its ``_parameter_constraints``. Solvers and rules are used as a user would: inside an estimator.
+its ``_parameter_constraints``. Solvers and constraints are used as by a user: in an estimator.
 """
 
 import importlib
@@ -64,6 +64,7 @@ EXEMPT = {
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
     "skfair.export.to_onnx": "reads fitted models only",
     "skfair.report.Audit": "made and used by audit",
+    "skfair.report.DataAudit": "made and used by audit_data",
     "skfair.models.ScoreFunction": "a protocol; tests/models has models of users",
     "skfair.models.TorchScore": "takes modules of PyTorch only",
     "skfair.models.check_score_model": "takes models of users; its answer is an AssertionError",
@@ -153,10 +154,10 @@ def used(result, sample):
     if isinstance(result, metrics.Report):
         result.compact()
         result.to_html()
-    elif isinstance(result, report.Audit):
+    elif isinstance(result, report.Audit | report.DataAudit):
         result.to_html()
         result.to_markdown()
-        return report.Audit.from_dict(result.to_dict())
+        return type(result).from_dict(result.to_dict())
     elif isinstance(result, FairnessScorer):
         model = parameters.fitted(sample)
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)
@@ -282,7 +283,7 @@ def estimator_case(draw, name: str, estimator_class: type, preset=None, told: st
 
 
 def component_case(draw, name: str, component: type) -> Case:
-    """A solver or a rule with odd parameters, inside the estimator that takes it."""
+    """A solver or a constraint with odd parameters, inside the estimator that takes it."""
     odd = [0, -1, 0.3, 1e9, 1e-9, float("nan"), float("inf"), "nonsense", None, 2, [1], True]
     names = list(inspect.signature(component).parameters)
     n_drawn = n_odd(draw) if names else 0
@@ -299,7 +300,7 @@ def component_case(draw, name: str, component: type) -> Case:
 
 
 def owner_of(component: type) -> type:
-    """The estimator that takes a solver or a rule."""
+    """The estimator that takes a solver or a constraint."""
     for registry, owner in (
         (DC_SOLVERS, PartialParityClassifier),
         (EIGEN_SOLVERS, FairSpectralClustering),
@@ -329,22 +330,21 @@ def registry_case(draw, name: str, registry) -> Case:
     return Case(f"{name}[{wanted!r}]", {"solver", "constraint"}, [], lambda: registry[wanted])
 
 
-def find_builder(name: str, thing: Any) -> tuple[Callable, int] | None:
-    """Return the function that draws cases of a public object, and how many shares it gets."""
+def find_builder(name: str, thing: Any) -> Callable | None:
+    """Return the function that draws cases of a public object."""
     short = name.rpartition(".")[2]
     if short in discover_estimators():
-        return estimator_case, 12
-    if not inspect.isclass(thing):
-        if not callable(thing):
-            return registry_case, 1
-        return (plain_case, 1) if not unknown_arguments(short, thing) else None
-    if thing in vars(inspection).values():
-        return display_case, 3
-    if hasattr(thing, "split"):
-        return splitter_case, 2
-    if any(hasattr(thing, name) for name in ("solve", "cluster", "tasks")):
-        return component_case, 2
-    return (plain_case, 1) if not unknown_arguments(short, thing) else None
+        return estimator_case
+    if not callable(thing):
+        return registry_case
+    if inspect.isclass(thing):
+        if thing in vars(inspection).values():
+            return display_case
+        if hasattr(thing, "split"):
+            return splitter_case
+        if any(hasattr(thing, name) for name in ("solve", "cluster", "tasks")):
+            return component_case
+    return None if unknown_arguments(short, thing) else plain_case
 
 
 def unknown_arguments(name: str, function: Callable) -> list[str]:
@@ -395,14 +395,7 @@ def uncovered() -> list[str]:
     return found
 
 
-def shares() -> dict[str, int]:
-    """How often each public name gets its turn."""
-    builders = {name: find_builder(name, thing) for name, thing in public_objects().items()}
-    return {name: builder[1] for name, builder in builders.items() if builder is not None}
-
-
 def draw_case(draw, name: str) -> Case:
     """Draw one case of a public name."""
     thing = public_objects()[name]
-    builder, _ = find_builder(name, thing)
-    return builder(draw, name.rpartition(".")[2], thing)
+    return find_builder(name, thing)(draw, name.rpartition(".")[2], thing)

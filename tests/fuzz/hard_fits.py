@@ -37,7 +37,9 @@ from tests.naive import erm, ranking
 
 EXACT = 1e-9
 LIMITS = [0.0, 0.02, 0.1, 0.1, 0.3, 0.8]
-ON_RATES = [name for name, (_, what) in erm.RULES.items() if what not in ("loss", "score")]
+ON_RATES = [
+    name for name, (_, what) in erm.CONSTRAINT_NAMES.items() if what not in ("loss", "score")
+]
 IN_REGRESSION = [name for name in CONSTRAINTS if "regression" in CONSTRAINTS[name].tasks]
 
 
@@ -136,7 +138,7 @@ def draw_limited(
         options["comparison"] = "ratio"
     if "reference" in known and name not in erm.EXCESS and rng.random() < 0.25:
         options["reference"] = "overall"
-    unit = float(units[erm.RULES[name][1] == "score"])
+    unit = float(units[erm.CONSTRAINT_NAMES[name][1] == "score"])
     limit: Any = unit * pick(rng, LIMITS)
     if len(rows.attributes) > 1 and not intersectional and rng.random() < 0.3:
         limit = dict(zip("abc"[: len(rows.attributes)], [limit, None, 2 * limit], strict=False))
@@ -178,7 +180,7 @@ def summed_up(
 
 def erm_classifier(rng: np.random.Generator) -> Fit:
     rows, intersectional = draw_rows(rng), bool(rng.integers(2))
-    names = list(erm.RULES)
+    names = list(erm.CONSTRAINT_NAMES)
     limited, settings, control = draw_several(rng, rows, names, intersectional)
     loss = pick(rng, ["log_loss", "log_loss", "hinge", "squared_hinge"])
     estimator = ConstrainedERMClassifier(

@@ -1,13 +1,11 @@
-"""``python -m tests.fuzz.interrupts --moments 200``: Ctrl+C at random moments of every fit.
+"""Ctrl+C at random moments of every fit.
 
 The interrupt has to reach Python soon, and leave the estimator, the threads and the limits of the
 libraries as they were. A kernel or a library that runs for long holds it up.
 """
 
-import argparse
 import gc
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -18,13 +16,16 @@ from sklearn.base import is_clusterer
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_info
 
-from skfair.utils.threads import allowed_threads
 from tests.house import discover_estimators
 
 # An interrupt that takes longer than this is felt.
 SOON = 0.3
 # Rows: enough that a fit takes tenths of a second, so that passes over them have several blocks.
-N_ROWS, N_DENSE = 20_000, 1500
+N_ROWS = 20_000
+FEWER_ROWS = {
+    **dict.fromkeys(["FairSpectralClustering", "PartialParityClassifier"], 1500),
+    **dict.fromkeys(["ParetoFairKMeans", "FairRanker"], 4000),
+}
 SETTINGS = {
     "FairDecisionClassifier": {"estimator": GaussianNB(), "group_aware": False},
     "PartialParityClassifier": {"max_disparity": 0.2},
@@ -59,7 +60,7 @@ def prepared(name: str, rng: np.random.Generator) -> tuple[object, tuple, dict]:
     estimator = discover_estimators()[name](**SETTINGS.get(name, {}))
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
-    n = N_DENSE if name in ("FairSpectralClustering", "PartialParityClassifier") else N_ROWS
+    n = FEWER_ROWS.get(name, N_ROWS)
     X, sex = rng.normal(size=(n, 6)), rng.integers(0, 3, n).astype(str)
     y = (X[:, 0] + (sex == "0") + rng.normal(size=n) > 0).astype(int)
     given = {"sensitive_features": sex}
@@ -112,29 +113,3 @@ def run(name: str, n_moments: int, seed: int) -> list[Interrupted]:
         usual = time.perf_counter() - start
         moments = rng.uniform(0.001, 0.9 * usual, n_moments)
         return [interrupted(estimator, rows, given, moment) for moment in moments]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.interrupts", description=__doc__)
-    parser.add_argument("--moments", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    names = sorted(discover_estimators())
-    n_faults, each = 0, -(-options.moments // len(names))
-    print(f"{allowed_threads()} threads")
-    for name in names:
-        found = run(name, each, options.seed)
-        heard = [one.latency for one in found if one.latency is not None]
-        faults = [one.fault for one in found if one.fault]
-        n_faults += len(faults)
-        print(
-            f"{name}: {len(heard)} of {each} fits interrupted, heard after "
-            f"{np.median(heard or [0]):.3f} s, at most {max(heard, default=0):.3f} s. "
-            + "; ".join(faults),
-            flush=True,
-        )
-    return int(n_faults > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,21 +1,33 @@
-"""A few hundred cases of the fuzzer, and planted faults that it must see."""
+"""Odd calls of everything public, drawn by hypothesis, and planted faults that it must see."""
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+import os
 
 import numpy as np
 import pytest
-import sklearn
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-import skfair
+from skfair.datasets import _openml
 from skfair.groups.encoding import encode_groups
 from tests.fuzz import verdict
-from tests.fuzz.__main__ import run, summary
-from tests.fuzz.cases import Case, uncovered
+from tests.fuzz.cases import Case, draw_case, public_objects, uncovered
 from tests.fuzz.verdict import Hang, judge
-from tests.fuzz.workers import Worker, crash
+
+# ``make fuzz`` has more. The first case of a name is a plain call of it.
+N_CASES = int(os.environ.get("SKFAIR_FUZZ", "2"))
+
+
+@pytest.fixture
+def _shut_off(monkeypatch, tmp_path):
+    """No network, no folder of data, and a folder for what a ``data_home`` of "nowhere" makes."""
+
+    def refuse(*args, **kwargs):
+        raise ConnectionError("there is no network for odd calls")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr(_openml, "fetch_openml", refuse)  # its retries wait for seconds
+    monkeypatch.delenv("SKFAIR_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
 
 
 def test_every_public_name_and_argument_has_a_strategy():
@@ -24,10 +36,22 @@ def test_every_public_name_and_argument_has_a_strategy():
 
 
 @pytest.mark.slow
-def test_sixty_cases():
-    records = run(60, seed=0, only="skfair.", progress=None)
-    assert len(records) >= 60
-    assert not any(record.verdict.is_fault for record in records), summary(records, 0.0)
+@pytest.mark.usefixtures("_shut_off")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", public_objects())
+@settings(
+    max_examples=N_CASES,
+    derandomize="SKFAIR_FUZZ" not in os.environ,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_a_call_works_or_its_error_says_what_is_wrong(name, data):
+    case = draw_case(data.draw, name)
+    found = judge(case)
+    assert not found.is_fault, f"{found.kind} at {found.place}: {found.message}\n{case.title}"
 
 
 def raising(error):
@@ -69,77 +93,3 @@ def test_a_slow_case_is_stopped(monkeypatch):
 
     assert judge(Case("forever", set(), [], forever)).kind == "longer than 0.05 s"
     assert not issubclass(Hang, Exception)
-
-
-def test_a_crash_is_seen():
-    worker = Worker(crash)
-    harmless, fatal = worker.records("skfair.nothing", 5, 3)
-    assert not harmless.verdict.is_fault
-    assert fatal.verdict.kind == "crash"
-    assert fatal.title == "fatal"
-    assert fatal.replay == "skfair.nothing:5:3:1"
-    worker.stop()
-
-
-CALL = """
-import warnings
-import skfair, sklearn
-from skfair.cluster import FairKMeans
-from tests.fuzz.cases import Case
-from tests.fuzz.verdict import judge
-
-assert "checkout" in skfair.__file__ and "checkout" in sklearn.__file__
-theirs = judge(Case("theirs", set(), [], lambda: FairKMeans(2).fit([["a"], ["b"]])))
-ours = judge(Case("ours", set(), [], lambda: skfair.metrics.group_report(None, None)))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    FairKMeans(2).fit([[0.0], [1.0], [2.0]])
-print(theirs.kind, theirs.place.split(":")[0], ours.kind, caught[0].filename)
-"""
-# A fork for each script: other libraries, which take most of the time, are loaded before.
-CALL_FROM_EACH = """
-import os, runpy, sys
-import hypothesis.strategies, joblib, numba, pandas, scipy.optimize, scipy.stats
-
-for script in sys.argv[1:]:
-    child = os.fork()
-    if not child:
-        folder = os.path.dirname(script)
-        sys.path[:0] = [folder, os.path.join(folder, ".venv", "site-packages")]
-        runpy.run_path(script)
-        sys.stdout.flush()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0, script
-"""
-
-
-def checkout_at(folder, place):
-    """Copy what the call needs to a place, and return the script that makes it."""
-    real = folder / ("checkout/real" if place == "linked" else place)
-    packages = real / ".venv" / "site-packages"
-    packages.mkdir(parents=True)
-    ours, tests = Path(skfair.__file__).parent, Path(__file__).parents[1]
-    # What is compiled comes along: compiling it again for each place takes most of the time.
-    leave_out = shutil.ignore_patterns("*.tmp.*")
-    shutil.copytree(ours, real / "skfair", ignore=leave_out)
-    shutil.copytree(tests / "fuzz", real / "tests" / "fuzz", ignore=leave_out)
-    shutil.copy(tests / "house.py", real / "tests")
-    (packages / "sklearn").symlink_to(Path(sklearn.__file__).parent, target_is_directory=True)
-    checkout = folder / place
-    if place == "linked":
-        checkout = folder / "checkout" / "link"
-        checkout.symlink_to(real, target_is_directory=True)
-    script = checkout / "skfair_script.py"  # its path begins like that of the package
-    script.write_text(CALL)
-    return str(script)
-
-
-def test_the_place_of_the_checkout_says_nothing(tmp_path):
-    """Named as git names it, with a space, with both names twice, behind a link."""
-    places = ["checkout/skfair", "checkout/my project", "checkout/skfair/sklearn/skfair", "linked"]
-    scripts = [checkout_at(tmp_path / str(k), place) for k, place in enumerate(places)]
-    command = [sys.executable, "-c", CALL_FROM_EACH, *scripts]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stderr
-    said = result.stdout.splitlines()
-    assert said == [f"rejected skfair/base.py rejected {script}" for script in scripts]

@@ -1,6 +1,7 @@
 """Ctrl+C: a few moments of every fit, and a process of its own that it ends."""
 
 import ast
+import os
 import signal
 import subprocess
 import sys
@@ -16,14 +17,15 @@ from tests.house import discover_estimators
 KERNELS = Path(skfair.__file__).parent / "_kernels"
 FILES = sorted(set(KERNELS.glob("*.py")) - {KERNELS / "declaring.py"})
 
+N_MOMENTS = int(os.environ.get("SKFAIR_FUZZ", "2"))  # make fuzz has more
+
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(discover_estimators()))
 def test_an_interrupt_leaves_everything_as_it_was(name):
-    """``make fuzz`` runs 200 moments, ``python -m tests.fuzz.interrupts`` any number."""
-    found = run(name, 2, seed=0)
+    found = run(name, N_MOMENTS, seed=0)
     assert [one.fault for one in found if one.fault] == []
 
 

@@ -194,9 +194,10 @@ def test_forms_of_tables_agree(people):
 
 def test_a_group_to_which_nobody_can_belong_is_none():
     table = GroupProbabilities({"a": [0.5, 1], "b": [0.0, 0], "c": [0.5, 0]})
-    rows = table.spread()
-    assert rows.groups.names == ("a", "c")
-    assert rows.owners.tolist() == [0, 0, 1]
+    owners, weights, groups = table.spread()
+    assert groups.names == ("a", "c")
+    assert owners.tolist() == [0, 0, 1]
+    assert weights.tolist() == [0.5, 0.5, 1]
 
 
 def test_sizes_are_rounded_to_their_sum():

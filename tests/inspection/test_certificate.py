@@ -58,8 +58,8 @@ def test_certificates_of_all_estimators_are_drawn(model):
         ([DemographicParity(max_disparity=0.3), EqualOpportunity(max_disparity=0.4)], None),
     ],
 )
-def test_the_limit_that_is_drawn_is_that_of_the_rules(constraint, limit):
-    """Beside rules with limits of their own the default of the estimator was drawn."""
+def test_the_limit_that_is_drawn_is_that_of_the_constraints(constraint, limit):
+    """Beside constraints with limits of their own the default of the estimator was drawn."""
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
     model = ConstrainedERMClassifier(constraint, max_disparity=0.35, confidence=0.8)

@@ -202,7 +202,10 @@ def census(n=900, seed=0):
 @pytest.mark.parametrize(
     "name",
     [
-        *(f"{rule}_parity_difference" for rule in ("demographic", "predictive", "accuracy")),
+        *(
+            f"{constraint}_parity_difference"
+            for constraint in ("demographic", "predictive", "accuracy")
+        ),
         *("equal_opportunity_difference", "equalized_odds_difference", "independence_gap"),
         *("demographic_parity_ratio", "false_negative_parity_ratio"),
         "largest_false_positive_rate",
@@ -227,17 +230,17 @@ def test_the_statistic_is_the_metric_and_the_bound_inverts_the_test(name):
     assert just_above.pairs["disparity"].max() == pytest.approx(value)
 
 
-def test_a_name_a_metric_and_a_rule_are_the_same_question():
+def test_a_name_a_metric_and_a_constraint_are_the_same_question():
     y, pred, groups = census()
     given = {"sensitive_features": groups["sex"]}
     asked = ["equalized_odds", metrics.equalized_odds_difference, EqualizedOdds()]
     p = [disparity_test(one, y, pred, max_disparity=0.1, **given).p_value for one in asked]
     assert p[0] == p[1] == p[2]
-    of_rule = disparity_test(DemographicParity(0.2, comparison="ratio"), None, pred, **given)
+    of_constraint = disparity_test(DemographicParity(0.2, comparison="ratio"), None, pred, **given)
     of_name = disparity_test(
         "demographic_parity", None, pred, max_disparity=0.2, comparison="ratio", **given
     )
-    assert (of_rule.p_value, of_rule.max_disparity) == (of_name.p_value, 0.2)
+    assert (of_constraint.p_value, of_constraint.max_disparity) == (of_name.p_value, 0.2)
 
 
 def test_control_features_compare_within_strata():
@@ -762,7 +765,7 @@ def test_an_unknown_metric_is_told_all_that_there_are():
         "largest_selection_rate",
         "statistical_parity_gap",
     ],
-    ids=["name", "function", "rule", "largest", "scores"],
+    ids=["name", "function", "constraint", "largest", "scores"],
 )
 def test_a_ratio_of_a_metric_of_differences_is_refused(function, metric):
     """It was ignored: 30 and 37 of 100 are .07 apart, within .2, and 19 % of the larger apart."""

@@ -5,12 +5,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.metrics.fronts import coverage, hypervolume, nondominated
+from skfair.metrics.fronts import hypervolume, nondominated
 from tests import naive
 
 # Few different values, so that ties and duplicates are common.
 coarse = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
-some = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
 common = settings(deadline=None, max_examples=50)
 
 
@@ -35,25 +34,6 @@ def test_front_of_the_front_is_itself(points):
     assert nondominated(costs[mask], balances[mask]).all()
     order = np.argsort(costs[mask])
     assert np.all(np.diff(balances[mask][order]) > 0)
-
-
-@common
-@given(some, coarse)
-def test_coverage_equals_naive_twin(b, a):
-    assert coverage(*split(a), *split(b)) == pytest.approx(
-        naive.coverage(*split(a), *split(b)), abs=1e-12
-    )
-
-
-@common
-@given(some, coarse)
-def test_coverage_properties(b, a):
-    costs, balances = split(b)
-    mask = nondominated(costs, balances)
-    assert coverage(costs[mask], balances[mask], costs, balances) == 1
-    assert coverage([], [], costs, balances) == 0
-    more = coverage(*split(a + b[:1]), costs, balances)
-    assert more >= max(coverage(*split(a), costs, balances), 1 / len(b))
 
 
 @common
@@ -124,7 +104,6 @@ def test_normalised_hypervolume_never_exceeds_one():
 
 def test_lists_and_integers():
     assert_array_equal(nondominated([3, 1, 2], [3, 1, 0]), [True, True, False])
-    assert coverage([1], [1], [1, 0], [1, 1]) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -144,15 +123,6 @@ def test_bad_points(costs, balances, message):
         nondominated(costs, balances)
     with pytest.raises(ValueError, match=message):
         hypervolume(costs, balances, ref_cost=1.0)
-
-
-def test_bad_points_of_two_fronts():
-    with pytest.raises(ValueError, match="costs_b is empty"):
-        coverage([1.0], [1.0], [], [])
-    with pytest.raises(ValueError, match="costs_a has 1 points but balances_a has 2"):
-        coverage([1.0], [1.0, 2.0], [1.0], [1.0])
-    with pytest.raises(ValueError, match="balances_b has 1 value"):
-        coverage([1.0], [1.0], [1.0], [np.nan])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score
 
 import skfair.metrics
 from skfair.metrics.labels import LABEL_METRICS
@@ -52,43 +51,6 @@ def test_equals_naive_twin(name, seed):
         assert plain == pytest.approx(naive_value(name, y, p, groups, ones, agg), abs=1e-12)
         weighted = metric(y, p, sensitive_features=groups, sample_weight=weights, agg=agg)
         assert weighted == pytest.approx(naive_value(name, y, p, groups, weights, agg), abs=1e-12)
-
-
-RATES = {
-    "demographic_parity": ["selection_rate"],
-    "equal_opportunity": ["true_positive_rate"],
-    "equalized_odds": ["true_positive_rate", "false_positive_rate"],
-    "accuracy_parity": ["accuracy_score"],
-}
-
-
-def test_equals_fairlearn_on_random_inputs():
-    """One frame of fairlearn's holds all rates; its named metrics only combine them."""
-    for seed in range(16):
-        y, p, groups, rng = random_case(seed)
-        weights = rng.uniform(0.1, 3, y.size)
-        functions = {
-            "selection_rate": fairlearn.selection_rate,
-            "true_positive_rate": fairlearn.true_positive_rate,
-            "false_positive_rate": fairlearn.false_positive_rate,
-            "accuracy_score": accuracy_score,
-        }
-        frame = fairlearn.MetricFrame(
-            metrics=functions,
-            y_true=y,
-            y_pred=p,
-            sensitive_features=groups,
-            sample_params={name: {"sample_weight": weights} for name in functions},
-        )
-        options = {"sensitive_features": groups, "sample_weight": weights}
-        reference = ["pairwise", "overall"][seed % 2]
-        method = {"pairwise": "between_groups", "overall": "to_overall"}[reference]
-        difference, ratio = frame.difference(method=method), frame.ratio(method=method)
-        for name, rates in RATES.items():
-            ours = METRICS[f"{name}_difference"](y, p, reference=reference, **options)
-            assert ours == pytest.approx(difference[rates].max(), abs=1e-12), (seed, name)
-            ours = METRICS[f"{name}_ratio"](y, p, reference=reference, **options)
-            assert ours == pytest.approx(ratio[rates].min(), abs=1e-12), (seed, name)
 
 
 def test_mean_of_two_rates_equals_fairlearn_for_two_groups():

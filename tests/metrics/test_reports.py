@@ -438,3 +438,94 @@ def test_group_report_of_selection_rates_needs_no_true_labels(interval):
         pd.testing.assert_frame_equal(found, full[found.columns])
     with pytest.raises(ValueError, match="needs y_true for metrics="):
         group_report(None, p, sensitive_features=groups, metrics={"error": zero_one_loss})
+
+
+def crossed(n, rng, *, is_additive=True):
+    """People of six groups, four of them small, and decisions with known rates."""
+    people = pd.DataFrame(
+        {"sex": rng.choice(["f", "m"], n), "age": rng.choice(list("abc"), n, p=[0.9, 0.05, 0.05])}
+    )
+    logits = -1 + 0.8 * (people["sex"] == "m") - people["age"].map({"a": 0, "b": 0.5, "c": -1})
+    logits += 0.0 if is_additive else 2.0 * ((people["sex"] == "f") & (people["age"] == "b"))
+    rates = 1 / (1 + np.exp(-logits.to_numpy()))
+    names = "sex=" + people["sex"] + ", age=" + people["age"]
+    return people, rates, dict(zip(names, rates, strict=True))
+
+
+@pytest.mark.parametrize("is_additive", [True, False])
+def test_pooled_estimates_are_nearer_and_their_intervals_cover(is_additive):
+    rng, errors, is_inside = np.random.default_rng(0), {"raw": [], "pooled": []}, []
+    for _ in range(40):
+        people, rates, true = crossed(400, rng, is_additive=is_additive)
+        selected = (rng.random(400) < rates).astype(int)
+        for estimate, found in errors.items():
+            report = group_report(None, selected, sensitive_features=people, estimate=estimate)
+            of_groups = report.drop("overall")
+            wanted = of_groups.index.map(true).to_numpy(float)
+            found.append(np.square(of_groups["selection_rate"] - wanted).mean())
+        ends = of_groups["selection_rate_low"], of_groups["selection_rate_high"]
+        is_inside.append((ends[0] <= wanted) & (wanted <= ends[1]))
+    factor = 0.5 if is_additive else 0.9
+    assert np.mean(errors["pooled"]) < factor * np.mean(errors["raw"])
+    assert np.mean(is_inside) > 0.92
+
+
+def test_pooled_estimates_of_many_people_are_what_was_counted():
+    people, rates, _ = crossed(200_000, np.random.default_rng(1), is_additive=False)
+    selected = (np.random.default_rng(2).random(rates.size) < rates).astype(int)
+    raw, pooled = (
+        group_report(selected, selected, sensitive_features=people, estimate=estimate)
+        for estimate in ("raw", "pooled")
+    )
+    assert np.abs(raw["selection_rate"] - pooled["selection_rate"]).max() < 0.004
+    assert pooled.loc["overall"].equals(raw.loc["overall"])
+    width = [
+        report["selection_rate_high"] - report["selection_rate_low"] for report in (raw, pooled)
+    ]
+    assert width[1].to_numpy() == pytest.approx(width[0].to_numpy(), rel=0.1)
+
+
+def test_pooled_estimates_read_weights_strata_and_partitions():
+    import dask.dataframe as dd
+
+    rng = np.random.default_rng(3)
+    people, rates, _ = crossed(900, rng)
+    frame = people.assign(p=(rng.random(900) < rates).astype(int), job=rng.choice(["x", "y"], 900))
+    given = {"control_features": frame["job"], "estimate": "pooled", "interval": "wilson"}
+    report = group_report(None, frame["p"], sensitive_features=people, **given)
+    same = {"sample_weight": np.full(900, 2.5)}
+    weighted = group_report(None, frame["p"], sensitive_features=people, **given, **same)
+    pd.testing.assert_frame_equal(report, weighted)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    given["control_features"] = lazy["job"]
+    lazily = group_report(None, lazy["p"], sensitive_features=lazy[["sex", "age"]], **given)
+    pd.testing.assert_frame_equal(report, lazily)
+
+
+def test_pooled_estimates_are_marked_and_empty_ones_stay_unknown():
+    people, rates, _ = crossed(300, np.random.default_rng(4))
+    p = (rates > 0.4).astype(int)
+    y = ((people["sex"] == "m") | (people["age"] == "a")).astype(int)
+    report = group_report(
+        y, p, sensitive_features=people, estimate="pooled", reference={"sex": "m", "age": "a"}
+    )
+    text = report[["n", "selection_rate", "true_positive_rate"]].compact()
+    assert text["selection_rate"].drop("overall").str.startswith("~").all()
+    assert not text.loc["overall"].str.contains("~").any()
+    assert text.loc["sex=f, age=b", "true_positive_rate"] == "-"
+    assert "~" in report.to_html()
+    assert report.compact()["selection_rate_difference"].str.startswith("~").sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"estimate": "mean"}, "'raw' or 'pooled'"),
+        ({"estimate": "pooled", "interval": "bootstrap"}, "intervals of its own"),
+        ({"estimate": "pooled", "intersectional": False}, "crossed groups"),
+    ],
+)
+def test_what_cannot_be_pooled_is_said(options, said):
+    people, rates, _ = crossed(300, np.random.default_rng(5))
+    with pytest.raises(ValueError, match=said):
+        group_report(None, (rates > 0.3).astype(int), sensitive_features=people, **options)

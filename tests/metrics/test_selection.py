@@ -84,8 +84,7 @@ def test_strata_are_those_of_admissions_at_berkeley():
     women, of_women = [89, 17, 202, 131, 94, 24], [108, 25, 593, 375, 393, 341]
     counts = Counts(*map(np.array, (men, of_men, women, of_women)))
     found = mantel_haenszel(counts)
-    assert found.odds_ratio == pytest.approx(0.9047, abs=5e-5)
-    assert found.p_value == pytest.approx(0.2323, abs=5e-5)
+    assert found == pytest.approx((0.9047, 0.2323), abs=5e-5)
     assert selection_tests([sum(men)], [sum(of_men)], [sum(women)], [sum(of_women)])["z"][0] > 9
     # A stratum with a single group, or in which nobody is selected, says nothing.
     more = Counts(
@@ -95,7 +94,7 @@ def test_strata_are_those_of_admissions_at_berkeley():
         reference_n_rows=np.append(of_women, [0, 7]),
     )
     assert mantel_haenszel(more) == found
-    assert np.isnan(mantel_haenszel(Counts(*(np.zeros(1, int) for _ in range(4)))).p_value)
+    assert np.isnan(mantel_haenszel(Counts(*(np.zeros(1, int) for _ in range(4))))).all()
 
 
 @pytest.mark.parametrize(

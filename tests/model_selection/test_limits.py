@@ -68,13 +68,15 @@ def test_each_step_multiplies_all_limits(data, limits):
 
 
 @pytest.mark.parametrize("own", [0.5, [0.5, 0.6]])
-def test_rules_with_a_limit_of_their_own_do_not_count(data, own):
+def test_constraints_with_a_limit_of_their_own_do_not_count(data, own):
     """They have no multiple: a path measures what its steps limit, on both samples."""
     X, _, groups, X_test, _, groups_test = data
-    rules = [FalsePositiveParity(max_disparity=limit) for limit in np.atleast_1d(own).tolist()]
-    rules += ["demographic_parity"] * np.isscalar(own)
+    constraints = [
+        FalsePositiveParity(max_disparity=limit) for limit in np.atleast_1d(own).tolist()
+    ]
+    constraints += ["demographic_parity"] * np.isscalar(own)
     limits = {"sex": 0.1, "age": 0.15}
-    model = ConstrainedERMClassifier(rules, limits, sensitive=Sensitive(crossed=False))
+    model = ConstrainedERMClassifier(constraints, limits, sensitive=Sensitive(crossed=False))
     path = path_of(data, model, max_disparities=(3, 2))
     for k, model in enumerate(path.estimators):
         train, test = (

@@ -194,7 +194,7 @@ def test_groups_from_columns(data):
     assert np.array_equal(path.train_scores, expected.train_scores)
 
 
-def test_the_rule_of_the_estimator_chooses_the_metric(data):
+def test_the_constraint_of_the_estimator_chooses_the_metric(data):
     *_, X_test, y_test, groups_test = data
     path = path_of(data, Blind(constraint="equalized_odds"))
     for model, gap in zip(path.estimators, path.test_disparities, strict=True):
@@ -203,7 +203,7 @@ def test_the_rule_of_the_estimator_chooses_the_metric(data):
 
 
 def by_hand(model, constraint, data):
-    """The disparity on the second sample, rule by rule."""
+    """The disparity on the second sample, constraint by constraint."""
     *_, X_test, y_test, groups_test = data
     given = {"sensitive_features": groups_test}
     labels, scores = model.predict(X_test), model.decision_function(X_test)
@@ -254,7 +254,7 @@ class WithScores(Blind):
     ],
     ids=str,
 )
-def test_every_rule_is_measured_by_its_metric(data, constraint, measured):
+def test_every_constraint_is_measured_by_its_metric(data, constraint, measured):
     path = path_of(data, WithScores(constraint=constraint))
     for model, gap in zip(path.estimators, path.test_disparities, strict=True):
         assert gap == pytest.approx(by_hand(model, measured, data), abs=1e-12)
@@ -376,7 +376,7 @@ def test_nondominated_models():
     assert tested.nondominated.tolist() == naive.nondominated(test_gaps, test_scores) != expected
 
 
-class OwnRule(RateParity):
+class OwnConstraint(RateParity):
     """Nothing says what measures it."""
 
 
@@ -401,14 +401,18 @@ class OwnRule(RateParity):
         ({"sensitive_features_test": None}, ValueError, "'sensitive_features_test' is missing"),
         ({"estimator": Blind(constraint="parity")}, ValueError, "no default metric.*'parity'"),
         ({"estimator": Blind(constraint=None)}, ValueError, "no default metric.*Pass metric="),
-        ({"estimator": Blind(constraint=OwnRule())}, ValueError, r"no default.*OwnRule\(\)"),
+        (
+            {"estimator": Blind(constraint=OwnConstraint())},
+            ValueError,
+            r"no default.*OwnConstraint\(\)",
+        ),
         (
             {"estimator": Blind(constraint=ConditionalOn("equal_opportunity"))},
             ValueError,
             "no default metric.*ConditionalOn",
         ),
         (
-            {"estimator": Blind(constraint=["demographic_parity", OwnRule()])},
+            {"estimator": Blind(constraint=["demographic_parity", OwnConstraint()])},
             ValueError,
             "Pass metric=",
         ),

@@ -1,4 +1,4 @@
-"""Gradients of the Lagrangian for every rule, loss and score model."""
+"""Gradients of the Lagrangian for every constraint, loss and score model."""
 
 import numpy as np
 import pytest
@@ -7,21 +7,24 @@ from skfair.losses import LOSSES
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.naive.soft import finite_differences
-from tests.small_problems import build, people, rules_for
+from tests.small_problems import build, constraints_for, people
 
 MODELS = {
-    "linear": lambda X: LinearScore(X),
     "no intercept": lambda X: LinearScore(X, fit_intercept=False),
     "network": lambda X: MLPScore(X, (4, 3)),
 }
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("loss", "rule"), [(a, b) for a in LOSSES for b in rules_for(a)])
-def test_gradient_of_the_lagrangian(model, loss, rule):
+@pytest.mark.parametrize(
+    ("loss", "constraint"), [(a, b) for a in LOSSES for b in constraints_for(a)]
+)
+def test_gradient_of_the_lagrangian(model, loss, constraint):
     who = people(3, n=60, n_levels=(3,))
-    like = build(who, [rule], 0.1, loss=loss)
-    problem = ConstrainedERM(MODELS[model](who.X), like.loss, like.targets, like.rules, alpha=0.3)
+    like = build(who, [constraint], 0.1, loss=loss)
+    problem = ConstrainedERM(
+        MODELS[model](who.X), like.loss, like.targets, like.constraints, alpha=0.3
+    )
     rng = np.random.RandomState(0)
     theta = problem.start(rng) + 0.3 * rng.normal(size=problem.n_parameters)
     multipliers = rng.normal(size=problem.n_constraints)

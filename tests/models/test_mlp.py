@@ -278,9 +278,9 @@ def test_penalty(sizes, fit_intercept):
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize("n_levels", [(2,), (3,), (3, 2)])
-def test_gradient_of_the_whole_problem(n_levels, rule, is_sparse):
+def test_gradient_of_the_whole_problem(n_levels, constraint, is_sparse):
     who = people(n_levels=n_levels, weighted=True)
     rows = who.training_rows()
     X = stored(who.X, "csr" if is_sparse else "dense")
@@ -288,7 +288,7 @@ def test_gradient_of_the_whole_problem(n_levels, rule, is_sparse):
         MLPScore(X, (6, 3), sample_weight=who.weights),
         rows.loss,
         rows.targets,
-        [one.prepare(rows, 0.05) for one in make_constraints(rule, "classification")],
+        [one.prepare(rows, 0.05) for one in make_constraints(constraint, "classification")],
         sample_weight=who.weights,
         alpha=0.1,
     )

@@ -101,10 +101,10 @@ def test_the_same_steps_as_networks_of_this_package(solver):
     rows = TrainingRows(encode_groups(sex), targets, None, loss, (0, 1))
     ends = []
     for model, start in ((own, theta), (PlugInScore(score, X), score.start(None))):
-        rules = [
+        constraints = [
             one.prepare(rows, 0.02) for one in make_constraints("loss_parity", "classification")
         ]
-        problem = ConstrainedERM(model, loss, targets, rules)
+        problem = ConstrainedERM(model, loss, targets, constraints)
         rng, state = np.random.RandomState(1), solver.begin(problem, start)
         solver.advance(problem, state, 60, rng)
         assert not np.allclose(state.theta, start, atol=0.05)
@@ -131,7 +131,7 @@ def test_every_stochastic_solver(solver):
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds", "loss_parity"])
-def test_rules_are_kept_strictly(constraint):
+def test_constraints_are_kept_strictly(constraint):
     X, y, sex = people()
     model = ConstrainedERMClassifier(
         constraint, 0.06, model=TorchScore(network()), max_iter=300, random_state=0

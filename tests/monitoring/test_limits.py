@@ -104,8 +104,8 @@ def test_a_reference_group_is_stored_merged_and_checked():
 
 @pytest.mark.parametrize("name", ["state.json", "state.json.gz"])
 def test_a_file_outlives_the_process_and_is_small(tmp_path, name):
-    """A hundred thousand predictions of two attributes wait; each takes the room of its id."""
-    rng, n = np.random.default_rng(0), 100_000
+    """Many predictions of two attributes wait; each takes the room of its id."""
+    rng, n = np.random.default_rng(0), 30_000
     limits = {"sex": 0.05, "age": 0.1}
     monitor = DisparityMonitor("equal_opportunity", limits)
     people = {"sex": rng.choice(["f", "m"], n), "age": rng.choice(["old", "young"], n)}

@@ -263,12 +263,6 @@ def nondominated(costs, balances):
     return [not dominated(i) for i in range(len(points))]
 
 
-def coverage(costs_a, balances_a, costs_b, balances_b):
-    a = list(zip(costs_a, balances_a, strict=True))
-    b = list(zip(costs_b, balances_b, strict=True))
-    return sum(any(x <= c and y >= d for x, y in a) for c, d in b) / len(b)
-
-
 def hypervolume(costs, balances, ref_cost, ref_balance, ideal_cost=None, ideal_balance=None):
     """Sum the dominated cells of the grid that all coordinates span."""
     points = [

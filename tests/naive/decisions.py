@@ -1,4 +1,4 @@
-"""Prices of decisions, row by row."""
+"""Offsets of decisions, row by row."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -6,18 +6,18 @@ from scipy.special import logsumexp, softmax
 from sklearn.cluster import KMeans
 
 
-def soft_table(values, shares, prices, weights, temperature):
+def soft_table(values, shares, offsets, weights, temperature):
     """Return the sum of soft maxima, and how much of each feature goes to each class."""
-    total, table = 0.0, np.zeros(prices.shape)
+    total, table = 0.0, np.zeros(offsets.shape)
     for value, share, weight in zip(values, shares, weights, strict=True):
-        margin = (value - share @ prices) / temperature
+        margin = (value - share @ offsets) / temperature
         total += weight * temperature * logsumexp(margin)
         table += weight * np.outer(share, softmax(margin))
     return total, table
 
 
 def passing_points(margins, rows, direction, label):
-    """Return the best other class of each row, and its lead over it per unit of price."""
+    """Return the best other class of each row, and its lead over it per unit of offset."""
     others, points = [], []
     for row, step in zip(margins[rows], direction, strict=True):
         rest = [c for c in range(row.size) if c != label]
@@ -29,9 +29,13 @@ def passing_points(margins, rows, direction, label):
 
 def exchanged(counted, rows, label, others, before):
     """Return gains, cells and steps of a class in place of others, and what others change."""
-    n_rules = counted.cells.shape[0]
-    gains, cells = [], np.zeros((n_rules, len(rows)), int)
-    steps, base, worth = np.zeros(cells.shape), np.zeros((n_rules, counted.cells.max() + 1)), 0.0
+    n_constraints = counted.cells.shape[0]
+    gains, cells = [], np.zeros((n_constraints, len(rows)), int)
+    steps, base, worth = (
+        np.zeros(cells.shape),
+        np.zeros((n_constraints, counted.cells.max() + 1)),
+        0.0,
+    )
     for j, i in enumerate(rows):
         value = counted.weights[i] * counted.values[i]
         gains.append(value[label] - value[others[j]])

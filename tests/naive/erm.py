@@ -1,6 +1,6 @@
-"""Slow twins of losses, fairness rules and constrained risk, straight from the formulas.
+"""Slow twins of losses, fairness constraints and constrained risk, straight from the formulas.
 
-A rule is a table of comparisons with one column per person: a line of the table times the values of
+A constraint is a table of comparisons with one column per person: a line times the values of
 the people is the difference of two rates (or one rate, where that is what is bounded). Strict
 disparities, smooth ones and the constraints of a general-purpose solver all come from that table.
 Nothing here knows of cells, centres, standardised columns or pull-backs.
@@ -30,8 +30,8 @@ SMOOTH_LOSSES = {
     "absolute_error": lambda z, t: bent(z - t, 0.05) + bent(t - z, 0.05),
 }
 
-# Each rule: the rows that count, what is averaged over them.
-RULES = {
+# Each constraint: the rows that count, what is averaged over them.
+CONSTRAINT_NAMES = {
     "demographic_parity": ("all", "selected"),
     "equal_opportunity": ("positive", "selected"),
     "false_positive_parity": ("negative", "selected"),
@@ -50,14 +50,14 @@ RULES = {
     "bounded_false_positive_rate": ("negative", "selected"),
     "bounded_false_negative_rate": ("positive", "rejected"),
 }
-BOUNDED = [name for name in RULES if name.startswith("bounded")]
+BOUNDED = [name for name in CONSTRAINT_NAMES if name.startswith("bounded")]
 # How far groups are above everybody: the worst, or the mean of all; below is not limited.
 EXCESS = {"excess_loss": np.max, "mean_excess_loss": np.mean}
 PRECISE = ["predictive_parity"]  # the share of positives among those that are counted
 
 
 def strict_values(what, scores, targets, loss):
-    """What a rule averages, one person at a time."""
+    """What a constraint averages, one person at a time."""
     value = {
         "selected": lambda z, t: float(z > 0),
         "rejected": lambda z, t: float(z <= 0),
@@ -95,7 +95,7 @@ IN_CLASS = {
 
 
 def comparisons(given, comparison, targets, columns, weights=None, mean=shares):
-    """All comparisons of a rule, in both directions; ``columns`` are lists of group labels.
+    """All comparisons of a constraint, in both directions; ``columns`` are lists of group labels.
 
     ``mean(kept, weights)`` says with what each person enters the rate of the kept ones.
     """
@@ -133,13 +133,13 @@ def precision_shares(targets, weights):
     return mean
 
 
-def rule_table(name, reference, targets, columns, weights=None):
+def constraint_table(name, reference, targets, columns, weights=None):
     comparison = "bounded" if name in BOUNDED else name if name in EXCESS else reference
     mean = shares
     if name in PRECISE:
         everybody = np.ones(len(targets)) if weights is None else weights
         mean = precision_shares(targets, everybody)
-    return comparisons(RULES[name][0], comparison, targets, columns, weights, mean)
+    return comparisons(CONSTRAINT_NAMES[name][0], comparison, targets, columns, weights, mean)
 
 
 def rates_of(name, values, targets, columns, weights=None, strata=None):
@@ -160,7 +160,7 @@ def rates_of(name, values, targets, columns, weights=None, strata=None):
         total = sum(w for k, w in zip(kept, weights, strict=True) if k)
         return sum(w * v for k, w, v in zip(kept, weights, values, strict=True) if k) / total
 
-    for counts in IN_CLASS[RULES[name][0]]:
+    for counts in IN_CLASS[CONSTRAINT_NAMES[name][0]]:
         for stratum in sorted(set(strata), key=str):
             inside = [
                 counts(t) and s == stratum and w > 0
@@ -191,8 +191,8 @@ def disparity(
     comparison="difference",
     strata=None,
 ):
-    """The strict disparity of a rule: its worst comparison, by plain counting."""
-    values = strict_values(RULES[name][1], scores, targets, loss)
+    """The strict disparity of a constraint: its worst comparison, by plain counting."""
+    values = strict_values(CONSTRAINT_NAMES[name][1], scores, targets, loss)
     worst, excesses = -np.inf if name in BOUNDED else 0.0, []
     for of_groups, everybody in rates_of(name, values, targets, columns, weights, strata):
         rates = list(of_groups.values())
@@ -218,16 +218,22 @@ def derivative(function, z, h=1e-6):
 class Risk:
     """Mean loss plus alpha/2 |w|^2, and comparisons minus bounds, over weights w and intercept."""
 
-    def __init__(self, X, targets, columns, rules, *, loss, alpha, weights=None, temperature=1.0):
-        """``rules`` are (name, reference, bound)."""
+    def __init__(
+        self, X, targets, columns, constraints, *, loss, alpha, weights=None, temperature=1.0
+    ):
+        """``constraints`` are (name, reference, bound)."""
         n = len(X)
         self.rows = np.column_stack([X, np.ones(n)])
         self.targets, self.loss, self.alpha = targets, loss, alpha
         self.temperature = temperature
         self.masses = shares([True] * n, np.ones(n) if weights is None else weights)
-        self.rules = [
-            (RULES[name][1], rule_table(name, reference, targets, columns, weights), bound)
-            for name, reference, bound in rules
+        self.constraints = [
+            (
+                CONSTRAINT_NAMES[name][1],
+                constraint_table(name, reference, targets, columns, weights),
+                bound,
+            )
+            for name, reference, bound in constraints
         ]
 
     def losses(self, z):
@@ -247,7 +253,7 @@ class Risk:
         """Every comparison minus its bound: feasible means none above 0."""
         z = self.rows @ x
         return np.concatenate(
-            [table @ self.values(what, z) - bound for what, table, bound in self.rules]
+            [table @ self.values(what, z) - bound for what, table, bound in self.constraints]
         )
 
     def jacobian(self, x):
@@ -255,7 +261,7 @@ class Risk:
         return np.vstack(
             [
                 (table * derivative(lambda z, w=what: self.values(w, z), z)) @ self.rows
-                for what, table, _ in self.rules
+                for what, table, _ in self.constraints
             ]
         )
 
@@ -288,10 +294,10 @@ class Risk:
         )
 
     def pull(self, multipliers):
-        """What the multipliers of the comparisons weigh each person with, rule by rule."""
-        ends = np.cumsum([len(table) for _, table, _ in self.rules])[:-1]
+        """What the multipliers of comparisons weigh each person with, by constraint."""
+        ends = np.cumsum([len(table) for _, table, _ in self.constraints])[:-1]
         parts = np.split(multipliers, ends)
-        return [table.T @ part for (_, table, _), part in zip(self.rules, parts, strict=True)]
+        return [table.T @ part for (_, table, _), part in zip(self.constraints, parts, strict=True)]
 
 
 def mean_excess(losses, columns, weights, reduce):

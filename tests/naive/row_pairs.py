@@ -1,4 +1,4 @@
-"""Slow twins of the rules and losses of pairs of rows: every pair by itself."""
+"""Slow twins of the constraints and losses of pairs of rows: every pair by itself."""
 
 import numpy as np
 

@@ -72,8 +72,8 @@ def softmax_assignment(X, codes, centers, offsets, temperature):
     assignment = np.empty((len(X), len(centers)))
     for i, x in enumerate(X):
         for k, center in enumerate(centers):
-            price = np.sum((x - center) ** 2) + offsets[k, codes[i]]
-            assignment[i, k] = np.exp(-price / temperature)
+            offset = np.sum((x - center) ** 2) + offsets[k, codes[i]]
+            assignment[i, k] = np.exp(-offset / temperature)
         assignment[i] /= assignment[i].sum()
     return assignment
 

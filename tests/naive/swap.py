@@ -94,12 +94,12 @@ class SwapTwin:
             row[leaving] += 1
         return row.min() > 0 and row.min() / row.max() > floor
 
-    def target(self, low, coming, leaving, floor, rule):
+    def target(self, low, coming, leaving, floor, constraint):
         others = [k for k in range(self.K) if k != low and self.can_give(k, coming, leaving, floor)]
         if not others:
             return -1
         counts = self.counts()
-        if rule == 1 and counts[low].sum():
+        if constraint == 1 and counts[low].sum():
             gaps = [((self.center(k) - self.center(low)) ** 2).sum() for k in others]
             return others[int(np.argmin(gaps))]
         if leaving < 0:
@@ -107,7 +107,7 @@ class SwapTwin:
         with np.errstate(divide="ignore"):
             return others[int(np.argmax(counts[others, coming] / counts[others, leaving]))]
 
-    def pick_swap(self, rule):
+    def pick_swap(self, constraint):
         balances = self.balances()
         low = int(np.argmin(balances))
         floor, row = balances[low], self.counts()[low]
@@ -123,7 +123,7 @@ class SwapTwin:
                 if row[h] - row[g] >= 2 and (row[g] == row[least] or row[h] == row[most])
             ]
         for coming, leaving in choices:
-            target = self.target(low, coming, leaving, floor, rule)
+            target = self.target(low, coming, leaving, floor, constraint)
             if target >= 0:
                 return low, target, coming, leaving
         return None
@@ -139,8 +139,8 @@ class SwapTwin:
             place = sum(i < start for i in cell)
         return [cell[(place + c) % len(cell)] for c in range(min(n_candidates, len(cell)))]
 
-    def swap_step(self, draws, n_candidates, rule):
-        picked = self.pick_swap(rule)
+    def swap_step(self, draws, n_candidates, constraint):
+        picked = self.pick_swap(constraint)
         if picked is None:
             return False
         low, target, coming, leaving = picked
@@ -153,12 +153,12 @@ class SwapTwin:
         self.move(row_in, low)
         return True
 
-    def iterate(self, batch, draws, n_candidates, rule, enough, at_once=None):
+    def iterate(self, batch, draws, n_candidates, constraint, enough, at_once=None):
         at_once = at_once or max(len(batch), 1)
         for first in range(0, len(batch), at_once):
             self.kmeans_step(batch[first : first + at_once])
         for draw in draws:
-            if self.balance() >= enough or not self.swap_step(draw, n_candidates, rule):
+            if self.balance() >= enough or not self.swap_step(draw, n_candidates, constraint):
                 return
 
 

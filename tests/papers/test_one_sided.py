@@ -10,7 +10,7 @@ from tests.small_problems import build, people
 MIXED = ["demographic_parity", "bounded_group_loss"]  # bounds on both sides, and above only
 
 
-def without_rules(problem):
+def without_constraints(problem):
     """The same problem, unconstrained."""
     return LinearConstrainedERM(
         problem.model, problem.loss, problem.targets, [], alpha=problem.alpha
@@ -70,7 +70,7 @@ def test_multipliers_weigh_the_rows(point):
 def test_without_constraints_there_are_no_rows():
     unbounded = build(people(3), "demographic_parity")
     unbounded.lower[:], unbounded.upper[:] = -np.inf, np.inf
-    for problem in (unbounded, without_rules(unbounded)):
+    for problem in (unbounded, without_constraints(unbounded)):
         at = problem.evaluate(problem.start(np.random.RandomState(0)))
         constraints = OneSided(problem)
         assert constraints.n == 0
@@ -80,10 +80,10 @@ def test_without_constraints_there_are_no_rows():
         assert curvature_bounds(problem, at).jacobian == 0
 
 
-@pytest.mark.parametrize("rules", ["demographic_parity", MIXED])
-def test_constants_are_those_of_linear_algebra(rules):
+@pytest.mark.parametrize("constraints", ["demographic_parity", MIXED])
+def test_constants_are_those_of_linear_algebra(constraints):
     """Of a quadratic objective exactly; of the Jacobian at the point."""
-    problem = build(people(3, n_levels=(3,)), rules, 0.2, loss="squared_error")
+    problem = build(people(3, n_levels=(3,)), constraints, 0.2, loss="squared_error")
     at = problem.evaluate(np.random.default_rng(2).normal(size=problem.n_parameters))
     bounds = curvature_bounds(problem, at)
     hessian = at.hessian(np.zeros(problem.n_constraints))
@@ -95,7 +95,7 @@ def test_constants_are_those_of_linear_algebra(rules):
 
 def test_a_kink_is_seen_from_a_distance():
     """At zero the smoothed hinge is flat, but not for long."""
-    problem = without_rules(build(people(3), "demographic_parity", loss="hinge", alpha=0.0))
+    problem = without_constraints(build(people(3), "demographic_parity", loss="hinge", alpha=0.0))
     at = problem.evaluate(np.zeros(problem.n_parameters))
     assert np.abs(at.hessian(np.zeros(0))).max() == 0
     assert curvature_bounds(problem, at).objective > 0.05

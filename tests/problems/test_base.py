@@ -72,6 +72,6 @@ def test_an_evaluation_outlives_the_bounds_it_was_made_under(problem):
 def test_problems_have_what_the_protocol_names(problem, kind, protocol):
     made = problem
     if kind is not None:
-        made = kind(problem.model, problem.loss, problem.targets, problem.rules)
+        made = kind(problem.model, problem.loss, problem.targets, problem.constraints)
     for name in names_of(protocol):
         assert hasattr(made, name), name

@@ -17,7 +17,7 @@ from skfair import Sensitive
 from skfair.datasets import make_ranking_queries
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, ndcg, pair_error_gap
-from skfair.ranking import FairRanker, fair_ranker
+from skfair.ranking import FairRanker, fair_ranker, task
 from tests.naive import ranking as naive
 
 
@@ -154,7 +154,7 @@ def test_a_limit_that_is_not_reached_is_reported(training, monkeypatch):
 
 def test_without_a_share_the_smooth_problem_is_solved_once(training, monkeypatch):
     X, y, query_id, groups = training
-    monkeypatch.setattr(fair_ranker, "MAX_PAIRS", 10**6)
+    monkeypatch.setattr(task, "MAX_PAIRS", 10**6)
     model = FairRanker(0.1, query_share=None, max_iter=500, random_state=0)
     model.fit(X, y, query_id, sensitive_features=groups)
     assert (model.n_solves_, model.status_) == (1, "converged")

@@ -1,4 +1,4 @@
-"""Pairs of documents: which there are, which are drawn, and the rule on their errors."""
+"""Pairs of documents: which there are, which are drawn, and the constraint on their errors."""
 
 import numpy as np
 import pytest

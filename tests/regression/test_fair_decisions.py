@@ -55,43 +55,43 @@ MEASURES = {
 }
 
 
-def gap(model, rule, y, predictions, group, **kwargs):
-    return MEASURES[rule](y, predictions, sensitive_features=group, **kwargs)
+def gap(model, constraint, y, predictions, group, **kwargs):
+    return MEASURES[constraint](y, predictions, sensitive_features=group, **kwargs)
 
 
 @pytest.mark.parametrize("is_aware", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("rule", sorted(MEASURES))
-def test_limits_hold_on_the_training_rows_as_the_metrics_count_them(rule, k, is_aware):
+@pytest.mark.parametrize("constraint", sorted(MEASURES))
+def test_limits_hold_on_the_training_rows_as_the_metrics_count_them(constraint, k, is_aware):
     X, y, group = people(1200, k=k)
     weights = np.random.default_rng(1).integers(0, 4, y.size)
     free = FairDecisionRegressor(max_disparity=1e9).fit(X, y, weights, sensitive_features=group)
-    before = gap(free, rule, y, free.train_predictions_, group, sample_weight=weights)
+    before = gap(free, constraint, y, free.train_predictions_, group, sample_weight=weights)
     for share in (0.1, 0.3, 0.9):
         model = FairDecisionRegressor(
-            constraint=rule, max_disparity=share * before, group_aware=is_aware
+            constraint=constraint, max_disparity=share * before, group_aware=is_aware
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, y, weights, sensitive_features=group)
-        found = gap(model, rule, y, model.train_predictions_, group, sample_weight=weights)
+        found = gap(model, constraint, y, model.train_predictions_, group, sample_weight=weights)
         assert model.train_disparity_ == found
         is_kept = found <= share * before
         assert (model.status_ == "converged") is is_kept
         assert any(one.category is ConvergenceWarning for one in caught) is not is_kept
         # Losses can be levelled only as far as shrinking goes.
-        assert is_kept or rule == "loss_parity"
+        assert is_kept or constraint == "loss_parity"
 
 
 def test_objects_of_constraints_are_taken_with_limits_of_their_own():
     X, y, group = people()
-    for name, rule in {
+    for name, constraint in {
         "wasserstein": constraints.Wasserstein,
         "mean_residual_parity": constraints.MeanResidualParity,
         "mean_score_parity": constraints.MeanScoreParity,
     }.items():
         named = FairDecisionRegressor(constraint=name, max_disparity=0.3)
-        own = FairDecisionRegressor(constraint=rule(max_disparity=0.3), max_disparity=9.0)
+        own = FairDecisionRegressor(constraint=constraint(max_disparity=0.3), max_disparity=9.0)
         for model in (named, own):
             model.fit(X, y, sensitive_features=group)
         np.testing.assert_array_equal(own.train_predictions_, named.train_predictions_)
@@ -116,15 +116,15 @@ def test_other_constraints_are_refused(wrong, message):
 
 def test_a_looser_limit_costs_no_more():
     X, y, group = people(1000, k=3)
-    for rule in ("wasserstein", "kolmogorov", "mean_score_parity"):
-        limits = {"kolmogorov": (0.01, 0.05, 0.2, 0.5)}.get(rule, (0.05, 0.2, 0.5, 1.5))
-        prices = [
-            FairDecisionRegressor(constraint=rule, max_disparity=limit, group_aware=True)
+    for constraint in ("wasserstein", "kolmogorov", "mean_score_parity"):
+        limits = {"kolmogorov": (0.01, 0.05, 0.2, 0.5)}.get(constraint, (0.05, 0.2, 0.5, 1.5))
+        offsets = [
+            FairDecisionRegressor(constraint=constraint, max_disparity=limit, group_aware=True)
             .fit(X, y, sensitive_features=group)
             .price_of_fairness_
             for limit in limits
         ]
-        assert prices == sorted(prices, reverse=True)
+        assert offsets == sorted(offsets, reverse=True)
 
 
 def tables(source):
@@ -191,8 +191,8 @@ def test_order_within_a_group_stays():
     X, y, group = people()
     base = LinearRegression().fit(X, y)
     z = base.predict(X)
-    for rule in MEASURES:
-        model = FairDecisionRegressor(base, rule, 0.1, group_aware=True, cv="prefit").fit(
+    for constraint in MEASURES:
+        model = FairDecisionRegressor(base, constraint, 0.1, group_aware=True, cv="prefit").fit(
             X, y, sensitive_features=group
         )
         for one in "ab":
@@ -312,8 +312,8 @@ def test_constant_predictions_and_huge_units():
     X, y, group = people(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for rule in ("wasserstein", "kolmogorov", "mean_score_parity"):
-            model = FairDecisionRegressor(DummyRegressor(), rule, 0.5, group_aware=True)
+        for constraint in ("wasserstein", "kolmogorov", "mean_score_parity"):
+            model = FairDecisionRegressor(DummyRegressor(), constraint, 0.5, group_aware=True)
             model.fit(X, y, sensitive_features=group)
             assert model.train_disparity_ <= 0.5
         for unit in (1e-100, 1e100):

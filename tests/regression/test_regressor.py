@@ -74,7 +74,7 @@ def test_equal_means_can_be_asked_for(unit, limit):
             assert np.ptp(means) <= 1.5e-10 * unit
 
 
-def test_a_rule_that_does_not_bind_is_ridge():
+def test_a_constraint_that_does_not_bind_is_ridge():
     X, y, group = people()
     model = ConstrainedERMRegressor(max_disparity=1e3, tol=1e-10).fit(
         X, y, sensitive_features=group
@@ -85,24 +85,24 @@ def test_a_rule_that_does_not_bind_is_ridge():
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
-@pytest.mark.parametrize("rule", ["loss_parity", "bounded_group_loss"])
+@pytest.mark.parametrize("constraint", ["loss_parity", "bounded_group_loss"])
 @pytest.mark.parametrize("unit", [1.0, 1000.0])
-def test_loss_rules_hold_in_the_units_of_the_loss(loss, rule, unit):
+def test_loss_constraints_hold_in_the_units_of_the_loss(loss, constraint, unit):
     X, y, group = people(unit=unit)
     measure = {
         "loss_parity": metrics.loss_parity_difference,
         "bounded_group_loss": metrics.largest_group_loss,
-    }[rule]
+    }[constraint]
     options = {"sensitive_features": group, "loss": loss, "task": "regression"}
     degree = {"squared_error": 2, "absolute_error": 1}[loss]
     free = measure(y, Ridge(alpha=1.0).fit(X, y).predict(X), **options)
     bound = 0.8 * free
-    if rule == "bounded_group_loss":
+    if constraint == "bounded_group_loss":
         noisy = group == "m"  # a fit to this group alone is the best that it can get
         own = Ridge(alpha=1e-9).fit(X[noisy], y[noisy]).predict(X[noisy]) - y[noisy]
         smallest = np.mean(own**2 if loss == "squared_error" else np.abs(own))
         bound = 0.5 * (free + smallest)
-    model = ConstrainedERMRegressor(rule, bound, loss=loss, alpha=0.0)
+    model = ConstrainedERMRegressor(constraint, bound, loss=loss, alpha=0.0)
     model.fit(X, y, sensitive_features=group)
     reached = measure(y, model.predict(X), **options)
     assert reached <= bound
@@ -227,7 +227,7 @@ def test_hidden_layers_and_float32():
     assert model.score(X.astype(np.float32), y) > 0.3
 
 
-def test_classification_rules_are_refused():
+def test_classification_constraints_are_refused():
     X, y, group = people()
     with pytest.raises(ValueError, match="not for regression"):
         ConstrainedERMRegressor("demographic_parity").fit(X, y, sensitive_features=group)
@@ -283,8 +283,8 @@ def test_certificates_read_groups_of_every_form(form):
     rng = np.random.default_rng(0)
     sex, X = rng.choice(["f", "m"], 300), rng.normal(size=(300, 2))
     job = rng.choice(["x", "y"], 300)
-    rule = ConditionalOn("mean_score_parity")
-    model = ConstrainedERMRegressor(rule, max_disparity=1.0, confidence=0.9, random_state=0)
+    constraint = ConditionalOn("mean_score_parity")
+    model = ConstrainedERMRegressor(constraint, max_disparity=1.0, confidence=0.9, random_state=0)
     expected = model.fit(X, X[:, 0], sensitive_features=sex, control_features=job).p_value_
     model.fit(X, X[:, 0], sensitive_features=form(sex), control_features=form(job))
     assert model.p_value_ == expected

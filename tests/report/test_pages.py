@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from skfair.report import Audit, audit, pictures
+from skfair.report import Audit, audit, pages, pictures
 from skfair.utils.text import visible
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -182,6 +182,7 @@ def test_without_jinja(found, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
+    pages._environment.cache_clear()
     with pytest.raises(ImportError, match=r"skfair-suite\[report\]"):
         found.to_html()
     assert found.to_json()

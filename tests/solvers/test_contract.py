@@ -38,11 +38,11 @@ def lower_only():
     return problem.bounded(lower=here + 0.05, upper=np.full(here.size, np.inf))
 
 
-def no_rules():
+def no_constraints():
     return two_sided().relaxed()
 
 
-PROBLEMS = {made.__name__: made for made in (two_sided, upper_only, lower_only, no_rules)}
+PROBLEMS = {made.__name__: made for made in (two_sided, upper_only, lower_only, no_constraints)}
 
 
 # Subjects: what the registries hold
@@ -57,7 +57,7 @@ def answer_of(problem, theta, multipliers=None):
 
 @cache
 def risk_case(name, is_ruled):
-    """A problem, its solution by SLSQP (without the rules for solvers that ignore them)."""
+    """A problem, its solution by SLSQP (without the constraints for solvers that ignore them)."""
     problem = PROBLEMS[name]()
     aim = problem if is_ruled else problem.relaxed()
     inside = aim.bounded(aim.lower + 0.01, aim.upper - 0.01)
@@ -154,7 +154,7 @@ class Endless(ALNewton):
 
 
 class Reckless(ALNewton):
-    """Gives up the rules for the objective."""
+    """Gives up the constraints for the objective."""
 
     def solve(self, problem, *arguments, **options):
         wide = problem.bounded(problem.lower - 0.1, problem.upper + 0.1)

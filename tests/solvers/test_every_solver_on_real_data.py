@@ -131,7 +131,7 @@ def test_smooth_rates_keep_the_limit(solver):
     scores = model.decision_function(X)
     losses = np.logaddexp(0, -np.where(y == model.classes_[1], 1, -1) * scores)
     assert np.isfinite(losses).all()
-    if solver == "sgd":  # it is told of no rule
+    if solver == "sgd":  # it is told of no constraint
         assert losses.mean() < np.log(2)
         return
     assert difference(expit(scores), group) <= 0.05 + (

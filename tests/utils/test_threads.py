@@ -409,9 +409,9 @@ def model_cases():
     limit = {"max_disparity": 0.05}
     yield "k-means", FairKMeans(3, random_state=0)
     yield "k-means by way of a larger sample", FairKMeans(3, random_state=0)
-    yield "swap", FairKMeans(3, solver="swap", random_state=0)
+    yield "swap", FairKMeans(3, solver="swap", max_iter=3, random_state=0)
     yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
-    yield "swap front", ParetoFairKMeans(3, solver="swap", max_iter=4, random_state=0)
+    yield "swap front", ParetoFairKMeans(3, solver="swap", max_iter=2, random_state=0)
     yield "spectral", FairSpectralClustering(3, random_state=0)
     yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
     yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
@@ -419,6 +419,7 @@ def model_cases():
     yield "ranker", FairRanker(random_state=0)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("name", "model"), model_cases())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
@@ -438,7 +439,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     X[rng.random(n) < 0.3] = X[0]  # equal rows: ties
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     fitted = []
-    for n_threads in (1, 2, 5):
+    for n_threads in (1, 3):
         monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
         fitted.append(vars(model.fit(X, y, sensitive_features=sex)).copy())
     compared = 0

@@ -92,13 +92,8 @@ class GroupAUCMoment(RankedMoment):
                 tape.append([PairTerm(first, b - a, second, high - low, step)])
                 continue
             end = low if part == "plus" else high
-            tape.append(
-                [
-                    PairTerm(first, a, second, end, step),
-                    PairTerm(first, b, second, full - end, step),
-                    PairTerm(first, u, second, full, minus),
-                ]
-            )
+            masses_of_both = (a, end, step), (b, full - end, step), (u, full, minus)
+            tape.append([PairTerm(first, m, second, own, f) for m, own, f in masses_of_both])
         values = np.array([sum(term.value() for term in terms) for terms in tape])
         return Values(values - (0.0 if part == "minus" else 0.5), (scores.size, tape))
 

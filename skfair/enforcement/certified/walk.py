@@ -1,6 +1,6 @@
 """One path of decisions, judged in a fixed order: those that can be certified for unseen data.
 
-Prices that satisfy a limit on the training rows exceed it for unseen data about half of the time.
+Offsets that satisfy a limit on the training rows exceed it for unseen data about half of the time.
 So a path of decisions is laid out, from certainly fair to free, and walked in that order on rows
 that had no part in laying it out; the last step before the first one that fails the test is taken.
 As the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and
@@ -27,12 +27,12 @@ from skfair.groups.means import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
 
-# Decisions are counted for so many rows at once.
+# Decisions are counted for this many rows at once.
 _ROWS_AT_ONCE = 50_000
 _PRECISION = 1e-6  # of bounds
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
-# Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
+# Of groups with this many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
 
@@ -97,13 +97,8 @@ class RowRates:
         members, refused, step = (
             sparse.csr_array(matrix[:, columns]) for matrix in (self.members, *self.counted)
         )
-        return replace(
-            self,
-            members=members,
-            counted=(refused, step),
-            classes=self.classes[rows],
-            weights=self.weights[rows],
-        )
+        classes, weights, counted = self.classes[rows], self.weights[rows], (refused, step)
+        return replace(self, members=members, counted=counted, classes=classes, weights=weights)
 
     def totals(self) -> FloatArray:
         """Return the weight that each rate is divided by."""
@@ -180,15 +175,10 @@ def row_rates(
         refused.append(counts.multiply(low))
         steps.append(counts.multiply(high - low))
         labels += [-1 if label is None else label] * len(bound.rate_names)
-    return RowRates(
-        sparse.csr_array(sparse.vstack(members)),
-        (sparse.csr_array(sparse.vstack(refused)), sparse.csr_array(sparse.vstack(steps))),
-        np.concatenate([limited.bound.rate_groups for limited in constraints]),
-        np.array(labels),
-        tuple(blocks),
-        classes,
-        weights,
-    )
+    who, *counted = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
+    groups = np.concatenate([limited.bound.rate_groups for limited in constraints])
+    of_rates = who, (counted[0], counted[1]), groups, np.array(labels)
+    return RowRates(*of_rates, tuple(blocks), classes, weights)
 
 
 class Walked(NamedTuple):
@@ -205,15 +195,15 @@ class Walked(NamedTuple):
 
     def reported(self, step: int) -> dict[str, object]:
         """Return the fitted attributes that say what was shown at a step."""
+        p_values, bounds = (
+            {name: float(values[k, step]) for name, values in self.by_constraint.items()}
+            for k in (0, 1)
+        )
         return {
             "p_value_": float(self.p_values[step]),
-            "p_values_": {
-                name: float(values[0, step]) for name, values in self.by_constraint.items()
-            },
+            "p_values_": p_values,
             "certified_disparity_": float(self.bounds[step]),
-            "certified_disparities_": {
-                name: float(values[1, step]) for name, values in self.by_constraint.items()
-            },
+            "certified_disparities_": bounds,
         }
 
 

@@ -1,1 +1,1 @@
-"""Decisions of any model under constraints on rates: score-space prices and exact scans."""
+"""Decisions of any model under constraints on rates: score-space offsets and exact scans."""

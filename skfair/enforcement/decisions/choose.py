@@ -1,4 +1,4 @@
-"""The best decisions that the methods find: windows where they are exact, prices elsewhere."""
+"""The best decisions that the methods find: windows where they are exact, offsets elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended, moved
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
-from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.windows import is_described, window_prices
+from skfair.enforcement.decisions.offsets import OffsetSearch
+from skfair.enforcement.decisions.windows import is_described, window_offsets
 from skfair.enforcement.truth import Truth, Verdict
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import one_blas_thread
 
 _TIE_WEIGHT = 0.1  # of v log v for expected worth v that is tried
-# Prices are sought again if they lose so much of what soft decisions are worth.
+# Offsets are sought again if they lose so much of what soft decisions are worth.
 _LOST = 0.005
 # Mixtures of thresholds that are tried, and worth that is not worth one more (without it, twice the
 # time on 200,000 rows for .0002).
@@ -27,9 +27,9 @@ _MIXTURES, _LEAST_GAIN = 6, 1e-4
 
 
 class Chosen(NamedTuple):
-    """Prices, the decisions that they make of the rows, and the verdict on these."""
+    """Offsets, the decisions that they make of the rows, and the verdict on these."""
 
-    prices: FloatArray
+    offsets: FloatArray
     predicted: IntArray
     verdict: Verdict
     method: str
@@ -40,15 +40,13 @@ class Chosen(NamedTuple):
 
 @one_blas_thread
 def choose(
-    search: PriceSearch,
-    groups: IntArray | None,
-    draws: Callable[[], FloatArray] | None = None,
+    search: OffsetSearch, groups: IntArray | None, draws: Callable[[], FloatArray] | None = None
 ) -> Chosen:
     """Return the best decisions.
 
     Parameters
     ----------
-    search : PriceSearch
+    search : OffsetSearch
         Rows and constraints.
     groups : ndarray of shape (n_samples,) or None
         The groups of the rows if decisions may use them and they do not overlap.
@@ -67,14 +65,16 @@ def choose(
     is_exact, tie_weight = False, 0.0
     candidate = _at_windows(search, groups)
     if candidate is not None:
-        # All constraints are windows: prices could only find such thresholds, too.
+        # All constraints are windows: offsets could only find such thresholds, too.
         is_exact = candidate.verdict.is_feasible and all(map(is_described, search.truth.bounds))
         candidates.append(
             ("windows", candidate if candidate.verdict.is_feasible else search.polished(candidate))
         )
     if not is_exact:
-        candidate, tie_weight = _priced(search, groups is not None and search.truth.n_classes > 2)
-        candidates.append(("prices", candidate))
+        candidate, tie_weight = _offset_search(
+            search, groups is not None and search.truth.n_classes > 2
+        )
+        candidates.append(("offsets", candidate))
     name, best = candidates[0]
     for other, candidate in candidates[1:]:
         if candidate.verdict.is_better_than(best.verdict):
@@ -87,19 +87,16 @@ def choose(
     return chosen
 
 
-def _at_windows(search: PriceSearch, groups: IntArray | None) -> Candidate | None:
+def _at_windows(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:
     """Return the best thresholds of two classes and known groups; None without an answer."""
     if groups is None or search.truth.n_classes != 2:
         return None
-    prices = window_prices(search.truth, search.features, groups, search.values)
-    return None if prices is None else search.candidate(prices)
+    offsets = window_offsets(search.truth, search.features, groups, search.values)
+    return None if offsets is None else search.candidate(offsets)
 
 
 def _mixed(
-    search: PriceSearch,
-    groups: IntArray,
-    draws: Callable[[], FloatArray],
-    pure: Chosen,
+    search: OffsetSearch, groups: IntArray, draws: Callable[[], FloatArray], pure: Chosen
 ) -> Chosen:
     """Return decisions by mixtures of thresholds where these gain more than chance, or the others.
 
@@ -117,21 +114,17 @@ def _mixed(
             break
         drawn = drawn if drawn.size else draws()
         other = replace(search, values=mixed.mixture.values(values, groups, drawn))
-        trial = other.candidate(np.zeros_like(pure.prices))
-        at_prices = _at_windows(other, groups) or trial
-        if not at_prices.verdict.is_feasible:
-            at_prices = other.polished(at_prices)
-        if at_prices.verdict.is_better_than(best.verdict):
-            cuts = at_prices.prices[:: search.features.n_kinds, 1]
+        trial = other.candidate(np.zeros_like(pure.offsets))
+        at_offsets = _at_windows(other, groups) or trial
+        if not at_offsets.verdict.is_feasible:
+            at_offsets = other.polished(at_offsets)
+        if at_offsets.verdict.is_better_than(best.verdict):
+            cuts = at_offsets.offsets[:: search.features.n_kinds, 1]
             share = float(truth.weights @ mixed.mixture.decides(values, groups, cuts))
-            best = _chosen(at_prices, "mixtures")
+            best = _chosen(at_offsets, "mixtures")
             best = best._replace(mixture=mixed.mixture, mixed_share=share)
-        counted = [
-            bound.row_values(means) - bound.row_values(start)
-            for bound, means, start in zip(
-                truth.bounds, trial.decisions.means, truth.starts, strict=True
-            )
-        ]
+        every = zip(truth.bounds, trial.decisions.means, truth.starts, strict=True)
+        counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects
     return best if _gains(truth, best, pure) else pure
 
@@ -146,10 +139,10 @@ def _gains(truth: Truth, best: Chosen, pure: Chosen) -> bool:
     return gain > float(np.linalg.norm(truth.weights * (gains - gain)))
 
 
-def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
-    """Return the best prices, and the weight of v log v that was added to expected worth v.
+def _offset_search(search: OffsetSearch, can_part: bool) -> tuple[Candidate, float]:
+    """Return the best offsets, and the weight of v log v that was added to expected worth v.
 
-    If the best decisions are random ones, rows with different scores are tied, and prices alone
+    If the best decisions are random ones, rows with different scores are tied, and offsets alone
     give all of them to one side. Searches end when less than two standard errors are lost.
     """
     if not can_part:
@@ -170,8 +163,8 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
     return kept[0]
 
 
-def _searched(search: PriceSearch) -> Candidate:
-    """Return the best prices of rounds, mended where these lose much.
+def _searched(search: OffsetSearch) -> Candidate:
+    """Return the best offsets of rounds, mended where these lose much.
 
     Where limits are tighter than what chance does to the rows, rounds may end where hardly anybody
     is selected. Decisions that miss the limits by little are near: soft ones, or those without
@@ -185,14 +178,14 @@ def _searched(search: PriceSearch) -> Candidate:
     return best
 
 
-def _loses_much(search: PriceSearch, best: Candidate) -> bool:
+def _loses_much(search: OffsetSearch, best: Candidate) -> bool:
     """Whether decisions are worth much less than soft ones, by more than chance does."""
     allowed = max(_LOST, 1 / np.sqrt(search.kinds.size))
     return not best.verdict.is_feasible or search.lost(best) >= allowed
 
 
 def _chosen(best: Candidate, method: str) -> Chosen:
-    return Chosen(best.prices, best.predicted, best.verdict, method)
+    return Chosen(best.offsets, best.predicted, best.verdict, method)
 
 
 def contradiction(truth: Truth, predicted: IntArray, names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-r"""Prices that keep constraints in expectation: the dual of the best soft decisions.
+r"""Offsets that keep constraints in expectation: the dual of the best soft decisions.
 
 With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for centres r between
-0 and 1, the prices ``L = C' lam`` minimise
+0 and 1, the offsets ``L = C' lam`` minimise
 
 .. math:: \sum_i w_i \, T \log \sum_c \exp((V - \Phi L)_{ic} / T)
           + u' \lambda^+ - l' \lambda^- + T \, 1' \log(1 + \exp(Z' \lambda / T))
@@ -29,8 +29,8 @@ from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Fewest iterations for known groups. Estimated ones are less exact, and prices that follow tight
-# limits on them closely lose more accuracy than prices that are not found quite.
+# Fewest iterations for known groups. Estimated ones are less exact, and offsets that follow tight
+# limits on them closely lose more accuracy than offsets that are not found quite.
 _FEWEST_STEPS = 60
 # Limits that contradict each other have multipliers without end; in units of worth, which is at
 # most 1, larger ones only round the others away.
@@ -58,15 +58,15 @@ class SoftRows:
         """Total share of each feature."""
         return np.asarray(self.shares.T @ self.weights)
 
-    def soft_table(self, prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+    def soft_table(self, offsets: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
 
-        Prices and table have the shape (n_features, n_classes).
+        Offsets and table have the shape (n_features, n_classes).
         """
         from skfair._kernels.decisions import soften
 
-        first = prices[:, 0]
-        relative = np.ascontiguousarray(prices[:, 1:] - first[:, None])
+        first = offsets[:, 0]
+        relative = np.ascontiguousarray(offsets[:, 1:] - first[:, None])
         leads = self._leads - self.shares @ relative
         total = soften(leads, self.weights, temperature)
         table = np.asarray(self.shares.T @ leads)
@@ -102,7 +102,7 @@ def solve_dual(
     max_iter: int,
 ) -> FloatArray:
     """Return the multipliers (n_rows,): positive at an upper bound, negative at a lower one."""
-    # Multipliers at upper bounds, then those at lower ones. They are in units of prices: the
+    # Multipliers at upper bounds, then those at lower ones. They are in units of offsets: the
     # largest effect of each row is 1. A rate of a cell that is expected to be empty depends on its
     # centre only.
     both = sparse.hstack([rows.matrix, -rows.centers], format="csr")
@@ -112,11 +112,11 @@ def solve_dual(
     units = signs / scale[which]
     costs = np.concatenate([rows.upper[above], rows.lower[below]]) * units
     effects = sparse.csr_array(sparse.diags_array(units) @ both[which])
-    on_prices = effects.T.tocsr()
+    on_offsets = effects.T.tocsr()
     shape = data.shares.shape[1], data.values.shape[1]
 
     def dual(point: FloatArray) -> tuple[float, FloatArray]:
-        charged, pulls = np.split(on_prices @ point, [shape[0] * shape[1]])
+        charged, pulls = np.split(on_offsets @ point, [shape[0] * shape[1]])
         value, table = data.soft_table(charged.reshape(shape), temperature)
         pulls /= -temperature
         value += temperature * float(np.logaddexp(0.0, pulls).sum()) + float(costs @ point)
@@ -131,11 +131,3 @@ def solve_dual(
     multipliers = np.zeros(scale.size)
     np.add.at(multipliers, which, point * units)
     return multipliers
-
-
-def soft_values(
-    data: SoftRows, rows: LinearRows, prices: FloatArray, temperature: float
-) -> FloatArray:
-    """Return the expected values of the rows at given prices."""
-    _, table = data.soft_table(prices, temperature)
-    return np.asarray(rows.matrix @ table.ravel())

@@ -18,9 +18,9 @@ from skfair.enforcement.decisions.choose import Chosen
 from skfair.enforcement.truth import Verdict
 from skfair.utils.rounding import ROUNDING
 
-# Ratios end when they grow by less, or after so many searches; 4 are usual.
+# Ratios end when they grow by less, or after this many searches; 4 are usual.
 _SETTLED, _MOST_RATIOS = 1e-7, 12
-# Levels are tried so far apart (in log-odds), so many on each side of the best one without
+# Levels are tried so far apart (in log-odds), this many on each side of the best one without
 # constraints; then, as often, two beside the best one at half the distance.
 _APART, _N_BESIDE = 0.6, 3
 # Cutoffs that are tried without constraints.

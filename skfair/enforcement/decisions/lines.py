@@ -1,4 +1,4 @@
-"""Exact line searches over prices: one price moves, and every cutoff that it can pass is judged."""
+"""Exact line searches over offsets: one moves, and every cutoff that it can pass is judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VISITED = 0.1
 
 
 class Candidate:
-    """Prices, the decisions that they make, and the verdict on these.
+    """Offsets, the decisions that they make, and the verdict on these.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class Candidate:
         Expected worth of each decision.
     shares : Shares
         What rows are expected to add to rates.
-    prices : ndarray of shape (n_features, n_classes)
-        The prices.
+    offsets : ndarray of shape (n_features, n_classes)
+        The offsets.
     columns : Shares, default=None
         The shares by column, if they are known.
     """
@@ -41,12 +41,12 @@ class Candidate:
         truth: Truth,
         values: FloatArray,
         shares: Shares,
-        prices: FloatArray,
+        offsets: FloatArray,
         columns: FloatArray | sparse.csc_array | None = None,
     ) -> None:
-        self.truth, self.values, self.shares, self.prices = truth, values, shares, prices.copy()
+        self.truth, self.values, self.shares, self.offsets = truth, values, shares, offsets.copy()
         self.columns = by_column(shares) if columns is None else columns
-        self.margins = margins(values, shares, prices)
+        self.margins = margins(values, shares, offsets)
         predicted = decided(self.margins)
         means = truth.means(predicted)
         verdict = truth.verdict(means, truth.worth_of(predicted))
@@ -71,7 +71,7 @@ class Candidate:
         return float(np.std(self.margins[:, 1] - self.margins[:, 0]))
 
     def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
-        """Move the price of a class at some features to where the decisions are best.
+        """Move the offset of a class at some features to where the decisions are best.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Candidate:
         which : ndarray
             The features.
         n_near : int
-            Only cutoffs among the nearest rows, so many of them, are tried.
+            Only cutoffs among the nearest rows, this many of them, are tried.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Candidate:
             return cost  # the nearest row that was left out is tied with the last one
         shift = shift_at(n_above + 1, ordered, ordered, 0.0)
         if shift != 0.0 and best_cut.verdict.is_better_than(self.verdict):
-            self.prices[which, label] -= shift
+            self.offsets[which, label] -= shift
             self.margins[rows, label] += shift * direction
             predicted = self.decisions.predicted
             others[best_cut.above] = label
@@ -124,25 +124,25 @@ def decided(margins: FloatArray) -> IntArray:
     return np.asarray(margins.argmax(axis=1))
 
 
-def priced_classes(truth: Truth) -> range:
-    """Return the classes whose prices are searched: with two classes only the second."""
+def offset_classes(truth: Truth) -> range:
+    """Return the classes whose offsets are searched: with two classes only the second."""
     return range(1, 2) if truth.n_classes == 2 else range(truth.n_classes)
 
 
 def offsets(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield the lines along which all rows pay the same for a class."""
     everybody = features.of(features.everyone)
-    for label in priced_classes(truth):
+    for label in offset_classes(truth):
         yield label, everybody
 
 
 def lines(truth: Truth, features: Features) -> Iterator[tuple[int, IntArray]]:
     """Yield lines: all rows, then each group, then each group, stratum and true class."""
     yield from offsets(truth, features)
-    for label in priced_classes(truth):
+    for label in offset_classes(truth):
         for group in features.groups:
             yield label, features.of(np.array([group]))
-    for label in priced_classes(truth):
+    for label in offset_classes(truth):
         for feature in features.of(features.groups):
             yield label, np.array([feature])
 
@@ -152,7 +152,7 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
 
     While limits are missed, four times as many are.
     """
-    best = Candidate(start.truth, start.values, start.shares, start.prices, start.columns)
+    best = Candidate(start.truth, start.values, start.shares, start.offsets, start.columns)
     every = list(lines(best.truth, features))
     used, n_idle = 0.0, 0
     for label, which in every * n_sweeps:
@@ -161,4 +161,4 @@ def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: flo
             break
         used += best.improve(label, which, NEAR if is_kept else MOST_SORTED)
         n_idle = n_idle + 1 if best.verdict is before else 0
-    return Candidate(start.truth, start.values, start.shares, best.prices, start.columns)
+    return Candidate(start.truth, start.values, start.shares, best.offsets, start.columns)

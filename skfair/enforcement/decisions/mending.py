@@ -1,7 +1,7 @@
 """Decisions that miss the limits by little are mended at little cost: search in small steps.
 
 With several classes many rates are limited at once. Where the limits are tighter than what chance
-does to few rows, rounds of soft prices come near the limits and do not arrive, and the decisions
+does to few rows, rounds of soft offsets come near the limits and do not arrive, and the decisions
 found first that satisfy all limits are next to constant. So violated limits are weighed against
 worth here. A step is random; exact line searches follow it, and what is worse after penalties is
 dropped. The same is done where decisions without the group lose much. Few rows of three groups and
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from skfair.enforcement.decisions.lines import Candidate, lines, offsets
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.rounds import LONGEST, random_moves
 
 # Rows that line searches may scan, and steps.
@@ -29,12 +29,12 @@ _FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
 _STEEP = 5.0
 
 
-def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
+def mended(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate:
     """Return decisions within the limits that are worth more than the best ones, or the latter.
 
     Parameters
     ----------
-    search : PriceSearch
+    search : OffsetSearch
         Rows and constraints.
     start : Candidate
         Decisions that are worth more than the best ones, and miss the limits by little.
@@ -62,27 +62,27 @@ def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
         missed = current.verdict_of(truth.penalising(1.0)).penalty or 0.0
         lost = _SHARE * max(current.verdict.merit - known, 0.0)
         penalised = truth.penalising(max(lost / missed, _LEAST_PENALTY))
-        step = np.zeros_like(current.prices)
+        step = np.zeros_like(current.offsets)
         if k > 0:  # first line searches alone
             # Steps aimed by a linear programme gained nothing (120 fits of 3 and 4 classes).
             multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
             length = min(multiple * current.verdict.excess, _LONGEST_STEP)
             step[search.features.of(search.features.groups)] = length * rng.randn(*step.shape)
         trial = Candidate(
-            penalised, current.values, current.shares, current.prices + step, current.columns
+            penalised, current.values, current.shares, current.offsets + step, current.columns
         )
         for j in rng.permutation(len(every)):
             used += trial.improve(*every[j])
         if not current.verdict_of(penalised).is_better_than(trial.verdict):
             current = trial
-    candidate = search.polished(search.candidate(current.prices))
+    candidate = search.polished(search.candidate(current.offsets))
     return candidate if candidate.verdict.is_better_than(best.verdict) else best
 
 
-def moved(search: PriceSearch, best: Candidate) -> Candidate:
+def moved(search: OffsetSearch, best: Candidate) -> Candidate:
     """Return better decisions by random moves, or the given ones.
 
-    Where limits are tighter than what chance does to few rows, soft prices rise and rise. Moves go
+    Where limits are tighter than what chance does to few rows, soft offsets rise and rise. Moves go
     on from the decisions without constraints, which miss little, and from the best ones found.
     With four groups they gain .004 to .006 of accuracy on new rows (COMPAS, demographic parity and
     equalized odds, 6 splits; standard error .002). The best of many is in part best by chance, so a
@@ -96,7 +96,7 @@ def moved(search: PriceSearch, best: Candidate) -> Candidate:
     if search.kinds.size > _FEW or (best.verdict.is_feasible and (is_pair or lost <= chance)):
         return best
     for k in range(2):
-        start = best if k else search.candidate(search.free.prices)
+        start = best if k else search.candidate(search.free.offsets)
         best = _better(_moved(search, start, np.random.RandomState(k)), best, chance / 4)
     return best
 
@@ -107,23 +107,21 @@ def _better(candidate: Candidate, other: Candidate, least: float) -> Candidate:
     return candidate if is_gain and candidate.verdict.is_better_than(other.verdict) else other
 
 
-def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
-    """Move prices at random as long as that loses nothing; the offset follows each move."""
+def _moved(search: OffsetSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
+    """Move offsets at random as long as that loses nothing; the offset follows each move."""
     steep, goal = _STEEP * float(np.ptp(search.truth.worth)), search.free.verdict.merit
 
     def missed(candidate: Candidate) -> float:
         lost = goal - candidate.verdict.merit
-        return (
-            lost
-            if candidate.verdict.is_feasible
-            else lost + steep * (1.0 + candidate.verdict.excess)  # no gain makes up for that
-        )
+        # What is beyond a limit is made up for by no gain.
+        beyond = 0.0 if candidate.verdict.is_feasible else 1.0 + candidate.verdict.excess
+        return lost + steep * beyond
 
     def move(candidate: Candidate, length: float) -> Candidate:
-        step = np.zeros_like(candidate.prices)
+        step = np.zeros_like(candidate.offsets)
         step[search.features.of(search.features.groups), 1] = rng.standard_normal(step.shape[0])
         change = float(np.std(search.shares @ step[:, 1])) or 1.0
-        trial = search.candidate(candidate.prices + length * candidate.spread() / change * step)
+        trial = search.candidate(candidate.offsets + length * candidate.spread() / change * step)
         for label, which in offsets(search.truth, search.features):
             trial.improve(label, which, search.kinds.size)
         return trial

@@ -76,7 +76,7 @@ class Mixture:
     def _bands(
         scores: FloatArray, thresholds: FloatArray, shares: FloatArray
     ) -> tuple[IntArray, FloatArray]:
-        """Return how many thresholds are above each score, and which share uses so many."""
+        """Return how many thresholds are above each score, and which share uses this many."""
         band = thresholds.size - np.searchsorted(thresholds[::-1], scores)
         return band, np.append(0.0, np.cumsum(shares))
 
@@ -138,10 +138,10 @@ class Mixtures:
         Rows are whole, so what is counted is not quite what is expected: ``missed`` is the
         difference, of each constraint, that was seen at the last mixture.
         """
-        limits, parts = self._limits, self._groups
-        if missed is not None:
-            limits = limits._replace(most=limits.most - limits.matrix @ missed)
-        programme = _programme(limits, parts)
+        (matrix, centers, most), parts = self._limits, self._groups
+        programme = _programme(
+            parts, matrix, centers, most if missed is None else most - matrix @ missed
+        )
         if programme.status != 0:
             return None
         sizes = [part.cuts.size for part in parts]
@@ -183,25 +183,13 @@ def _cut_group(truth: Truth, rows: IntArray, scores: FloatArray) -> _Group:
         bound.matrix[:, cells[rows]].multiply(steps[rows]).toarray()
         for bound, cells, steps in zip(truth.bounds, truth.cells, truth.steps, strict=True)
     ]
-    return _Group(
-        cuts,
-        0.5 * (ends[cuts] + ends[cuts + 1]),
-        worth,
-        np.hstack([np.zeros((sum(map(len, effects)), 1)), np.cumsum(np.vstack(effects), axis=1)])[
-            :, cuts
-        ],
-    )
+    above = np.cumsum(np.vstack(effects), axis=1)
+    above = np.hstack([np.zeros((len(above), 1)), above])[:, cuts]
+    return _Group(cuts, 0.5 * (ends[cuts] + ends[cuts + 1]), worth, above)
 
 
-class _Limits(NamedTuple):
-    """``matrix @ effects + centers @ free <= most``, for all constraints of a truth."""
-
-    matrix: FloatArray
-    centers: FloatArray
-    most: FloatArray
-
-
-def _limits(truth: Truth) -> _Limits:
+def _limits(truth: Truth) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what all constraints limit: ``matrix @ effects + centers @ free <= most``."""
     n_centers = [bound.n_centers for bound in truth.bounds]
     n = sum(bound.upper.size for bound in truth.bounds)
     centers, low, high, first, used = np.zeros((n, sum(n_centers))), [], [], 0, 0
@@ -215,24 +203,19 @@ def _limits(truth: Truth) -> _Limits:
     signs = np.vstack([np.eye(n), -np.eye(n)])
     most = np.concatenate([*high, *(-of_group for of_group in low)])
     is_finite = np.isfinite(most)
-    return _Limits(signs[is_finite], (signs @ centers)[is_finite], most[is_finite])
+    return signs[is_finite], (signs @ centers)[is_finite], most[is_finite]
 
 
-def _programme(limits: _Limits, parts: Sequence[_Group]) -> Any:
+def _programme(
+    parts: Sequence[_Group], matrix: FloatArray, centers: FloatArray, most: FloatArray
+) -> Any:
     """Solve the programme over the cuts of each group."""
     worth = np.concatenate([part.worth for part in parts])
     effects = np.hstack([part.effects for part in parts])
-    n_free = limits.centers.shape[1]
+    n_free = centers.shape[1]
     owners = np.repeat(np.arange(len(parts)), [part.cuts.size for part in parts])
-    sums = np.hstack(
-        [np.arange(len(parts))[:, None] == owners, np.zeros((len(parts), n_free))]
-    ).astype(np.float64)
+    is_owner = np.arange(len(parts))[:, None] == owners
+    sums = np.hstack([is_owner, np.zeros((len(parts), n_free))]).astype(np.float64)
     ends: Any = [(0, None)] * worth.size + [(None, None)] * n_free
-    return linprog(
-        np.concatenate([-worth, np.zeros(n_free)]),
-        np.hstack([limits.matrix @ effects, limits.centers]),
-        limits.most,
-        sums,
-        np.ones(len(parts)),
-        ends,
-    )
+    costs, limited = np.append(-worth, np.zeros(n_free)), np.hstack([matrix @ effects, centers])
+    return linprog(costs, limited, most, sums, np.ones(len(parts)), ends)

@@ -1,4 +1,4 @@
-"""The constraints as linear rows over expected decisions: what the prices pay for.
+"""The constraints as linear rows over expected decisions: what the offsets pay for.
 
 The mean of a cell is a sum over rows of an effect times the decision. In expectation it is a sum
 over features (group, stratum, true class) of the effect of such a row, times the share of the rows
@@ -116,13 +116,11 @@ def linear_rows(
         n_columns = features.size * features.n_classes
         nothing = sparse.csr_array((0, n_columns))
         return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
-    centers = sparse.block_diag([part.centers for part in parts], format="csr")
+    matrices, lower, upper, fixed, centers = zip(*parts, strict=True)
     return LinearRows(
-        sparse.csr_array(sparse.vstack([part.matrix for part in parts])),
-        np.concatenate([part.lower for part in parts]),
-        np.concatenate([part.upper for part in parts]),
-        np.concatenate([part.fixed for part in parts]),
-        sparse.csr_array(centers),
+        sparse.csr_array(sparse.vstack(matrices)),
+        *(np.concatenate(lower), np.concatenate(upper), np.concatenate(fixed)),
+        sparse.csr_array(sparse.block_diag(centers, format="csr")),
     )
 
 
@@ -216,6 +214,5 @@ def _linear_near(
         # A group of which nobody is selected is treated as if a few of it were.
         expected = np.maximum(total, 0.05 * np.asarray(quotients.totals.sum(axis=1)).ravel())
         precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
-        slope = quotients.sums - sparse.diags_array(precision) @ quotients.totals
-        linear.append(sparse.csr_array(sparse.diags_array(1 / expected) @ slope))
+        linear.append(quotients.linear(expected, precision))
     return linear[0], linear[1]

@@ -2,7 +2,7 @@
 
 Feature ``(g, s, y)`` of a row is the probability that it is in group g and in stratum s and has the
 true class y. Group and stratum are known, or the pair of group and class is estimated from the
-other columns. Prices are per feature and decision.
+other columns. Offsets are per feature and decision.
 """
 
 from __future__ import annotations
@@ -42,13 +42,9 @@ def known_shares(
     shares : sparse array of shape (n_samples, n_groups * n_strata * n_classes)
         The shares.
     """
-    n, n_classes = chances.shape
     first = groups.T * n_strata + (0 if strata is None else strata[:, None])  # (n, n_attributes)
-    columns = first[:, :, None] * n_classes + np.arange(n_classes)
     values = np.where(groups.T[:, :, None] >= 0, chances[:, None, :], 0.0)
-    starts = np.arange(n + 1) * groups.shape[0] * n_classes
-    shape = (n, n_groups * n_strata * n_classes)
-    return sparse.csr_array((values.ravel(), np.maximum(columns, 0).ravel(), starts), shape=shape)
+    return _in_columns(values, first, n_groups * n_strata)
 
 
 def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) -> Shares:
@@ -56,19 +52,24 @@ def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) 
 
     Those of the groups of one attribute add up to 1.
     """
-    n, n_groups, n_classes = joint.shape
+    n, n_groups, _ = joint.shape
     if strata is None or n_strata == 1:
         return joint.reshape(n, -1)
     first = np.arange(n_groups) * n_strata + strata[:, None]
-    columns = first[:, :, None] * n_classes + np.arange(n_classes)
-    starts = np.arange(n + 1) * n_groups * n_classes
-    shape = (n, n_groups * n_strata * n_classes)
-    return sparse.csr_array((joint.ravel(), columns.ravel(), starts), shape=shape)
+    return _in_columns(joint, first, n_groups * n_strata)
 
 
-def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArray:
-    """Return the expected worth of each decision minus its price, shape (n, n_classes)."""
-    return np.asarray(values - shares @ prices)
+def _in_columns(values: FloatArray, first: IntArray, n_columns: int) -> sparse.csr_array:
+    """Put values (n, n_own, n_classes) of each row where its groups and strata (n, n_own) are."""
+    n, n_own, n_classes = values.shape
+    columns = np.maximum(first[:, :, None] * n_classes + np.arange(n_classes), 0)
+    starts, shape = np.arange(n + 1) * n_own * n_classes, (n, n_columns * n_classes)
+    return sparse.csr_array((values.ravel(), columns.ravel(), starts), shape=shape)
+
+
+def margins(values: FloatArray, shares: Shares, offsets: FloatArray) -> FloatArray:
+    """Return the expected worth of each decision minus its offset, shape (n, n_classes)."""
+    return np.asarray(values - shares @ offsets)
 
 
 def parted(values: FloatArray, weight: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Prices that are a threshold for each group: two classes, known groups that do not overlap.
+"""Offsets that are a threshold for each group: two classes, known groups that do not overlap.
 
 The thresholds are those of :func:`skfair.enforcement.thresholds.cuts.best_cuts`.
 """
@@ -6,7 +6,6 @@ The thresholds are those of :func:`skfair.enforcement.thresholds.cuts.best_cuts`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,45 +18,33 @@ from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups
 
 
-class _Group(NamedTuple):
-    """The rows of a group by descending score, how many are above each cut, and what cuts give."""
-
-    scores: FloatArray
-    n_above: IntArray
-    cuts: GroupCuts
-
-
-def window_prices(
+def window_offsets(
     truth: Truth, features: Features, groups: IntArray, values: FloatArray
 ) -> FloatArray | None:
-    """Return the prices of the best windows, or None if windows are not the answer.
+    """Return the offsets of the best windows, or None if windows are not the answer.
 
     Constraints that no window describes are left to the caller, who judges the decisions.
     """
     scores = values[:, 1] - values[:, 0]
     described = [k for k, bound in enumerate(truth.bounds) if is_described(bound)]
-    blocks = sum(
-        int(truth.bounds[k].blocks.max()) + 1
-        for k in described
-        if truth.bounds[k].comparison.is_window
-    )
-    has_quotients = any(truth.bounds[k].quotients is not None for k in described)
-    if not described or blocks > 2 or has_quotients:
+    bounds = [truth.bounds[k] for k in described]
+    blocks = sum(int(bound.blocks.max()) + 1 for bound in bounds if bound.comparison.is_window)
+    if not described or blocks > 2 or any(bound.quotients is not None for bound in bounds):
         return None
     of_groups = for_groups(
         lambda g: _group(truth, described, g, np.flatnonzero(groups == g), scores),
         range(features.n_groups),
         scores.size,
     )
-    known = [block for block in of_groups if block is not None]
-    cuts = best_cuts([block.cuts for block in known]) if len(known) == len(of_groups) else None
+    known = [of_group for of_group in of_groups if of_group is not None]
+    cuts = best_cuts([own for _, _, own in known]) if len(known) == len(of_groups) else None
     if cuts is None:
         return None
-    prices = np.zeros((features.size, 2))
-    for g, (block, cut) in enumerate(zip(known, cuts, strict=True)):
-        shift = shift_at(int(block.n_above[cut]), block.scores, block.scores, 0.0)
-        prices[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
-    return prices
+    offsets = np.zeros((features.size, 2))
+    for g, ((ordered, n_above, _), cut) in enumerate(zip(known, cuts, strict=True)):
+        shift = shift_at(int(n_above[cut]), ordered, ordered, 0.0)
+        offsets[g * features.n_kinds : (g + 1) * features.n_kinds, 1] = -shift
+    return offsets
 
 
 def is_described(bound: BoundConstraint) -> bool:
@@ -68,8 +55,11 @@ def is_described(bound: BoundConstraint) -> bool:
 
 def _group(
     truth: Truth, described: Sequence[int], group: int, rows: IntArray, scores: FloatArray
-) -> _Group | None:
-    """Return what cuts of a group give; None if one of its rates neither rises nor falls."""
+) -> tuple[FloatArray, IntArray, GroupCuts] | None:
+    """Return falling scores, how many are above each cut of a group, and what cuts give.
+
+    None if one of its rates neither rises nor falls.
+    """
     rows, n_above, worth = cuts_of(truth, rows, scores)
     rates, n_windows = [], 0
     for k in described:
@@ -87,4 +77,4 @@ def _group(
             length = bound.max_disparity + ROUNDING
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
         n_windows += int(bound.blocks.max()) + 1 if is_window else 0
-    return _Group(scores[rows], n_above, GroupCuts(worth, tuple(rates)))
+    return scores[rows], n_above, GroupCuts(worth, tuple(rates))

@@ -19,7 +19,7 @@ from skfair.enforcement.thresholds.search import ThresholdSearch
 from skfair.enforcement.truth import Threshold, Truth, Verdict, excesses
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import Decisions, RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem, Decisions
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
 
@@ -41,7 +41,7 @@ class StrictResult:
     """A solution and what it is worth."""
 
     # The smooth problem that was solved, with its loss, bounds and temperature
-    problem: RuledProblem
+    problem: ConstrainedProblem
     result: SolverResult  # its solution
     verdict: Verdict  # its merit: accuracy, or minus the objective without constraints on rates
     shift: float = 0.0  # what is added to its scores
@@ -61,7 +61,7 @@ class Path:
 
     def __init__(
         self,
-        problem: RuledProblem,  # its bounds are those that the true values must keep
+        problem: ConstrainedProblem,  # its bounds are those that the true values must keep
         solver: Solver,
         params: SolveOptions,
         # ``min_gap(theta) -> float``: differences of scores that rounding may cause
@@ -73,7 +73,7 @@ class Path:
     ) -> None:
         self.problem, self.solver, self.min_gap = problem, solver, min_gap
         self.is_classifier, self.free = is_classifier, problem.relaxed()
-        is_rate = [bound.moment.is_rate for bound in problem.rules]
+        is_rate = [bound.moment.is_rate for bound in problem.constraints]
         self.has_rates = any(is_rate)
         # Whether there is a best threshold: all constraints are on rates of decisions.
         self.has_threshold = is_classifier and all(is_rate)
@@ -87,7 +87,7 @@ class Path:
         self.tol = params.get("tol", 1e-6)
         self.step_tol = self._tol_of_steps() if step_tol is None else step_tol
         self.params: SolveOptions = {**params, "tol": self.step_tol}
-        is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
+        is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.constraints]
         wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
         # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
         self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
@@ -116,22 +116,19 @@ class Path:
             return ThresholdSearch(problem)
         assert isinstance(problem, ConstrainedERM)
         weights = problem.everything.loss_weights
-        return Truth.of_scores(problem.rules, problem.targets, weights).threshold
+        return Truth.of_scores(problem.constraints, problem.targets, weights).threshold
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> StrictResult:
+    def keep(self, problem: ConstrainedProblem, result: SolverResult) -> StrictResult:
         """Measure a solution by its true disparities, at its best threshold, and keep it."""
         scores = problem.scores(result.theta)
         if self.has_threshold:
             cut = self.threshold(scores, self.min_gap(result.theta))
         else:
-            over = excesses(self.problem.rules, problem.decide(scores).means)
+            over = excesses(self.problem.constraints, problem.decide(scores).means)
             verdict = Verdict(self.quality(result.theta), float(over.max(initial=0.0)))
             cut = Threshold(0.0, verdict, is_constant=False)
-        kept = StrictResult(
-            *(problem, result, cut.verdict, cut.shift),
-            is_constant=cut.is_constant,
-            level=self.level,
-        )
+        solution = problem, result, cut.verdict, cut.shift
+        kept = StrictResult(*solution, is_constant=cut.is_constant, level=self.level)
         self.candidates.append(kept)
         return kept
 
@@ -147,7 +144,7 @@ class Path:
             self._last = theta.copy(), self.problem.decide(self.problem.scores(theta))
         return self._last[1]
 
-    def compare(self, problem: RuledProblem, theta: FloatArray) -> tuple[FloatArray, float]:
+    def compare(self, problem: ConstrainedProblem, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return true minus smooth values, and the violation of the true bounds.
 
         Every centre is in the middle of its rates.
@@ -160,14 +157,16 @@ class Path:
         """Whether a true limit is nearly reached."""
         return any(
             bound.disparity_of_means(means) >= USED * bound.max_disparity
-            for bound, means in zip(self.problem.rules, self._decisions(theta).means, strict=True)
+            for bound, means in zip(
+                self.problem.constraints, self._decisions(theta).means, strict=True
+            )
         )
 
     def constraints(self, means: Sequence[FloatArray]) -> FloatArray:
         """Return the constraints at true cell means, every centre in the middle of its rates."""
         values = [
             bound.row_values(of_cells)
-            for bound, of_cells in zip(self.problem.rules, means, strict=True)
+            for bound, of_cells in zip(self.problem.constraints, means, strict=True)
         ]
         rows = self.problem.constraint_rows
         return rows.from_middles(rows.joined(values))
@@ -191,7 +190,7 @@ class Path:
 
     def rounds(
         self,
-        problem: RuledProblem,  # a smooth problem, at its temperature
+        problem: ConstrainedProblem,  # a smooth problem, at its temperature
         start: SolverResult,
         n_rounds: int,
         offsets: FloatArray | None = None,
@@ -227,7 +226,7 @@ class Path:
                 margin = np.minimum(margin + max(violation, 0.0), most)
         return start
 
-    def _is_far(self, problem: RuledProblem, result: SolverResult) -> bool:
+    def _is_far(self, problem: ConstrainedProblem, result: SolverResult) -> bool:
         """Whether the solver gave up far from bounds that it had no way to keep."""
         if result.status != "max_iter" or self.solver.is_stochastic:
             return False

@@ -1,6 +1,6 @@
 r"""Strict enforcement over many groups: steps that see true rates.
 
-Where groups are many, so many bounds press that solutions of smooth problems miss some of the true
+Where groups are many, bounds press so much that solutions of smooth problems miss some of the true
 ones by a few rows, again and again; a threshold that keeps all of them is far away, and costs most
 of the accuracy. Here smooth errors of rising steepness lead near a solution, by steps
 
@@ -9,7 +9,7 @@ of the accuracy. Here smooth errors of rising steepness lead near a solution, by
 
 The last steps take for c the true rates of the point, so that only their slopes are smooth: first
 the least step that keeps the true bounds, then steps that make fewer errors within them. A step is
-taken if errors plus a price of the violation fall; else it is corrected by the rates that were seen
+taken if errors plus a penalty of the violation fall; else it is corrected by rates that were seen
 where it led, and then the box is halved. Directions along the weights are left out: they change no
 decision. Where steps end a few rows beyond a bound, which no slope shows, random moves look for a
 point within.
@@ -28,7 +28,7 @@ from skfair.enforcement.erm.refine import STEEPNESSES, scaled
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import SolverResult, Status
 from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
 from skfair.utils.history import History
@@ -43,7 +43,7 @@ SPARE = 0.3
 LONGEST_MOVE = 0.01  # at random
 MOST_STEPS = 60  # tried at one steepness
 LONGEST, SHORTEST = 0.2, 1e-3  # steps, for weights of length 1
-PRICE = 20.0  # the most that a violation of 1 costs, in errors
+PENALTY = 20.0  # the most that a violation of 1 costs, in errors
 LITTLE = 1e-5  # errors that are no progress
 FLAT = 0.01  # least curvature of the objective
 
@@ -70,15 +70,15 @@ class Seen(NamedTuple):
     errors: float
     violation: float
 
-    def cost(self, stage: Stage, price: float, margin: float) -> float:
-        """Return the errors, if they count, plus the price of the violation."""
+    def cost(self, stage: Stage, penalty: float, margin: float) -> float:
+        """Return the errors, if they count, plus the penalty of the violation."""
         # Steps of true rates may use all of the bounds, wherever they aim.
         beyond = self.violation + (0.0 if stage.is_true else margin)
-        return (0.0 if stage.mends else self.errors) + price * max(beyond, 0.0)
+        return (0.0 if stage.mends else self.errors) + penalty * max(beyond, 0.0)
 
 
-def suits_rate_steps(problem: RuledProblem) -> bool:
-    """Whether rates of linear scores are so many, of so many rows each, that these steps pay."""
+def suits_rate_steps(problem: ConstrainedProblem) -> bool:
+    """Whether linear scores have enough rates, of enough rows each, for these steps to pay."""
     if not isinstance(problem, LinearConstrainedERM) or problem.model.is_wide:
         return False
     if problem.n_constraints < MANY_CONSTRAINTS or problem.n_parameters > MOST_PARAMETERS:
@@ -88,7 +88,10 @@ def suits_rate_steps(problem: RuledProblem) -> bool:
 
 def smallest_cell(problem: LinearConstrainedERM) -> int:
     """Return the number of rows in the smallest cell that has any."""
-    counts = [np.bincount(rule.cells[rule.row_weights > 0]) for rule in problem.rules]
+    counts = [
+        np.bincount(constraint.cells[constraint.row_weights > 0])
+        for constraint in problem.constraints
+    ]
     return int(min(of_class[of_class > 0].min() for of_class in counts))
 
 
@@ -171,7 +174,7 @@ class RateSteps:
         problem = _smooth(self.path.problem, stage.steepness)
         see = self._see if stage.is_true else _smooth_view(problem)
         current, radius, margin = see(w), LONGEST, rows * self.row
-        price = PRICE if stage.mends else 1.0
+        penalty = PENALTY if stage.mends else 1.0
         model = _Model(problem, current.w, self.multipliers, mends=stage.mends)
         for _ in range(MOST_STEPS):
             is_mended = stage.mends and self.best is not None
@@ -179,16 +182,16 @@ class RateSteps:
                 break
             step = model.step(current.constraints, radius, margin)
             self.multipliers = lam = step.multipliers
-            price = max(price, min(PRICE, 1.2 * float(np.abs(lam).sum())))
-            enough = current.cost(stage, price, margin) - LITTLE
+            penalty = max(penalty, min(PENALTY, 1.2 * float(np.abs(lam).sum())))
+            enough = current.cost(stage, penalty, margin) - LITTLE
             size = float(np.abs(step.d).max())
             trial = see(current.w + step.d[: current.w.size])
-            if trial.cost(stage, price, margin) > enough:
+            if trial.cost(stage, penalty, margin) > enough:
                 # What surprises there does so nearby too.
                 deviation = trial.constraints - current.constraints - model.jacobian @ step.d
                 step = model.step(current.constraints + deviation, radius, margin)
                 trial = see(current.w + step.d[: current.w.size])
-            if trial.cost(stage, price, margin) <= enough:
+            if trial.cost(stage, penalty, margin) <= enough:
                 radius = min(2 * radius, LONGEST) if size > 0.9 * radius else radius
                 current, model = trial, _Model(problem, trial.w, lam, mends=stage.mends)
                 self._record(model.at.theta, current)
@@ -211,11 +214,8 @@ class RateSteps:
     def _record(self, theta: FloatArray, current: Seen) -> None:
         """Write a step down and ask the callback."""
         self.n_steps += 1
-        self.history.record(
-            iteration=self.n_steps,
-            objective=current.errors,
-            max_violation=max(current.violation, 0.0),
-        )
+        columns = {"objective": current.errors, "max_violation": max(current.violation, 0.0)}
+        self.history.record(iteration=self.n_steps, **columns)
         self.is_stopped = self.callback is not None and bool(self.callback(theta))
 
 
@@ -252,7 +252,7 @@ class _Model:
         return solution._replace(multipliers=above - below)
 
 
-def _smooth(problem: RuledProblem, steepness: float) -> LinearConstrainedERM:
+def _smooth(problem: ConstrainedProblem, steepness: float) -> LinearConstrainedERM:
     """Return the problem with smooth errors and rates for scores whose weights have length 1."""
     smooth = problem.with_loss(SmoothErrors(steepness, 1.0)).bounded(temperature=steepness)
     return cast(LinearConstrainedERM, smooth)
@@ -269,12 +269,14 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
     return see
 
 
-def _seen(problem: RuledProblem, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
+def _seen(
+    problem: ConstrainedProblem, w: FloatArray, constraints: FloatArray, errors: float
+) -> Seen:
     """Return what a point is worth."""
     return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
 
 
-def _beyond(problem: RuledProblem, constraints: FloatArray) -> FloatArray:
+def _beyond(problem: ConstrainedProblem, constraints: FloatArray) -> FloatArray:
     """Return how far each constraint is beyond its nearest bound; below 0 within both."""
     return np.maximum(problem.lower - constraints, constraints - problem.upper)
 

@@ -40,10 +40,10 @@ from skfair.enforcement.erm.refine import refine as refined
 from skfair.enforcement.erm.refine import scaled
 from skfair.enforcement.rounds import PATIENCE, SolveOptions
 from skfair.enforcement.truth import Verdict
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import Solver
 
-# From so many rows on the precision that was asked for is enough, and walks begin on a sample: a
+# From this many rows on the precision that was asked for is enough, and walks begin on a sample: a
 # Newton step on 500,000 x 50 takes .2 s.
 MANY_ROWS = 120_000
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from errors
@@ -51,7 +51,7 @@ OPTIMISM = 0.05  # accuracy that a sample of 12,000 rows may have beyond that of
 
 
 def solve_strictly(
-    problem: RuledProblem,  # the problem; its bounds are those that the true values must keep
+    problem: ConstrainedProblem,  # the problem; its bounds are those that the true values must keep
     solver: Solver,
     theta0: FloatArray,
     *,
@@ -85,12 +85,8 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if few is None:
         return None
     rough: SolveOptions = {**path.params, "callback": None}
-    sample = Path(
-        *(few, path.solver, rough, path.min_gap),
-        is_classifier=True,
-        slack=0.0,
-        step_tol=path.step_tol,
-    )
+    asked = few, path.solver, rough, path.min_gap
+    sample = Path(*asked, is_classifier=True, slack=0.0, step_tol=path.step_tol)
     end = _walk(sample, theta0, refine=refine)
     if end.n_solves == 1 or not end.is_sound:
         return None

@@ -105,11 +105,6 @@ def shifts_of_means(values: FloatArray, rows: NumberRows, limit: float) -> Group
     return GroupMaps(np.zeros(means.size), [np.zeros(1)] * means.size, list(shifts[:, None]))
 
 
-def shifts_of_residuals(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
-    """Return the shifts that put the mean residual of each group within the limit."""
-    return shifts_of_means(values - rows.targets, rows, limit)
-
-
 def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return lines that put the mean losses of the groups within the limit of each other."""
     masses = _masses(rows)

@@ -15,12 +15,7 @@ from skfair import metrics
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.losses import LossParity
-from skfair.constraints.scores import (
-    Kolmogorov,
-    MeanResidualParity,
-    MeanScoreParity,
-    Wasserstein,
-)
+from skfair.constraints.scores import Kolmogorov, MeanResidualParity, MeanScoreParity, Wasserstein
 from skfair.enforcement.numbers.maps import (
     NumberRows,
     band_around_barycentre,
@@ -28,7 +23,6 @@ from skfair.enforcement.numbers.maps import (
     expected,
     lines_of_losses,
     shifts_of_means,
-    shifts_of_residuals,
 )
 from skfair.enforcement.partial.repair import GroupMaps
 from skfair.enforcement.rounds import PATIENCE
@@ -57,7 +51,7 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
     Wasserstein: NumberMaps(barycentre_maps, True, "alike"),
     Kolmogorov: NumberMaps(band_around_barycentre, False, "end"),
     MeanScoreParity: NumberMaps(shifts_of_means, False, "alike"),
-    MeanResidualParity: NumberMaps(shifts_of_residuals),
+    MeanResidualParity: NumberMaps(lambda z, rows, a: shifts_of_means(z - rows.targets, rows, a)),
     LossParity: NumberMaps(lines_of_losses),
 }
 
@@ -146,8 +140,12 @@ class NumberTask(NamedTuple):
                 break
         return step._replace(share=share), part, gap_of_part
 
-    def moved(self, steps: Sequence[Step], values: FloatArray, gaps: FloatArray) -> Moved:
+    def moved(
+        self, steps: Sequence[Step], values: FloatArray, gaps: FloatArray | None = None
+    ) -> Moved:
         """Judge what steps have made of the rows."""
+        if gaps is None:
+            gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
         error = float(np.average((values - self.targets) ** 2, weights=self.weights))
         return Moved([*steps], values, gaps.copy(), self.excess(gaps, values), error)
 
@@ -165,29 +163,16 @@ class NumberTask(NamedTuple):
         mean = float(np.average(values, weights=self.weights))
         ends = np.unique([values.min(), values.max()])
         n_groups = self.chances[0].shape[1]
-        maps = GroupMaps(
-            np.zeros(n_groups), [ends] * n_groups, [np.full(ends.size, mean)] * n_groups
-        )
+        ends_after = [np.full(ends.size, mean)] * n_groups
+        maps = GroupMaps(np.zeros(n_groups), [ends] * n_groups, ends_after)
         step = Step(0, maps, 1.0 - share)
-        values = step(values, np.zeros(values.size, np.int64))
-        gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
-        return self.moved([*moved.steps, step], values, gaps)
-
-    def unmoved(self, values: FloatArray) -> Moved:
-        """Judge predictions as they are."""
-        gaps = np.array([self.gap(a, values) for a in range(len(self.limits))])
-        return self.moved([], values, gaps)
+        shrunk = step(values, np.zeros(values.size, np.int64))
+        return self.moved([*moved.steps, step], shrunk)
 
     def excess(self, gaps: FloatArray, values: FloatArray) -> float:
         """Return how far the worst disparity is above its limit; rounding is none."""
-        excess = max(
-            (
-                gap - limit
-                for gap, limit in zip(gaps, self.limits, strict=True)
-                if limit is not None
-            ),
-            default=-np.inf,
-        )
+        pairs = zip(gaps, self.limits, strict=True)
+        excess = max((gap - limit for gap, limit in pairs if limit is not None), default=-np.inf)
         return excess if excess > ROUNDING * float(np.ptp(values)) else min(excess, 0.0)
 
 

@@ -17,10 +17,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
-from skfair._typing import FloatArray, IntervalLike
+from skfair._typing import BoolArray, FloatArray, IntervalLike
 from skfair.constraints.base import Constraint
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
+from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
@@ -163,30 +164,35 @@ class Promise:
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        constraint = self.constraint
-        if constraint.metric is None:
+        name, positive, arguments = self._measured_by
+        if name is None:
             return self._surrogate_value(scores)
-        arguments: dict[str, Any] = {
-            "sensitive_features": self.groups,
-            "interval": self.interval,
-            "sample_weight": self.weights,
-        }
-        positive = None
-        if constraint.classes:
-            positive, in_groups = self.targets > 0, constraint.ranks_whole_groups
-            arguments |= {"pos_label": bool(constraint.classes[-1])}
-            arguments |= {"rank_within": "group" if in_groups else "class"}
-            arguments |= {"zero_division": np.nan} if in_groups else {}
-        metric = getattr(metrics, constraint.metric)
+        metric = getattr(metrics, name)
         if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
         try:
-            ccdf_metric = getattr(metrics, str(constraint.ranked.ccdf_metric))
+            ccdf_metric = getattr(metrics, str(self.constraint.ranked.ccdf_metric))
             return float(ccdf_metric(positive, scores, **arguments))
         except ValueError:  # ties: no threshold of some group lies in the interval
-            arguments["interval"] = _pairs(self.intervals)
-            return float(metric(positive, scores, **arguments, normalize=False))
+            of_all = arguments | {"interval": _pairs(self.intervals)}
+            return float(metric(positive, scores, **of_all, normalize=False))
+
+    @cached_property
+    def _measured_by(self) -> tuple[str | None, BoolArray | None, dict[str, Any]]:
+        """Name of the metric, whether each row is positive, and what else the metric is given."""
+        constraint, positive = self.constraint, None
+        arguments: dict[str, Any] = {
+            "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
+            "interval": self.interval,
+            "sample_weight": self.weights,
+        }
+        if constraint.classes:
+            positive, in_groups = self.targets > 0, constraint.ranks_whole_groups
+            arguments["pos_label"] = bool(constraint.classes[-1])
+            arguments |= {"rank_within": "group" if in_groups else "class"}
+            arguments |= {"zero_division": np.nan} if in_groups else {}
+        return constraint.metric, positive, arguments
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
@@ -307,7 +313,7 @@ def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
     if promise.is_vacuous and groups.levels.attributes:
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
-            "active.",
+            "active."
         )
     if not isinstance(promise.limit, Mapping):
         return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
@@ -326,7 +332,7 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
     warn_user(
         f"{name}={promise.bound:g} is less than one row of the smallest group in the "
         f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
-        "interval or merge small groups.",
+        "interval or merge small groups."
     )
     return floor
 
@@ -391,7 +397,7 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
 def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, float]]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(most)`` is the promise on rows as fitted, about so many at most, and at most how much of
+    ``alike(most)`` is the promise on rows as fitted, about this many at most, and how much of
     their noise all rows have. So a few show whether all need to be simulated.
     """
     limits = [part.bound for part in promise.of_attributes()]

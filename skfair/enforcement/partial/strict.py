@@ -33,6 +33,7 @@ from skfair.enforcement.rounds import (
     random_moves,
 )
 from skfair.enforcement.truth import Verdict
+from skfair.problems.erm.in_memory import SAMPLE_ROWS
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 from skfair.utils.rounding import ROUNDING
@@ -102,10 +103,9 @@ def solve_partially(
     surrogate: Surrogate,
     target: Target,
     *,
-    # Largest number of rounds per form; 1 for one solution of the smooth problem
+    # Largest number of rounds per form; 1 for one solution of the smooth problem: forms are then
+    # compared by these problems, not by what is measured
     n_rounds: int = MAX_ROUNDS,
-    # Whether forms are compared by the smooth problems that they solve, not by what is measured
-    by_smooth: bool = False,
     # Whether random moves go on from the best solutions if none keeps the bound
     wanders: bool = False,
     **params: Unpack[SolveOptions],
@@ -121,7 +121,11 @@ def solve_partially(
         solved += _rounds(form, solver, theta_model, surrogate, target, n_rounds, params)
     n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
     if wanders and not is_stopped and not any(result.verdict.is_feasible for result in solved):
-        solved += _wander(solved, target)
+        for k, moving in enumerate(sorted(solved, key=lambda result: result.verdict.rank)[:MOVED]):
+            solved.append(_moved(moving, target, LONGEST * 2**k, np.random.RandomState(k)))
+            if solved[-1].verdict.is_feasible:
+                break
+    by_smooth = n_rounds == 1
     best = min(solved, key=lambda r: (r.smooth_verdict if by_smooth else r.verdict).rank)
     return replace(best, n_solves=n_solves, is_precise=solver.is_precise)
 
@@ -139,15 +143,27 @@ def _rounds(
     spread, limit = target.spread(form.model.forward(theta_model)[0]), target.max_disparity
     tolerance, width, solved = form.tolerance, 1.0, list[PartialResult]()
     problem = form.limited(tolerance, surrogate)
-    theta, multipliers = problem.start(theta_model), None
+    n, multipliers = form.model.n_samples, None
+    if n_rounds > 1 and n // 10 >= SAMPLE_ROWS and "on_rows" in form.offers:
+        # Far from the solution a tenth of the rows show the way as well as all of them.
+        rows = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
+        few = problem.on_rows(rows, np.full(rows.size, n / rows.size))
+        rough = solver.solve(few, few.start(theta_model), **params)
+        theta, multipliers = rough.theta, rough.multipliers
+    else:
+        theta = problem.start(theta_model)
     for n_done in range(1, n_rounds + 1):
         result = solver.solve(problem, theta, multipliers, **params)
         theta, multipliers = result.theta, result.multipliers
         last = measured(problem, result, target)
         solved.append(last)
         is_used_up = last.disparity >= USED * limit or not np.any(multipliers)
-        # Later any solution within the bound will do.
-        is_done = last.verdict.is_feasible and (is_used_up or n_done > PATIENCE)
+        seen = [each.disparity for each in solved]
+        # Later any solution within the bound will do; after two rounds that come no closer to it
+        # the next ones hardly do, and random moves may.
+        is_done = n_done > 2 and min(seen[-2:]) >= min(seen[:-2])
+        if last.verdict.is_feasible:
+            is_done = is_used_up or n_done > PATIENCE
         if is_done or result.status == "stopped":
             break
         wanted = AIM * limit / max(last.disparity, 1e-3 * limit, ROUNDING)
@@ -164,17 +180,6 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     disparity = target.measure(scores)
     verdict = target.verdict(scores, disparity)
     return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
-
-
-def _wander(solved: Sequence[PartialResult], target: Target) -> list[PartialResult]:
-    """Make random moves from the best solutions, until those from one keep the bound."""
-    moved: list[PartialResult] = []
-    for wandering in sorted(solved, key=lambda result: result.verdict.rank)[:MOVED]:
-        k = len(moved)
-        moved.append(_moved(wandering, target, LONGEST * 2**k, np.random.RandomState(k)))
-        if moved[-1].verdict.is_feasible:
-            break
-    return moved
 
 
 def _moved(

@@ -21,8 +21,8 @@ from skfair.utils.threads import for_groups
 
 # Largest number of steps of the sweep over windows; beyond it, only some windows are tried.
 _MOST_STEPS = 100_000_000
-# With more pairs of windows than this (which take .1 s) a grid with so many on each side is tried,
-# and made finer around the best one so many times.
+# With more pairs of windows than this (which take .1 s) a grid of this many on each side is tried,
+# and made finer around the best one this many times.
 _MOST_PAIRS, _N_SIDE, _N_ZOOMS = 250_000, 200, 3
 
 
@@ -123,14 +123,17 @@ def choose_cuts(
     if threshold is not None:
         cuts = natural_cuts(blocks, threshold)
         spreads = [
-            np.ptp([level[j] for level, j in zip(rule, cuts.counts, strict=True)])
-            for rule in levels
+            np.ptp([level[j] for level, j in zip(constraint, cuts.counts, strict=True)])
+            for constraint in levels
         ]
         if max(spreads) <= tolerance + ROUNDING:
             return cuts
     length = tolerance + ROUNDING
     groups = [
-        GroupCuts(block.gains, tuple(Rate(k, rule[g], length) for k, rule in enumerate(levels)))
+        GroupCuts(
+            block.gains,
+            tuple(Rate(k, constraint[g], length) for k, constraint in enumerate(levels)),
+        )
         for g, block in enumerate(blocks)
     ]
     counts = best_cuts(groups)
@@ -295,7 +298,7 @@ class RangeMaxima:
 
     def __init__(self, values: FloatArray) -> None:
         self.values = values
-        # By power of two: the place of the largest of so many values from each one on.
+        # By power of two: the place of the largest of this many values from each one on.
         self._tables = [np.arange(values.size)]
         while 2 ** len(self._tables) <= values.size:
             half = 2 ** (len(self._tables) - 1)

@@ -51,12 +51,12 @@ class ThresholdSearch:
 
     def __init__(self, problem: PartitionedERM) -> None:
         self._problem = problem
-        self._table = RateTable(problem.rules)
+        self._table = RateTable(problem.constraints)
         nobody = LinearScores(np.zeros(problem.model.n_features), -1.0)
         refused = problem.decide(nobody)
         self._start_means = [refused.means[k] for k in self._table.which]
         self._accuracy_without = refused.right
-        n_cells = sum(rule.n_cells for rule in self._table.bounds)
+        n_cells = sum(constraint.n_cells for constraint in self._table.bounds)
         self._n_bins = int(np.clip(MAX_CELLS // max(n_cells, 1), 64, N_BINS))
 
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
@@ -109,24 +109,19 @@ class ThresholdSearch:
         """Return one entry per cell of some bins, between which no threshold may lie."""
         from skfair._kernels.thresholds import SortedRows
 
-        rules = self._table.bounds
-        depth = max((rule.n_cells for rule in rules), default=1)
+        constraints = self._table.bounds
+        depth = max((constraint.n_cells for constraint in constraints), default=1)
         gains, can_cut = np.zeros((some.size, depth)), np.zeros((some.size, depth), bool)
         gains[:, 0] = bins.gains.sum(axis=0)[some]
         can_cut[:-1, -1] = bins.lowest[some[:-1]] - bins.highest[some[1:]] > min_gap
-        cells = np.zeros((len(rules), some.size, depth), np.int64)
+        cells = np.zeros((len(constraints), some.size, depth), np.int64)
         steps = np.zeros(cells.shape)
-        for k, rule in enumerate(rules):
-            cells[k, :, : rule.n_cells] = np.arange(rule.n_cells)
-            steps[k, :, : rule.n_cells] = bins.steps[k].sum(axis=0)[:, some].T
-        shape = len(rules), gains.size
-        return SortedRows(
-            np.arange(gains.size),
-            can_cut.ravel()[:-1],
-            gains.ravel(),
-            cells.reshape(shape),
-            steps.reshape(shape),
-        )
+        for k, constraint in enumerate(constraints):
+            cells[k, :, : constraint.n_cells] = np.arange(constraint.n_cells)
+            steps[k, :, : constraint.n_cells] = bins.steps[k].sum(axis=0)[:, some].T
+        order, shape = np.arange(gains.size), (len(constraints), gains.size)
+        rows = can_cut.ravel()[:-1], gains.ravel(), cells.reshape(shape), steps.reshape(shape)
+        return SortedRows(order, *rows)
 
 
 def _from_above(values: FloatArray) -> FloatArray:
@@ -166,9 +161,9 @@ def _fill(block: RowBlock, task: Task, scores: LinearScores, edges: FloatArray) 
         return np.stack([bincount(places, own, prod(shape)).reshape(shape) for own in signs])
 
     steps = []
-    for rule, n_cells in zip(rows.rules, task.n_cells, strict=True):
-        step = rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))
-        steps.append(by_sign(rule.cells * n_bins + of_row, step, n_cells, n_bins))
+    for (moment, cells, weights), n_cells in zip(rows.constraints, task.n_cells, strict=True):
+        step = weights * (moment.strict(-refused) - moment.strict(refused))
+        steps.append(by_sign(cells * n_bins + of_row, step, n_cells, n_bins))
     gains = by_sign(of_row, rows.loss_weights * rows.targets, n_bins)
     return Bins(np.bincount(of_row, minlength=n_bins), lowest, highest, gains, steps)
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.certified.walk import row_rates, walk
+from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.enforcement.partial.promise import Promise, upper_bound
 from skfair.estimators.certified.refits import (
     HeldOut,
@@ -29,17 +29,17 @@ from skfair.estimators.certified.refits import (
     linear_refits,
     refits,
 )
-from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.decisions.steps import LabelledRows, class_constraints
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.attributes import take_rows
-from skfair.groups.compared_groups import checked_rows
+from skfair.groups.compared_groups import ComparedGroups, checked_rows
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.named_columns import take_columns
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
 from skfair.metrics.evidence import SCORE_METRICS, evidence_of_scores
 from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.read import read_part_groups
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights
 
@@ -53,25 +53,24 @@ NOT_LAZY = (
 )
 
 
-def in_memory(data: TrainingData) -> None:
-    """Raise if rows lie elsewhere."""
-    if data.blocks is not None:
-        raise ValueError(NOT_LAZY)
+def rates_of(
+    estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
+) -> RowRates | None:
+    """Return what rows add to the rates that constraints of two classes limit, None for none."""
+    classes = estimator._ordered_classes
+    codes = (data.y == classes[1]).astype(np.int64)
+    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
+    bound = class_constraints(constraints, rows, estimator.max_disparity)
+    rates = row_rates(bound, codes, rows.weights) if bound else None
+    return rates if rates is not None and rates.blocks else None
 
 
 def certified_decisions(
-    estimator: Any,
-    data: TrainingData,
-    rules: Sequence[Constraint],
-    classes: NDArray[Any],  # two, the positive one last
-    X: Any,
-    metadata: Mapping[str, Any],
+    estimator: Any, data: TrainingData, rates: RowRates, X: Any, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
-    certificate, codes = estimator._certificate, (data.y == classes[1]).astype(np.int64)
-    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = class_rules(rules, rows, estimator.max_disparity)
-    rates = row_rates(bound, codes, rows.weights).against(certificate.shift)
+    certificate, classes = estimator._certificate, estimator._ordered_classes
+    rates, codes = rates.against(certificate.shift), (data.y == classes[1]).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
     held_out = HeldOut(X, data.y, [in_parts(kinds, estimator.random_state, certificate.share)])
     own, actual = rates.part(held_out.judging), codes[held_out.judging]
@@ -101,28 +100,32 @@ def certified_decisions(
 def certified_means(
     estimator: Any,
     data: TrainingData,
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     X: Any,
     metadata: Mapping[str, Any],
-    # The problem of all rows and the unit of its targets, if linear models of folds are to be
-    # judged: else that is one of a part of the rows
-    whole: tuple[LinearConstrainedERM, float] | None,
+    # The problem of all rows, if linear models of folds are to be judged: else that is one of a
+    # part of the rows
+    whole: LinearConstrainedERM | None,
+    spread: float,  # the unit of its targets
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
-    limits = _limits_of_means(estimator, rules)
+    limits = _limits_of_means(estimator, constraints)
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
     certificate, seed = estimator._certificate, estimator.random_state
     kinds = data.groups.cells().codes
     if whole is not None:
         held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
-        path = linear_refits(estimator, data, *whole, held_out.splits)
+        path = linear_refits(estimator, data, whole, spread, held_out.splits)
     else:
         held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
         path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    groups = _groups_of_means(estimator, X, metadata, held_out, rules)
+    groups = _groups_of_means(data, held_out.judging, constraints)
     y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
-    names = ["MeanScoreParity" + " within strata" * rule.within_strata for rule in rules]
+    names = [
+        "MeanScoreParity" + " within strata" * constraint.within_strata
+        for constraint in constraints
+    ]
 
     def judge(models: list[Any]) -> Verdict:
         predicted = held_out.predictions(models)
@@ -154,48 +157,30 @@ def certified_means(
     return certified_refit(estimator, held_out, path, judge, min(limits), quality="r2")
 
 
-def _limits_of_means(estimator: Any, rules: Sequence[Constraint]) -> list[float]:
+def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[float]:
     """Return the limit of each constraint; raise if it has no test."""
     limits = []
-    for rule in rules:
-        if rule.metric != "mean_score_difference" or rule.compared().against_overall:
+    for constraint in constraints:
+        if constraint.metric != "mean_score_difference" or constraint.compared().against_overall:
             raise ValueError(
-                f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
-                "which compares the groups with each other."
+                f"confidence= has no test of {constraint!r} for regressors: use "
+                "'mean_score_parity', which compares the groups with each other."
             )
-        limits.append(
-            _one_limit(estimator.max_disparity if rule.own_limit is None else rule.own_limit)
-        )
+        own = constraint.own_limit
+        limits.append(_one_limit(estimator.max_disparity if own is None else own))
     return limits
 
 
 def _groups_of_means(
-    estimator: Any,
-    X: Any,
-    metadata: Mapping[str, Any],
-    held_out: HeldOut,
-    rules: Sequence[Constraint],
-) -> list[Any]:
+    data: TrainingData, judging: IntArray, constraints: Sequence[Constraint]
+) -> list[ComparedGroups]:
     """Return the groups that each constraint compares, of the rows that judge."""
-    asked, judging = estimator._sensitive, held_out.judging
-    sensitive, strata = metadata["sensitive_features"], metadata["control_features"]
-    if asked.columns is not None:
-        sensitive = take_columns(X, asked.columns)
-    if asked.within is not None:
-        strata = take_columns(X, asked.within, "within")
-    own = take_rows(sensitive, judging)
-    strata = None if strata is None else take_rows(strata, judging)
-    return [
-        checked_rows(
-            own,
-            strata if rule.within_strata else None,
-            None,
-            asked.crossed,
-            n_samples=judging.size,
-            like=own,
-        )[0]
-        for rule in rules
-    ]
+    names, strata = np.array(data.groups.names, dtype=object), None
+    own = names[data.groups.codes.T[judging]]  # a column for each attribute
+    if data.strata is not None:
+        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
+    of_constraints = [strata if constraint.within_strata else None for constraint in constraints]
+    return [checked_rows(own, of, None, False, n_samples=judging.size)[0] for of in of_constraints]
 
 
 class IntervalJudge:
@@ -216,13 +201,8 @@ class IntervalJudge:
         certificate = estimator._certificate
         self.limit, self.confidence = float(estimator._limit), certificate.confidence
         self.shift = certificate.shift
-        own: list[Any] = [
-            None if values is None else take_rows(values, held_out.judging)
-            for values in (
-                *(held_out.X, held_out.y),
-                *(metadata["sensitive_features"], metadata.get("sample_weight")),
-            )
-        ]
+        columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
+        own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
         self.X, self.y, self.groups, self.weights = own
         is_plain = self.weights is None and estimator.scale == "conditional"
         within = read_constraint(estimator.constraint)
@@ -240,7 +220,7 @@ class IntervalJudge:
         weights = check_weights(self.weights, scores.size)
         is_right = (scores > 0) == (self.y == model.classes_[1])
         targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
-        groups = model._read_part_groups(self.X, self.groups)
+        groups = read_part_groups(model, self.X, self.groups)
         promise = model._promise_on(groups, targets, weights)
         cost = self._cost(promise)
         if self.shift and cost >= self.limit:
@@ -249,13 +229,9 @@ class IntervalJudge:
                 f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "
                 "limit."
             )
-        ends = (
-            self._by_test(promise, scores, cost)
-            if self.has_test
-            else self._by_bound(promise, scores)
-        )
+        show = partial(self._by_test, cost=cost) if self.has_test else self._by_bound
         return Verdict(
-            *ends,
+            *show(promise, scores),
             float(np.average(is_right, weights=weights)),
             float(np.average(scores > 0, weights=weights)),
             bool(np.ptp(scores) == 0),

@@ -6,7 +6,7 @@ was fitted on it, or by a path that was found on it. The other folds are scored 
 seen this one. A model for each pair of folds would avoid that for three times as many fits;
 failures stay within 5% without.
 
-Of two classes the paths are those of :mod:`skfair.enforcement.certified.price_path`. Of several,
+Of two classes the paths are those of :mod:`skfair.enforcement.certified.offset_path`. Of several,
 each class against the rest, a step satisfies a share of the limits on the rows that it was found
 on; the shares rise. (With two classes that loses 1.5 points: 120 fits, n=3,000.)
 
@@ -26,7 +26,7 @@ make them, of rows that they have not seen, or their mean does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,42 +37,42 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.certified.gap_solver import PathRows
-from skfair.enforcement.certified.price_path import (
+from skfair.enforcement.certified.offset_path import (
     full_step,
     near_rows,
-    price_paths,
+    offset_paths,
     starts_with_few,
 )
-from skfair.enforcement.certified.walk import (
-    RowRates,
-    Walked,
-    last_satisfied,
-    people_needed,
-    walk,
-)
+from skfair.enforcement.certified.walk import RowRates, Walked, last_satisfied, people_needed, walk
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.chances import Split, chances_of
 from skfair.estimators.decisions.steps import LabelledRows
 from skfair.estimators.group_chances import GroupModels
+from skfair.estimators.inner_scores import Split, chances_of
 from skfair.estimators.limits import is_nearly_constant
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
-# Paths are found, and the mean is compared with the models of folds, on at most so many rows.
+# Paths are found, and the mean is compared with the models of folds, on at most this many rows.
 MOST_ROWS = 20_000
 
 
-def check_no_floors(min_rate: Any, selection_rate: Any) -> None:
-    """Raise for limits that hold on the training rows only."""
-    if min_rate is not None or selection_rate is not None:
+def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None:
+    """Raise for limits that hold on the training rows only, and shares that no path can have."""
+    if min_rate is not None:
         raise ValueError(
-            "confidence= does not go together with min_rate or selection_rate: these hold on the "
-            "training rows only. Set them to None."
+            "confidence= does not go together with min_rate, which holds on the training rows "
+            "only. Set it to None."
+        )
+    if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
+        raise ValueError(
+            "confidence= goes together with selection_rate where thresholds are set on the "
+            f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
+            "FairDecisionClassifier with a number or a pair (low, high), or set it to None."
         )
 
 
@@ -112,12 +112,6 @@ class Folds:
         """Stratum of each row, if there are several."""
         return None if self.rows.strata is None else self.rows.strata.codes
 
-    @property
-    def kinds(self) -> IntArray:
-        """Stratum and true class of each row, as one number."""
-        codes, strata = self.rows.codes, self.strata
-        return codes if strata is None else strata * self.truth.n_classes + codes
-
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
         if self.groups is None:
@@ -151,18 +145,31 @@ class Folds:
 
         They have the shape (n_rows, n_steps); of two classes, whether the second one is chosen.
         """
+        if self.truth.n_classes == 2:
+            return np.asarray(self.margins(chances, shares, path) > 0)
         values = chances @ self.truth.worth
-        if self.truth.n_classes == 2:  # one product for all steps
-            gains = values[:, 1] - values[:, 0]
-            return np.asarray(gains[:, None] > np.asarray(shares @ path[..., 1].T))
         labels = np.empty((len(values), len(path)), np.int64)
-        for step, prices in enumerate(path):
-            labels[:, step] = decided(margins(values, shares, prices))
+        for step, offsets in enumerate(path):
+            labels[:, step] = decided(margins(values, shares, offsets))
         return labels
+
+    def margins(self, chances: FloatArray, shares: Shares, path: FloatArray) -> FloatArray:
+        """Return by how much the second of two classes is ahead, (n_rows, n_steps)."""
+        gains = chances @ (self.truth.worth[:, 1] - self.truth.worth[:, 0])
+        return np.asarray(gains[:, None] - np.asarray(shares @ path[..., 1].T))
+
+    def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
+        """Return paths on which the second of two classes costs all rows as much more."""
+        everyone = np.arange(paths.shape[-2]) < 2 * self.n_strata * self.rows.groups.offsets[1]
+        added = thresholds[:, None] * everyone
+        return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
 
 
 def certify(
-    folds: Folds, confidence: float, rng: np.random.RandomState
+    folds: Folds,
+    confidence: float,
+    rng: np.random.RandomState,
+    wanted: tuple[float, float] | None,  # smallest and largest share of selected rows
 ) -> tuple[dict[str, Any], IntArray]:
     """Choose the last certified step; return fitted attributes and the decisions of the rows.
 
@@ -171,28 +178,37 @@ def certify(
     """
     truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
-    paths = (_of_two if is_pair else _of_several)(folds, shares, confidence, rng)
+    if is_pair:
+        paths = _of_two(folds, shares, confidence, rng, wanted)
+    else:
+        paths = _of_several(folds, shares, rng)
     decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)
     for path, (_, test) in zip(paths, folds.splits, strict=True):
         decisions[test] = folds.decide(folds.chances[test], shares[test], path)
     walked = walk(rates, decisions, confidence)
     n_passed = walked.step + 1
-    changes, by_mean = _by_mean(folds, paths[:, :n_passed])
-    chosen = last_satisfied(rates, decisions[:, :n_passed], changes, confidence)
+    mean, changes, by_mean = _by_mean(
+        folds, paths[:, : max(n_passed, 1)], keeps_share=wanted is not None
+    )
+    chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
     worth = np.array([truth.worth_of(labels.astype(np.int64)) for labels in decisions.T])
     constant = float((weights @ truth.values).max())
     actual, by_folds = (
         np.bincount(labels.astype(np.int64), weights, truth.n_classes).astype(np.float64)
         for labels in (codes, decisions[:, chosen])
     )
-    is_certified = chosen >= 0 and not (
-        worth[chosen] <= constant < worth.max()
-        or is_nearly_constant(by_folds, actual)
-        or is_nearly_constant(by_mean[:, chosen], actual)
-    )
+    if wanted is None:
+        is_useless = (
+            worth[chosen] <= constant < worth.max()
+            or is_nearly_constant(by_folds, actual)
+            or is_nearly_constant(by_mean[:, chosen], actual)
+        )
+    else:
+        is_useless = not wanted[0] <= by_folds[1] <= wanted[1]
+    is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
     if not is_certified:
-        _warn(folds, decisions[:, step], step, confidence, walked, is_within=chosen >= 0)
+        _warn(folds, decisions[:, step], step, confidence, walked, chosen >= 0, wanted)
     labels = decisions[:, step].astype(np.int64)
     names = [bound.name for bound in truth.bounds]
     disparities = dict(zip(names, truth.disparities(labels), strict=True))
@@ -209,7 +225,7 @@ def certify(
             "is_certified": np.arange(worth.size) <= chosen,
         },
         "method_": "path",
-        "prices_": paths[:, step].mean(axis=0).reshape(shape),
+        "offsets_": (mean if step < len(mean) else paths.mean(axis=0))[step].reshape(shape),
         "train_disparities_": disparities,
         "train_disparity_": max(disparities.values(), default=0.0),
         "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
@@ -218,12 +234,20 @@ def certify(
 
 @one_blas_thread
 def _of_two(
-    folds: Folds, shares: Shares, confidence: float, rng: np.random.RandomState
+    folds: Folds,
+    shares: Shares,
+    confidence: float,
+    rng: np.random.RandomState,
+    wanted: tuple[float, float] | None,
 ) -> FloatArray:
-    """Return the prices of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
+    """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
     rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
-    of_rows, alike, n = folds.rows.groups, None, codes.size
+    of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
     gains = worth[:, 1] - worth[:, 0]
+    threshold = 0.0
+    if wanted is not None:
+        threshold = float(_thresholds(gains[:, None], weights, *wanted)[0])
+    gains -= threshold
     if folds.groups is None:
         cells = of_rows.cells(folds.strata, folds.n_strata).codes
         alike = near_rows(cells, folds.chances[:, 1])
@@ -234,30 +258,57 @@ def _of_two(
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
         rates = rates.part(some)
-    n_kinds = 2 * folds.n_strata
-    is_rare = float(folds.rates.weights @ (codes == 1)) <= 0.5
+    n_kinds, from_few = 2 * folds.n_strata, None
+    if wanted is None:
+        is_rare = float(weights @ (codes == 1)) <= 0.5
+        from_few = starts_with_few(folds.rates, gains, is_rare, confidence)
     rows = PathRows(
         rates,
         gains[some],
         shares[some],
-        folds.kinds[some],
+        folds.rows.kinds[some],
         n_kinds,
         np.arange(of_rows.offsets[1] * n_kinds),
-        starts_with_few(folds.rates, gains, is_rare, confidence),
+        from_few,
         of_fold[some],
         None if alike is None else alike[some],
     )
-    second = price_paths(rows)
-    return np.stack([np.zeros_like(second), second], axis=-1)
+    second = offset_paths(rows)
+    paths = np.stack([np.zeros_like(second), second], axis=-1)
+    if wanted is not None:
+        paths = folds.cut(paths, np.full(paths.shape[1], threshold))
+        margins = np.empty((n, paths.shape[1]))
+        for path, (_, test) in zip(paths, folds.splits, strict=True):
+            margins[test] = folds.margins(folds.chances[test], shares[test], path)
+        paths = folds.cut(paths, _thresholds(margins, weights, *wanted))
+    return paths
+
+
+def _thresholds(
+    margins: FloatArray, weights: FloatArray, low: FloatArray | float, high: FloatArray | float
+) -> FloatArray:
+    """Return the thresholds that select a share from low to high, or one next to it, (n_steps,).
+
+    They see groups and true classes of no row, so what is tested at them is hardly fairer there
+    than elsewhere: rates of samples are off at all thresholds nearby by nearly the same.
+    """
+    thresholds, now = np.zeros(margins.shape[1]), weights @ (margins > 0)
+    lows, highs = np.broadcast_to(low, now.shape), np.broadcast_to(high, now.shape)
+    for step, of_step in enumerate(margins.T):
+        order = np.argsort(-of_step, kind="stable")
+        last = np.flatnonzero(np.diff(of_step[order], append=-np.inf))  # tied rows stay together
+        selected = np.cumsum(weights[order])[last]
+        missed = np.maximum(np.maximum(lows[step] - selected, selected - highs[step]), 0.0)
+        at = np.lexsort((np.abs(selected - now[step]), missed))[0]
+        thresholds[step] = of_step[order][last[at : at + 2]].mean()
+    return thresholds
 
 
 @one_blas_thread
-def _of_several(
-    folds: Folds, shares: Shares, confidence: float, rng: np.random.RandomState
-) -> FloatArray:
-    """Return the prices of the folds, (n_folds, n_steps, n_features, n_classes).
+def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
+    """Return the offsets of the folds, (n_folds, n_steps, n_features, n_classes).
 
-    The last step is without prices: it passes if decisions satisfy the limits as they are.
+    The last step is without offsets: it passes if decisions satisfy the limits as they are.
     """
     truth, rows = folds.truth, folds.rows
     n_classes, offsets = truth.n_classes, rows.groups.offsets
@@ -276,46 +327,50 @@ def _of_several(
             for limited in truth.constraints
         ]
         whole = Truth(bound, rows.codes[fitted_on], rows.counts[fitted_on], truth.worth)
-        search = PriceSearch(
+        search = OffsetSearch(
             whole,
             features,
-            folds.kinds[fitted_on],
+            rows.kinds[fitted_on],
             values[fitted_on],
             shares[fitted_on],
             check_random_state(seed),
         )
-        # From small prices to large ones: nearest to the free decisions.
+        # From small offsets to large ones: nearest to the free decisions.
         for step, share in reversed(list(enumerate(SHARES))):
             search = search.under(whole.tightened(share))
-            path[step] = search.run().prices
+            path[step] = search.run().offsets
     return paths
 
 
 @one_blas_thread
-def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _by_mean(
+    folds: Folds, paths: FloatArray, *, keeps_share: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compare the decisions of the mean of models and paths with those of each fold.
 
-    Returned are by how much rates are larger by the mean, (n_rates, n_steps), and the shares of the
-    rows that the mean decides for each class, (n_classes, n_steps).
+    Returned are the mean of the paths, whose decisions select as many rows as those of the folds
+    if that is asked for; by how much rates are larger by it, (n_rates, n_steps); and the shares of
+    the rows that it decides for each class, (n_classes, n_steps).
     """
-    rates, n = folds.rates, folds.rows.codes.size
+    rates, n, mean = folds.rates, folds.rows.codes.size, paths.mean(axis=0)
     rows: IntArray | slice = slice(None)
     if n > MOST_ROWS:
         rows = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
         rates = rates.part(rows)
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
-    *by_folds, of_mean = (
-        folds.decide(chances, shares, path)
-        for (chances, shares), path in zip(
-            folds.by_all(rows), [*paths, paths.mean(axis=0)], strict=True
-        )
-    )
-
+    by_folds: list[NDArray[Any]] = []
+    for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
+        if len(by_folds) == len(paths) and keeps_share:
+            share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
+            margins = folds.margins(chances, shares, mean)
+            path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
+        by_folds.append(folds.decide(chances, shares, path))
+    of_mean = by_folds.pop()
     gained = [rates.gained(labels, rates.weights) for labels in (of_mean, *by_folds)]
     total = rates.totals()[:, None]
     changes = (gained[0] - np.mean(gained[1:], axis=0)) / np.where(total > 0, total, 1.0)
     by_mean = [rates.weights @ (of_mean == k) for k in range(folds.truth.n_classes)]
-    return changes, np.stack(by_mean)
+    return mean, changes, np.stack(by_mean)
 
 
 def _warn(
@@ -324,14 +379,17 @@ def _warn(
     step: int,
     confidence: float,
     walked: Walked,
-    *,
     is_within: bool,
+    wanted: tuple[float, float] | None,
 ) -> None:
     """Say why nothing was certified, and how many more people it would take."""
     n, rates = decisions.size, folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(block.limit)) for block in rates.blocks})
-    if is_within:
+    if is_within and wanted is not None:
+        reason = "those that do select another share, because many rows have the same score"
+        advice = "Scores of a finer model, or a wider selection_rate=(low, high), may help."
+    elif is_within:
         reason = "those that do are nearly the same decision for everybody, or worth no more"
         advice = "More people, a larger max_disparity, or columns that say more, may help."
     elif walked.step >= 0:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +31,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
-from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.chances import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.estimators.erm.problem import choose_solver, penalty_of
+from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
 from skfair.models.linear import LinearScore
@@ -59,7 +57,7 @@ class Verdict(NamedTuple):
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
     is_constant: bool  # whether all rows are treated alike
     # More to report: "p_values_" and "certified_disparities_", by constraint
-    by_constraint: Mapping[str, object] = MappingProxyType({})
+    by_constraint: Mapping[str, object] = {}
 
 
 class HeldOut(NamedTuple):
@@ -179,16 +177,12 @@ def _path_of_fold(
         LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
         task.loss,
         task.targets,
-        [rule.refitted(rows) for rule in whole.rules],
-        alpha=penalty_of(task, estimator.alpha),
+        [constraint.refitted(rows) for constraint in whole.constraints],
+        alpha=penalty_of(task),
     )
-    solver, rng = (
-        choose_solver(estimator.solver, problem),
-        check_random_state(estimator.random_state),
-    )
-    options: SolveOptions = {"tol": estimator.tol, "random_state": rng}
-    if estimator.max_iter is not None:
-        options["max_iter"] = estimator.max_iter
+    solver = choose_solver(estimator.solver, problem)
+    rng = check_random_state(estimator.random_state)
+    options = {"tol": estimator.tol, "max_iter": estimator.max_iter, "random_state": rng}
     before = last = 0.0, problem.start(rng), np.zeros(problem.n_constraints)
     for share in SHARES:
         (s0, theta0, lam0), (s1, theta1, lam1) = before, last
@@ -253,9 +247,7 @@ def certified_refit(
 
 def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> None:
     n, n_judging = len(rows.y), rows.judging.size
-    people = f"{n} people"
-    if n_judging < n:
-        people += f", {n_judging} of them to judge by"
+    judges = f", {n_judging} of them to judge by" if n_judging < n else ""
     needed = n * (_FOR_POWER * (verdict.bound - verdict.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if verdict.is_constant and verdict.p_value <= 1 - confidence:
@@ -264,7 +256,7 @@ def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> N
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
-        f"With {people}, no model was found of which it can be shown, at a confidence of "
+        f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
         f"of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ is "
         "'no_solution'.",

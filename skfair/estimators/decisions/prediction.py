@@ -1,7 +1,8 @@
-"""Decisions of new rows: probabilities minus prices, with known or estimated groups."""
+"""Decisions of new rows: probabilities minus offsets, with known or estimated groups."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,23 +26,58 @@ from skfair.enforcement.decisions.shares import (
     margins,
     parted,
 )
-from skfair.estimators.chances import mean_chances
 from skfair.estimators.classes import PositiveClass
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
-from skfair.estimators.inner_scores import as_rows, groups_of_new_rows
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, mean_chances
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
-from skfair.utils.deciders import warn_of_decider
+from skfair.read import read_features
 from skfair.utils.docs import documented
 from skfair.utils.row_hash import row_draws
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
+
+# Where probabilities are asked for to decide by, and what is asked.
+_DECIDERS = {
+    "sklearn.model_selection._classification_threshold": "A classifier with a threshold",
+    "sklego.meta.thresholder": "A classifier with a threshold",
+    "sklearn.ensemble._voting": "Soft voting",
+    "sklearn.ensemble._bagging": "Bagging",
+}
+# Code that hands the question of somebody else on.
+_BETWEEN = (
+    "skfair.",
+    "functools",
+    "contextlib",
+    "sklearn.base",
+    "sklearn.frozen",
+    "sklearn.metrics.",
+    "sklearn.model_selection._search",
+    "sklearn.pipeline",
+    "sklearn.utils.",
+)
+
+
+def warn_of_decider(estimator: object) -> None:
+    """Warn if a meta-estimator asks for probabilities to decide by, and discards the decisions."""
+    frame = sys._getframe(1)
+    while (name := str(frame.f_globals.get("__name__"))).startswith(_BETWEEN) and frame.f_back:
+        frame = frame.f_back
+    if name in _DECIDERS:
+        own = type(estimator).__name__
+        warn_user(
+            f"{_DECIDERS[name]} decides by the probabilities of {own}, which are those without "
+            "limits: the limits of its decisions do not hold for the decisions made from them. "
+            f"Use the predictions of {own} itself (its selection_rate limits how many are "
+            "selected), or hard voting, and measure the disparity of the whole model."
+        )
 
 
 @documented
 class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin):
-    """From probabilities and prices to decisions; subclasses have found the prices at fit."""
+    """From probabilities and offsets to decisions; subclasses have found the offsets at fit."""
 
     __metadata_request__predict = {"sensitive_features": True, "control_features": True}
     __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
@@ -49,7 +85,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
 
     unseen: str
     classes_: NDArray[Any]
-    prices_: FloatArray
+    offsets_: FloatArray
     tie_weight_: float
     estimators_: list[Any]
     model_features_: NDArray[Any]
@@ -69,15 +105,15 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         return order if self._sign > 0 else order[::-1]
 
     @property
-    def _ordered_prices(self) -> FloatArray:
-        """The prices of the ordered classes."""
-        return self.prices_[..., self._order, :][..., self._order]
+    def _ordered_offsets(self) -> FloatArray:
+        """The offsets of the ordered classes."""
+        return self.offsets_[..., self._order, :][..., self._order]
 
-    def _store_prices(self, prices: FloatArray, worth: FloatArray) -> None:
-        """Store prices and worth of decisions, of the ordered classes."""
+    def _store_offsets(self, offsets: FloatArray, worth: FloatArray) -> None:
+        """Store offsets and worth of decisions, of the ordered classes."""
         n_groups, n_classes = self._group_levels.n_groups, self._order.size
-        prices = prices.reshape(n_groups, self._n_strata, n_classes, n_classes)
-        self.prices_, self._worth = prices[..., self._order, :][..., self._order], worth
+        offsets = offsets.reshape(n_groups, self._n_strata, n_classes, n_classes)
+        self.offsets_, self._worth = offsets[..., self._order, :][..., self._order], worth
 
     @property
     def _n_strata(self) -> int:
@@ -94,7 +130,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         if joint is not None:
             return estimated_shares(joint, strata, self._n_strata)
         n_groups, n_strata = self._group_levels.n_groups, self._n_strata
-        if groups is None:  # no price depends on the group
+        if groups is None:  # no offset depends on the group
             groups = np.repeat(self._group_levels.offsets[:-1, None], chances.shape[0], axis=1)
         known = known_shares(groups, n_groups, strata, n_strata, chances)
         if groups.min(initial=0) < 0:
@@ -115,11 +151,11 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         sensitive_features: ColumnsLike | None,
         control_features: ColumnsLike | None,
     ) -> FloatArray:
-        """Return the expected worth of each decision minus its price, of the ordered classes."""
+        """Return the expected worth of each decision minus its offset, of the ordered classes."""
         check_is_fitted(self)
         groups = self._prediction_groups(X, sensitive_features)
         strata = self._prediction_strata(X, control_features)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         if self._corrections is not None:
             chances = self._corrections(chances, None if groups is None else groups[0])
@@ -127,12 +163,12 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         if self._mixture is not None:
             assert groups is not None
             values = self._mixture.values(values, groups[0], self._draws(rows))
-        if not self.prices_.any():
+        if not self.offsets_.any():
             return values
         models = self._group_models
         joint = None if models is None else models.joint(rows, chances)
         shares = self._shares(chances, groups, joint, strata)
-        return margins(values, shares, self._ordered_prices.reshape(-1, self.classes_.size))
+        return margins(values, shares, self._ordered_offsets.reshape(-1, self.classes_.size))
 
     def _draws(self, rows: Any) -> FloatArray:
         """Return a number for each row that decides between thresholds."""
@@ -143,7 +179,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
     ) -> IntArray | None:
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
         parts = self._corrections, self._mixture
-        are_used = self.prices_.any() or any(part is not None for part in parts)
+        are_used = self.offsets_.any() or any(part is not None for part in parts)
         are_used = are_used and self._group_levels.n_groups > 1
         return groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
 
@@ -171,7 +207,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
     ) -> FloatArray:
-        """Return probability minus price of each class, or their difference if there are two.
+        """Return probability minus offset of each class, or their difference if there are two.
 
         Parameters
         ----------
@@ -222,9 +258,9 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
             Columns in the order of ``classes_``: the mean over the models of the folds.
         """
         check_is_fitted(self)
-        if self.prices_.any() or self._corrections is not None:
+        if self.offsets_.any() or self._corrections is not None:
             warn_of_decider(self)
-        rows = self._read_features(as_rows(X), skip_check_array=True)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
         return mean_chances(self.estimators_, rows, self.classes_)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
@@ -297,12 +333,11 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
                 "A group has several thresholds here, and a number made of the columns of a row "
                 "says which one it gets. Fit with group_aware='thresholds' for one of each group."
             )
-        table = thresholds_of(self._ordered_prices, self._worth, self.groups_, self._strata_levels)
+        table = thresholds_of(self._ordered_offsets, self._worth, self.groups_, self._strata_levels)
         if self._corrections is not None:
-            groups = np.repeat(np.arange(len(self.groups_)), self._n_strata)
-            table["threshold"] = self._corrections.uncorrected(
-                table["threshold"].to_numpy(), groups
-            )
+            groups = np.repeat(np.arange(len(self.groups_)), self._n_strata).tolist()
+            pairs = zip(table["threshold"], groups, strict=True)
+            table["threshold"] = [self._corrections.uncorrected(*pair) for pair in pairs]
         return table
 
     def to_linear(self) -> Any:
@@ -348,12 +383,12 @@ def linear_of(
 
 
 def thresholds_of(
-    prices: FloatArray, worth: FloatArray, groups: NDArray[Any], strata: GroupLevels | None
+    offsets: FloatArray, worth: FloatArray, groups: NDArray[Any], strata: GroupLevels | None
 ) -> Any:
     """Return the thresholds of two classes: where the margin, linear in the probability, is 0."""
     import pandas as pd
 
-    at_end = worth[None, None] - prices  # margins if the true class were certain
+    at_end = worth[None, None] - offsets  # margins if the true class were certain
     gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
     low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
     slope = high - low

@@ -19,11 +19,11 @@ from skfair.enforcement.decisions.choose import Chosen, contradiction
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.limits import (
     budget,
-    floor_rule,
+    floor_constraint,
     floors,
-    prepare_rule,
+    of_everybody,
+    prepare_constraint,
     rates_before,
-    recall_floor,
     unique_names,
     warn_if_one_answer,
 )
@@ -37,7 +37,7 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
-# Probabilities are searched with so many digits. Those of rows in another order differ by up to
+# Probabilities are searched with this many digits. Those of rows in another order differ by up to
 # 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
 _DIGITS = 9
 # A warning names the share of rows between several thresholds of their group if it is larger.
@@ -62,6 +62,12 @@ class LabelledRows(NamedTuple):
     def weights(self) -> FloatArray:
         """Weights that add up to 1."""
         return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def kinds(self) -> IntArray:
+        """Stratum and true class of each row, as one number."""
+        strata = self.strata
+        return self.codes if strata is None else strata.codes * self.classes.size + self.codes
 
     def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
         """Return one row for each kind, with the weights of all; groups are at other places."""
@@ -123,7 +129,7 @@ def in_order(
     return rows.merged(first, kind, places), chances[first], joint[first], kind, places
 
 
-def class_rules(
+def class_constraints(
     constraints: Sequence[Constraint], rows: LabelledRows, limit: Limit
 ) -> list[ClassConstraint]:
     """Bind constraints to the rows: with two classes as usual, with more for each class."""
@@ -135,7 +141,7 @@ def class_rules(
         elif constraint.counts_right:
             labels = [None]
         for label in labels:
-            for bound in prepare_rule(constraint, rows.against_rest(label), limit):
+            for bound in prepare_constraint(constraint, rows.against_rest(label), limit):
                 if not bound.moment.is_rate:
                     raise ValueError(
                         f"constraint={constraint!r} is not on rates of decisions. Choose a "
@@ -149,30 +155,30 @@ def class_rules(
 
 
 def class_limits(
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     rows: LabelledRows,
     min_rate: Any,
     selection_rate: Any,
-    before: IntArray,  # the decisions without any rule
+    before: IntArray,  # the decisions without any constraint
     pos_label: Any = None,  # the class of values that are not for each class; None: there is none
     recall: float | None = None,  # the smallest one of all positive rows, of two classes
 ) -> list[ClassConstraint]:
     """Return floors and budgets as constraints."""
     limits = []
     for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
-        rule, against = floor_rule(rules), rows.against_rest(label)
-        smallest = floor
-        if isinstance(floor, str):
-            if floor != "as before":
-                raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
-            smallest = rates_before(rule, against, before == label)
-        else:
+        constraint, against = floor_constraint(constraints), rows.against_rest(label)
+        if not isinstance(floor, str):
             check_number(floor, "min_rate", 0, 1)
-        limits += [(bound, label) for bound in floors(rule, against, smallest)]
+        elif floor != "as before":
+            raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
+        else:
+            floor = rates_before(constraint, against, before == label)
+        limits += [(bound, label) for bound in floors(constraint, against, floor)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
         limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     if recall is not None:
-        limits.append((recall_floor(rows.against_rest(1), recall), 1))
+        constraint = BoundedFalseNegativeRate()
+        limits.append((of_everybody(constraint, rows.against_rest(1), 1.0 - recall, "recall"), 1))
     return [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
 
 
@@ -197,9 +203,11 @@ def _by_class(
     return [(labels.index(key), value) for key, value in limits.items()]
 
 
-def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
+def clash(constraints: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
     """Say by how much a floor and a budget contradict each other, whatever the rows are."""
-    if not isinstance(min_rate, Real) or isinstance(floor_rule(rules), BoundedFalseNegativeRate):
+    if not isinstance(min_rate, Real) or isinstance(
+        floor_constraint(constraints), BoundedFalseNegativeRate
+    ):
         return ""
     if selection_rate is None or isinstance(selection_rate, dict):
         return ""
@@ -216,7 +224,7 @@ def report(truth: Truth, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     """
     disparities = truth.disparities(chosen.predicted)
     names = [bound.name for bound in truth.bounds]
-    by_rule = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
+    by_constraint = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
     limits = [bound.max_disparity for bound in truth.bounds]
     is_kept = truth(chosen.predicted).is_feasible
     if not is_kept:
@@ -241,8 +249,8 @@ def report(truth: Truth, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
         "tie_weight_": chosen.tie_weight,
         "_mixture": chosen.mixture,
         "mixed_share_": chosen.mixed_share,
-        "train_disparities_": by_rule,
-        "train_disparity_": max(by_rule.values(), default=0.0),
+        "train_disparities_": by_constraint,
+        "train_disparity_": max(by_constraint.values(), default=0.0),
         "status_": "converged" if is_kept else "infeasible",
         "method_": chosen.method,
     }

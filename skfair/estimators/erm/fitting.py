@@ -8,6 +8,8 @@ is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self, cast
 
@@ -18,7 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
-from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
+from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.enforcement.erm.path import StrictResult
 from skfair.enforcement.erm.strict import solve_strictly
@@ -27,24 +29,40 @@ from skfair.enforcement.truth import Verdict
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
 from skfair.estimators.erm.problem import (
-    ModelOptions,
     Problem,
     Task,
     build_problem,
     choose_solver,
     rates_of_free_model,
 )
-from skfair.estimators.erm.stream import Stream, StreamSolver, begin
 from skfair.groups.limits import loosest
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
-from skfair.models.units import MANY_ROWS, product
+from skfair.models.units import MANY_ROWS, Units, product
 from skfair.problems.erm.in_blocks import LinearScores
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.read import ROW_CHECKS
 from skfair.solvers.base import Solver, check_needs
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.utils.older import CallbackSupportMixin
+
+# Steps on a part of a stream, however few rows it has.
+PART_STEPS = 100
+
+StreamSolver = StochasticSolver[Any]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is kept between the parts of a stream."""
+
+    training: TrainingState
+    units: Units  # of the columns of the first part
+    rng: np.random.RandomState
+    weight: float = 0.0  # of all rows so far, in the mean loss
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -85,6 +103,11 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     train_disparities_: dict[str, float]
     status_: str
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     # --- steps of a fit ------------------------------------------------------------------------
 
     def _row_checks(self, X: MatrixLike) -> dict[str, Any]:
@@ -102,24 +125,24 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         self,
         data: TrainingData,
         task: Task,
-        rules: Sequence[Constraint],
+        constraints: Sequence[Constraint],
         min_rate: float | str | None = None,
         selection_rate: Any = None,
         *,
         earlier: float = 0.0,
     ) -> Problem:
         """Build the problem."""
-        options = ModelOptions(read_model(self.model), self.fit_intercept, self.alpha)
+        options = {"fit_intercept": self.fit_intercept, "alpha": self.alpha}
+        task = task._replace(model=read_model(self.model), **options)
         try:
             floor: Any = min_rate
             if min_rate == "as before":
-                floor = rates_of_free_model(data, task, rules, options, self._solve_freely)
+                floor = rates_of_free_model(data, task, constraints, self._solve_freely)
             return build_problem(
                 data,
                 task,
-                rules,
+                constraints,
                 self.max_disparity,
-                options,
                 min_rate=floor,
                 selection_rate=selection_rate,
                 earlier=earlier,
@@ -167,12 +190,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             )
 
     def _report(
-        self,
-        data: TrainingData,
-        task: Task,
-        problem: Problem,
-        solver: Solver,
-        ended: StrictResult,
+        self, data: TrainingData, task: Task, problem: Problem, solver: Solver, ended: StrictResult
     ) -> Self:
         """Store the model and what it keeps of the constraints, and warn if that is not enough."""
         self._store_model(self._model(problem, task, ended.result.theta, ended.shift, ended.scale))
@@ -202,11 +220,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
         w, scale = problem.model_part(theta), task.scale.spread * scale
         shift = task.scale.middle + scale * shift
-        chosen = read_model(self.model)
-        if chosen.function is not None:
-            return report.plugged_model(chosen.function, w, scale, shift)
-        of_model = report.network if chosen.layers else report.linear_model
-        return of_model(problem.model, w, scale, shift)
+        return report.model_attributes(read_model(self.model), problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
         """Store a model; nothing is left of one of the other kind that was fitted before."""
@@ -243,33 +257,16 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
         They are those of predictions, to the last bit: what is reported holds for these.
         """
-
-        def in_memory(rows: Rows) -> FloatArray | LinearScores:
-            return task.scale.inside(self._raw_scores(rows))
-
-        return data.build(
-            in_memory,
-            lambda _: LinearScores(
-                self._used_weights / task.scale.spread, float(task.scale.inside(self.intercept_)[0])
-            ),
-        )
-
-    def _last_point(self, problem: Problem) -> FloatArray:
-        """Return the solution of the last fit; raise if the columns of X are others."""
-        n_before, last = self._last_model
-        if n_before != problem.model.n_parameters:
-            raise ValueError(
-                f"The last fit had {n_before} parameters and the columns of X make "
-                f"{problem.model.n_parameters}, so it cannot be continued. Pass the same columns, "
-                "or use a new estimator."
-            )
-        # Kept for the columns as they are: the rows may be others, with other means and scales.
-        return problem.centered(problem.model.standardised(*last))
+        scale = task.scale
+        if data.blocks is None:
+            return scale.inside(self._raw_scores(data.X))
+        intercept = float(scale.inside(self.intercept_)[0])
+        return LinearScores(self._used_weights / scale.spread, intercept)
 
     # --- streams -------------------------------------------------------------------------------
 
     def _advance(
-        self, data: TrainingData, task: Task, rules: Sequence[Constraint], **limits: Any
+        self, data: TrainingData, task: Task, constraints: Sequence[Constraint], **limits: Any
     ) -> None:
         """Go on with a stream, or begin one where the last fit ended."""
         if data.groups.people is not None:
@@ -279,19 +276,32 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             )
         is_begun = hasattr(self, "_stream")
         earlier = self._stream.weight if is_begun else 0.0
-        problem = self._build(data, task, rules, **limits, earlier=earlier)
+        problem = self._build(data, task, constraints, **limits, earlier=earlier)
         solver = cast(StreamSolver, choose_solver(self.solver))
         check_needs(solver, problem)
         if not is_begun:
             rng = check_random_state(self.random_state)
             start, multipliers = problem.start(rng), None
             if hasattr(self, "_last_model"):
-                start = self._last_point(problem)
+                n_before, last = self._last_model
+                if n_before != problem.model.n_parameters:
+                    raise ValueError(
+                        f"The last fit had {n_before} parameters and the columns of X make "
+                        f"{problem.model.n_parameters}, so it cannot be continued. Pass the same "
+                        "columns, or use a new estimator."
+                    )
+                # Kept for the columns as they are: other rows have other means and scales.
+                start = problem.centered(problem.model.standardised(*last))
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     multipliers = self.multipliers_
-            self._stream = begin(problem, solver, start, multipliers, rng)
-        self._stream = self._stream.advanced(problem, solver, task.total_weight)
-        training = self._stream.training
+            training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
+            self._stream = Stream(training, problem.model.units, rng)
+        stream = deepcopy(self._stream)  # what is there stays as it is if something fails below
+        problem.model.use_units(stream.units)
+        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # a pass or more
+        training = stream.training
+        solver.advance(cast(ConstrainedERM, problem), training, n_steps, stream.rng)
+        self._stream = replace(stream, weight=stream.weight + task.total_weight)
         self._store_model(self._model(problem, task, training.solution))
         self.n_iter_ = training.n_steps
         self.multipliers_ = training.solution_multipliers

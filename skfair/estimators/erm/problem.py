@@ -1,8 +1,7 @@
 """From validated data to a problem and its solver.
 
-Functions over plain values: what is learned is a :class:`Task`, how is :class:`ModelOptions`.
-Nothing here knows an estimator, and only here problems and solvers of constrained estimators are
-made.
+Functions over plain values: what is learned, and how, is a :class:`Task`. Nothing here knows an
+estimator, and only here problems and solvers of constrained estimators are made.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.limits import (
     budget,
-    floor_rule,
+    floor_constraint,
     floors,
-    prepare_rule,
+    prepare_constraint,
     rates_before,
     tightest,
     unique_names,
@@ -34,16 +33,16 @@ from skfair.models.choice import ChosenModel
 from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
-# Up to so many columns Newton steps make a matrix of n_features x n_features, if need be.
+# Up to this many columns Newton steps make a matrix of n_features x n_features, if need be.
 NEWTON_FEATURES = 1000
 
-Problem = RuledProblem
+Problem = ConstrainedProblem
 # What users may pass: names, objects, several constraints.
-RuleChoice = str | Constraint | Sequence[str | Constraint]
+ConstraintChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
 SolverChoice = str | Solver
 
@@ -66,9 +65,9 @@ class TargetScale(NamedTuple):
         """What the penalty is multiplied by, so that it is that of weights in units of y."""
         return self.spread ** (2 - self.degree) if self.degree else 1.0
 
-    def of_rule(self, rule: BoundConstraint) -> float:
+    def of_constraint(self, constraint: BoundConstraint) -> float:
         """Return the unit of the disparity of a constraint."""
-        return abs(self.spread) if rule.moment.unit == "score" else self.of_loss
+        return abs(self.spread) if constraint.moment.unit == "score" else self.of_loss
 
     def inside(self, scores: FloatArray) -> FloatArray:
         """Return the scores that belong to predictions."""
@@ -76,7 +75,7 @@ class TargetScale(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What scores are fitted to, by row in memory or by kind of rows in blocks."""
+    """What scores are fitted to, by row in memory or by kind of rows in blocks, and which ones."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised
@@ -84,6 +83,9 @@ class Task(NamedTuple):
     # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None = None
     scale: TargetScale = TargetScale()  # what the targets were before
+    model: ChosenModel = ChosenModel()  # how scores are made of columns
+    fit_intercept: bool = True
+    alpha: float | None = None  # weight of the penalty
 
     @property
     def total_weight(self) -> float:
@@ -92,47 +94,42 @@ class Task(NamedTuple):
         return float(self.targets.size if weights is None else weights.sum())
 
 
-class ModelOptions(NamedTuple):
-    """How scores are made of columns: the model, its intercept, weight of the penalty."""
-
-    model: ChosenModel
-    fit_intercept: bool
-    alpha: float | None
-
-
-def active_rules(
-    constraint: RuleChoice, task: str, data: TrainingData, limit: Limit
+def active_constraints(
+    constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit
 ) -> list[Constraint]:
     """Return the constraints that limit something, and warn of those that do not.
 
     With a single group these are the caps. Of equal constraints, the tightest remains.
     """
     groups = data.groups
-    rules = make_constraints(constraint, task)
-    if len(rules) > 1:
-        rules = tightest(rules, limit)
-    asked = rules
+    constraints = make_constraints(constraint, task)
+    if len(constraints) > 1:
+        constraints = tightest(constraints, limit)
+    asked = constraints
     if groups.is_vacuous:
-        rules = [rule for rule in asked if rule.compared().is_cap]
-    if groups.levels.attributes and len(rules) < len(asked):
+        constraints = [constraint for constraint in asked if constraint.compared().is_cap]
+    if groups.levels.attributes and len(constraints) < len(asked):
         warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
             "compares groups is active."
         )
-    if rules and data.strata is not None and not any(rule.within_strata for rule in rules):
+    if (
+        constraints
+        and data.strata is not None
+        and not any(constraint.within_strata for constraint in constraints)
+    ):
         warn_user(
             "control_features were given, but no constraint uses their levels, so they change "
             "nothing. Write skfair.constraints.ConditionalOn(constraint) instead of the constraint."
         )
-    return rules
+    return constraints
 
 
 def build_problem(
     data: TrainingData,  # the rows
     task: Task,  # targets, loss and weights
-    rules: Sequence[Constraint],  # the constraints that hold
+    constraints: Sequence[Constraint],  # the constraints that hold
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
-    options: ModelOptions,  # the model
     *,
     min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
     selection_rate: float | tuple[float, float] | None = None,  # budget
@@ -141,31 +138,37 @@ def build_problem(
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
     rows = training_rows(data, task)
-    bound = [prepared for rule in rules for prepared in prepare_rule(rule, rows, max_disparity)]
+    bound = [
+        prepared
+        for constraint in constraints
+        for prepared in prepare_constraint(constraint, rows, max_disparity)
+    ]
     if min_rate is not None:
-        bound += floors(floor_rule(rules), rows, min_rate)
+        bound += floors(floor_constraint(constraints), rows, min_rate)
     if selection_rate is not None:
         bound += budget(rows, selection_rate)
     if len(bound) > 1:
         bound = unique_names(bound)
-    if data.blocks is not None and len(bound) > len(rules):
+    if data.blocks is not None and len(bound) > len(constraints):
         raise ValueError(
             "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
             "Pass one limit, or rows in memory."
         )
     if task.class_names is None:  # limits are in units of y, or of its loss
-        bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
-    alpha = penalty_of(task, options.alpha, earlier)
+        bound = [
+            constraint.scaled(1 / task.scale.of_constraint(constraint)) for constraint in bound
+        ]
+    alpha = penalty_of(task, earlier)
     if data.blocks is None:
-        return _in_memory(data.X, task, bound, options, alpha)
-    return _in_blocks(data.blocks, task, rules, bound, options, alpha)
+        return _in_memory(data.X, task, bound, alpha)
+    return _in_blocks(data.blocks, task, constraints, bound, alpha)
 
 
-def penalty_of(task: Task, alpha: float | None, earlier: float = 0.0) -> float:
+def penalty_of(task: Task, earlier: float = 0.0) -> float:
     """Return the weight of the penalty of standardised targets."""
-    if alpha is None:  # of weights inside: the unit of y changes no prediction
+    if task.alpha is None:  # of weights inside: the unit of y changes no prediction
         return 1 / (task.total_weight + earlier)
-    return float(alpha) * task.scale.of_penalty
+    return float(task.alpha) * task.scale.of_penalty
 
 
 def training_rows(data: TrainingData, task: Task) -> TrainingRows:
@@ -178,23 +181,20 @@ def training_rows(data: TrainingData, task: Task) -> TrainingRows:
 def rates_of_free_model(
     data: TrainingData,
     task: Task,
-    rules: Sequence[Constraint],
-    options: ModelOptions,
+    constraints: Sequence[Constraint],
     solution: Callable[[Problem], FloatArray],  # solves a problem without constraints
 ) -> FloatArray | float:
     """Return the rates of groups by a model without constraints: the floor "as before"."""
     if data.blocks is not None:  # floors are refused there, whatever they are
         return 0.0
-    free = build_problem(data, task, [], np.inf, options)
+    free = build_problem(data, task, [], np.inf)
     scores, _ = free.model.forward(free.model_part(solution(free)))
-    return rates_before(floor_rule(rules), training_rows(data, task), scores > 0)
+    return rates_before(floor_constraint(constraints), training_rows(data, task), scores > 0)
 
 
-def _in_memory(
-    rows: Rows, task: Task, bound: list[BoundConstraint], options: ModelOptions, alpha: float
-) -> Problem:
-    weights, has_intercept = task.loss_weights, options.fit_intercept
-    layers, function = options.model
+def _in_memory(rows: Rows, task: Task, bound: list[BoundConstraint], alpha: float) -> Problem:
+    weights, has_intercept = task.loss_weights, task.fit_intercept
+    layers, function = task.model
     kind: type[ConstrainedERM] = ConstrainedERM
     scores: ScoreModel
     if function is not None:
@@ -210,12 +210,11 @@ def _in_memory(
 def _in_blocks(
     blocks: Training,
     task: Task,
-    rules: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     bound: list[BoundConstraint],
-    options: ModelOptions,
     alpha: float,
 ) -> Problem:
-    if not options.model.is_linear:
+    if not task.model.is_linear:
         raise ValueError(
             "Dask collections need model='linear': other models are trained on batches. Use "
             "partial_fit on parts of the rows, or linear scores."
@@ -226,11 +225,11 @@ def _in_blocks(
         blocks,
         task.targets,
         task.loss_weights,
-        rules,
+        constraints,
         bound,
         task.loss,
         task.class_names,
-        fit_intercept=options.fit_intercept,
+        fit_intercept=task.fit_intercept,
         alpha=alpha,
     )
 

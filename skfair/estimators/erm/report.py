@@ -13,7 +13,7 @@ from skfair.enforcement.erm.path import StrictResult
 from skfair.estimators.erm.problem import Problem, TargetScale
 from skfair.estimators.limits import warn_if_one_answer
 from skfair.models.base import ScoreModel
-from skfair.models.plug_in import ScoreFunction
+from skfair.models.choice import ChosenModel
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import Decisions
 from skfair.utils.threads import over_blocks
@@ -31,39 +31,28 @@ SOLUTION_ATTRIBUTES = (
 )
 
 
-def linear_model(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
-    """Return the attributes of linear scores, times ``scale`` plus ``shift``."""
-    raw = model.raw(theta)
-    return {
-        "_last_model": (model.n_parameters, raw),
-        "coef_": (scale * raw[0])[None, :],
-        "intercept_": np.array([scale * raw[1] + shift]),
-    }
-
-
-def network(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
-    """Return the attributes of the scores of a network, times ``scale`` plus ``shift``."""
+def model_attributes(
+    chosen: ChosenModel, model: ScoreModel, theta: FloatArray, scale: float, shift: float
+) -> Attributes:
+    """Return the attributes of the scores of a model, times ``scale`` plus ``shift``."""
+    if chosen.function is not None:  # the user's own
+        return {
+            "_last_model": (theta.size, (theta.copy(), None)),
+            "model_": chosen.function,
+            "parameters_": theta.copy(),
+            "score_scale_": float(scale),
+            "score_shift_": float(shift),
+        }
     coefs, intercepts = raw = model.raw(theta)
+    attributes: Attributes = {"_last_model": (model.n_parameters, raw)}
+    if not chosen.layers:
+        intercept = np.array([scale * intercepts + shift])
+        return attributes | {"coef_": (scale * coefs)[None, :], "intercept_": intercept}
     coefs = [*coefs[:-1], scale * coefs[-1]]
     intercepts = [*intercepts[:-1], scale * intercepts[-1] + shift]
-    return {
-        "_last_model": (model.n_parameters, raw),
-        "coefs_": [layer.astype(model.X.dtype) for layer in coefs],
-        "intercepts_": [layer.astype(model.X.dtype) for layer in intercepts],
-    }
-
-
-def plugged_model(
-    function: ScoreFunction, theta: FloatArray, scale: float, shift: float
-) -> Attributes:
-    """Return the attributes of the scores of a user's model, times ``scale`` plus ``shift``."""
-    return {
-        "_last_model": (theta.size, (theta.copy(), None)),
-        "model_": function,
-        "parameters_": theta.copy(),
-        "score_scale_": float(scale),
-        "score_shift_": float(shift),
-    }
+    attributes["coefs_"] = [layer.astype(model.X.dtype) for layer in coefs]
+    attributes["intercepts_"] = [layer.astype(model.X.dtype) for layer in intercepts]
+    return attributes
 
 
 def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: float) -> Attributes:
@@ -75,7 +64,8 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
     if solved.loss is not problem.loss:
         at = problem.evaluate(outcome.scale * result.theta)
     units = [
-        np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
+        np.full(constraint.upper.size, scale.of_loss / scale.of_constraint(constraint))
+        for constraint in problem.constraints
     ]
     # Solves on the way ask for more than ``tol``, and rounding may keep them from it.
     is_solved = result.status == "max_iter" and residual <= tol
@@ -84,7 +74,8 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
         "objective_": scale.of_loss * at.objective,
         "multipliers_": result.multipliers * np.concatenate([np.empty(0), *units]),
         "constraint_names_": np.array(
-            [name for rule in problem.rules for name in rule.row_names], dtype=object
+            [name for constraint in problem.constraints for name in constraint.row_names],
+            dtype=object,
         ),
         "n_iter_": int(result.n_iter),
         "n_solves_": outcome.n_solves,
@@ -100,7 +91,9 @@ def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray 
     Predictions compute scores anew, and rounding moves them a little; here none is so close to 0.
     """
     theta = solution.result.theta
-    is_of_signs = all(rule.moment.is_rate for rule in problem.rules) and solution.scale > 0
+    is_of_signs = (
+        all(constraint.moment.is_rate for constraint in problem.constraints) and solution.scale > 0
+    )
     known = solution.problem.known_scores(theta) if is_of_signs else None
     if known is None or not isinstance(problem, LinearConstrainedERM):
         return None
@@ -117,20 +110,23 @@ def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
     """Return the strict disparities that scores amount to, those of fairness constraints."""
-    of_rules = [
-        (rule, scale.of_rule(rule), means)
-        for rule, means in zip(problem.rules, decisions.means, strict=True)
-        if rule.is_fairness
+    of_constraints = [
+        (constraint, scale.of_constraint(constraint), means)
+        for constraint, means in zip(problem.constraints, decisions.means, strict=True)
+        if constraint.is_fairness
     ]
-    by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in of_rules}
+    by_constraint = {
+        constraint.name: unit * constraint.disparity_of_means(means)
+        for constraint, unit, means in of_constraints
+    }
     return {
-        "train_disparity_": max(by_rule.values(), default=0.0),
-        "train_disparities_": by_rule,
+        "train_disparity_": max(by_constraint.values(), default=0.0),
+        "train_disparities_": by_constraint,
         "disparity_by_group_": {
-            (name if len(of_rules) == 1 else f"{rule.name}: {name}"): float(value)
-            for rule, unit, means in of_rules
+            (name if len(of_constraints) == 1 else f"{constraint.name}: {name}"): float(value)
+            for constraint, unit, means in of_constraints
             for name, value in zip(
-                rule.rate_names, unit * rule.differences_of_means(means), strict=True
+                constraint.rate_names, unit * constraint.differences_of_means(means), strict=True
             )
         },
     }
@@ -139,20 +135,22 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
 def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
     """Warn if a limit is missed on the training data, and return whether one is."""
     missed = [
-        (rule.disparity_of_means(means), rule.max_disparity, rule)
-        for rule, means in zip(problem.rules, decisions.means, strict=True)
+        (constraint.disparity_of_means(means), constraint.max_disparity, constraint)
+        for constraint, means in zip(problem.constraints, decisions.means, strict=True)
     ]
     if not missed:
         return False
-    value, limit, rule = max(missed, key=lambda of_rule: of_rule[0] - of_rule[1])
+    value, limit, constraint = max(
+        missed, key=lambda of_constraint: of_constraint[0] - of_constraint[1]
+    )
     # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
-    value, limit = (scale.of_rule(rule) * number for number in (value, limit))
-    what = f"whose {rule.name} disparity on the training data is at most {limit:g}"
+    value, limit = (scale.of_constraint(constraint) * number for number in (value, limit))
+    what = f"whose {constraint.name} disparity on the training data is at most {limit:g}"
     reached = f"the smallest reached is {value:.4g}"
-    if not rule.is_fairness:  # its "disparity" may be 1 minus what the user limits
-        what, reached = f"that keeps the {rule.name}", f"it is missed by {value - limit:.4g}"
+    if not constraint.is_fairness:  # its "disparity" may be 1 minus what the user limits
+        what, reached = f"that keeps the {constraint.name}", f"it is missed by {value - limit:.4g}"
     warn_user(
         f"No model was found {what}; {reached}. Raise max_disparity, merge small groups or give "
         "the model more features.",

@@ -6,8 +6,9 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -15,9 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from skfair._typing import Callback, FloatArray
+from skfair._typing import Callback, FloatArray, IntervalLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.constraints.partial import Surrogate, read_constraint
+from skfair.constraints.partial.surrogates import Kind
 from skfair.enforcement.partial.promise import Promise
 from skfair.enforcement.partial.strict import (
     PartialResult,
@@ -29,24 +31,78 @@ from skfair.enforcement.partial.strict import (
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.enforcement.truth import Verdict
 from skfair.estimators.erm.problem import NEWTON_FEATURES
-from skfair.estimators.partial.options import make_objective, make_surrogate, solver_of_name
 from skfair.groups.training_data import TrainingData
-from skfair.losses import LOSSES
+from skfair.losses import LOSSES, Loss, make_loss
 from skfair.models.choice import read_model
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.models.plug_in import PlugInScore, ScoreFunction
 from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.partial.objectives import MeanLoss
+from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers import ALLBFGS, ALNewton
-from skfair.solvers.base import Solver, check_needs
+from skfair.problems.partial.ranking import PAIR_LOSSES
+from skfair.solvers.base import DC_SOLVERS, SOLVERS, Solver, check_needs
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
+from skfair.solvers.erm.al_newton import ALNewton
 from skfair.utils.older import CallbackSupportMixin
+from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
+
+# Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
+# ramp's corners.
+WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+ROUNDING = 0.2
+# Standard deviation of scores for which these widths are, where they follow it.
+SPREAD = 1.5
+
+
+def make_objective(
+    loss: str | Loss | Objective,
+    interval: IntervalLike,  # of the constraint
+    targets: FloatArray,
+    shares: FloatArray,
+) -> BoundObjective:
+    """Return what is minimised: a mean loss of rows, or of pairs of rows."""
+    if isinstance(loss, str) and loss in PAIR_LOSSES:
+        pairs = PAIR_LOSSES[loss]
+        if loss == "partial_auc":
+            if isinstance(interval, dict):
+                raise ValueError(
+                    "loss='partial_auc' ranks the negatives of all groups together, so its "
+                    "interval must be the same for all groups. Pass one as "
+                    "loss=PairLoss(interval=...)."
+                )
+            pairs = replace(pairs, interval=interval)
+        return pairs.prepare(targets, shares)
+    if isinstance(loss, Objective):
+        return loss.prepare(targets, shares)
+    fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
+    if isinstance(loss, str) and loss not in fitting:
+        known = [*fitting, *PAIR_LOSSES]
+        raise ValueError(
+            f"There is no loss {loss!r} for classification.{did_you_mean(loss, known)} The losses "
+            f"are {', '.join(map(repr, known))}."
+        )
+    return MeanLoss(make_loss(loss, "classification"), targets, shares)
+
+
+def make_surrogate(
+    surrogate: Kind | Surrogate, solver: Solver, spread: float = SPREAD
+) -> Surrogate:
+    """Return the smooth step; as wide as scores are spread, unless it is the user's own.
+
+    It has no corners for solvers that run until they have converged.
+    """
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    rounding = ROUNDING if surrogate == "ramp" and solver.is_precise else 0.0
+    made = Surrogate(surrogate, WIDTHS[surrogate], rounding)
+    return made.narrowed(spread / SPREAD) if spread else made
+
 
 Model = LinearScore | GroupedLinearScore | PlugInScore
 
-# A group has weights of its own from so many rows per feature on.
+# A group has weights of its own from this many rows per feature on.
 ROWS_PER_FEATURE = 10
 # Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
 # steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
@@ -64,14 +120,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- what is promised and by which model ----------------------------------------------------
 
     def _decide_awareness(self, promise: Promise) -> bool:
-        aware = self.group_aware
-        if aware and promise.groups.n_attributes > 1:
+        if self.group_aware and promise.groups.n_attributes > 1:
             raise ValueError(
                 "A group-aware model needs groups that do not overlap, but "
                 f"Sensitive(crossed=False) keeps {promise.groups.n_attributes} attributes apart. "
                 "Use crossed=True or group_aware=False."
             )
-        if self.solver == "repair" and not aware:
+        if self.solver == "repair" and not self.group_aware:
             raise ValueError(
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
                 "group_aware=True, or use solver='al_lbfgs'."
@@ -81,7 +136,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
                 "solver='al_lbfgs'."
             )
-        return bool(aware)
+        return bool(self.group_aware)
 
     def _make_model(self, data: TrainingData) -> Model:
         function = read_model(self.model).function
@@ -137,14 +192,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             weights=data.sample_weight,
         )
         if self.enforce == "strict" and solver.can_continue:
+            in_rounds = partial(self._solve_in_rounds, promise, solver, target, params)
             if not free.objective.uses_interval:
-                return self._solve_in_rounds(free, promise, solver, target, params)
+                return in_rounds(free)
             unlimited = measured(free, _fit_freely(free, params).result, target)
             if unlimited.verdict.is_feasible:
                 return unlimited
-            easy = _with_log_loss(free)
-            first = self._solve_in_rounds(easy, promise, solver, target, params)
-            return _go_on(self, first, free, promise, solver, target, params)
+            return _go_on(in_rounds(_with_log_loss(free)), free, in_rounds)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
@@ -153,17 +207,15 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         problems = self._problems(promise, free, solver, surrogate)
         for problem in problems:  # what they offer depends on their constraints
             check_needs(solver, problem)
-        return solve_partially(
-            problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
-        )
+        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
 
     def _solve_in_rounds(
         self,
-        free: PartialParityProblem,
         promise: Promise,
         solver: Solver,
         target: Target,
         params: SolveOptions,
+        free: PartialParityProblem,
         start: FloatArray | None = None,  # None for the free model, if that misses the limit
     ) -> PartialResult:
         """Solve smooth problems, from a start on."""
@@ -193,14 +245,18 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             return cast(Solver, name)  # check_needs says whether it is one
         if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
-        return solver_of_name(name)
+        name = "al_lbfgs" if name == "auto" else name
+        for registry in (SOLVERS, DC_SOLVERS):
+            if name in registry:
+                return registry[name]()
+        known = ["auto", "repair", *DC_SOLVERS, *SOLVERS]
+        raise ValueError(
+            f"There is no solver {name!r}.{did_you_mean(name, known)} The solvers are "
+            f"{', '.join(map(repr, known))}."
+        )
 
     def _problems(
-        self,
-        promise: Promise,
-        free: PartialParityProblem,
-        solver: Solver,
-        surrogate: Surrogate,
+        self, promise: Promise, free: PartialParityProblem, solver: Solver, surrogate: Surrogate
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of its constraint; the paper's algorithms get one."""
         limited = promise.of_attributes()
@@ -307,13 +363,7 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 
 
 def _go_on(
-    options: PartialFitting,
-    first: PartialResult,
-    free: PartialParityProblem,
-    promise: Promise,
-    solver: Solver,
-    target: Target,
-    params: SolveOptions,
+    first: PartialResult, free: PartialParityProblem, in_rounds: Callable[..., PartialResult]
 ) -> PartialResult:
     """Go on from the solution under a smooth loss; return the better of both.
 
@@ -322,7 +372,7 @@ def _go_on(
     """
     form = first.problem.with_objective(free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)
-    smoothed = options._solve_in_rounds(free, promise, solver, target, params, start)
+    smoothed = in_rounds(free, start)
     best = min(replace(first, problem=form), smoothed, key=lambda candidate: candidate.verdict.rank)
     factor = best_factor(best.problem, best.result.theta)
     return replace(

@@ -29,16 +29,18 @@ from skfair.enforcement.partial.promise import (
 from skfair.enforcement.partial.repair import GroupMaps, repair_scores
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
+from skfair.estimators.inner_scores import groups_of_new_rows
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
+from skfair.read import read_part_groups
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
-# Groups and classes of at most so many rows are never made smaller to guess the noise.
+# Groups and classes of at most this many rows are never made smaller to guess the noise.
 _FEW_ROWS = 50
 
 
@@ -116,19 +118,11 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, X: MatrixLike, sensitive_features: ColumnsLike | None
     ) -> IntArray | None:
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
-        if not self.is_group_aware_:
-            return None
-        codes = self._read_groups(X, sensitive_features)
-        if codes is not None:
-            return np.asarray(codes[0])
-        if self._group_levels.n_groups > 1:
-            raise ValueError(
-                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
-                "predict(X, sensitive_features=...), or name their columns of X in sensitive. "
-                "scikit-learn's own scorers need these names; those of skfair.metrics pass "
-                "the groups on. Inside a Pipeline, metadata routing must be enabled."
-            )
-        return np.zeros(_num_samples(X), np.int64)
+        are_used = self._group_levels.n_groups > 1
+        codes = groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
+        if codes is None:  # of a single group nobody has to name it
+            return np.zeros(_num_samples(X), np.int64) if self.is_group_aware_ else None
+        return np.asarray(codes[0])
 
     @by_block()
     def decision_function(
@@ -318,7 +312,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         within = read_constraint(self.constraint)
         if not within.metric:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
-        groups = self._read_part_groups(X, sensitive_features)
+        groups = read_part_groups(self, X, sensitive_features)
         if y is None and within.classes:
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
         positive = np.ones(groups.n_samples)

@@ -192,30 +192,28 @@ class Ghost(StochasticSolver[GhostState]):
         probability = (1 - self.p0) ** level * (1.0 if is_last else self.p0)
         odd, even = sample(2**level), sample(2**level)
         both = QuadraticModel(*[(a + b) / 2 for a, b in zip(odd, even, strict=True)])
-        gain = self._direction(both) - (self._direction(odd) + self._direction(even)) / 2
-        direction = gain / probability + self._direction(sample(1))  # eq. (9)
+        of_both, of_odd, of_even = (self._solved(model)[0] for model in (both, odd, even))
+        gain = of_both - (of_odd + of_even) / 2
+        direction = gain / probability + self._solved(sample(1))[0]  # eq. (9)
         state.alpha *= 1 - self.alpha_hat * state.alpha
         state.point += state.alpha * direction
 
-    def _direction(self, model: QuadraticModel) -> FloatArray:
+    def _solved(self, model: QuadraticModel) -> tuple[FloatArray, FloatArray]:
         kappa = relaxation(model, self.rho, self.mixing)
-        return solve_quadratic(model, kappa, self.tau, self.beta)[0]
+        return solve_quadratic(model, kappa, self.tau, self.beta)
 
     def _final_multipliers(
         self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
     ) -> FloatArray:
-        model = _quadratic_model(problem, at)
-        kappa = relaxation(model, self.rho, self.mixing)
-        lam = solve_quadratic(model, kappa, self.tau, self.beta)[1]
+        lam = self._solved(_quadratic_model(problem, at))[1]
         return OneSided(problem).signed(lam)
 
 
 def _quadratic_model(problem: StochasticProblem, at: Evaluation) -> QuadraticModel:
     """Return the data of (8) at an evaluated point."""
     constraints = OneSided(problem)
-    signs = np.zeros((constraints.n, problem.n_constraints))
-    for row in range(constraints.n):
-        signs[row] = constraints.unit(row)
+    signs = np.array([constraints.unit(row) for row in range(constraints.n)])
+    signs = signs.reshape(constraints.n, problem.n_constraints)
     return QuadraticModel(at.gradient(), constraints.values(at), signs @ at.jacobian())
 
 

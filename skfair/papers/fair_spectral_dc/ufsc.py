@@ -37,7 +37,7 @@ from skfair.utils.pieces import NUMBERS
 
 # Learned weights below this are no edges.
 _NO_WEIGHT = 1e-4
-# FDPG ends when the weights move by less than this share, or after so many steps.
+# FDPG ends when the weights move by less than this share, or after this many steps.
 _FDPG_TOL, _FDPG_STEPS = 1e-4, 1000
 # Power steps on U in a round.
 _POWER_STEPS = 10

@@ -8,8 +8,7 @@ constraints are differences of convex functions, f_i = f_i^+ - f_i^-, problem (2
 
 - (21), (50), (56): constraints in pairs of groups and in ranks: the problem
   :class:`skfair.problems.partial.problem.PartialParityProblem`
-- (27), (31), (32): :class:`~skfair.papers.idca.base.Direct`,
-  :class:`~skfair.papers.idca.base.Linearised`
+- (31), (32): :class:`~skfair.papers.idca.base.Linearised`
 - Algorithm 1, IDCA: :class:`skfair.papers.IDCA`
 - Algorithm 2, its steps: :func:`~skfair.papers.idca.base.switching_step`
 - Algorithm 3: :class:`skfair.papers.DCSSG`, the same step on the f_i themselves

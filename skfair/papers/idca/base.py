@@ -5,9 +5,9 @@ The paper's problem (27) has one-sided constraints, each a difference of convex 
 .. math:: \min f_0 \quad \text{subject to} \quad f_i = f_i^+ - f_i^- \le 0.
 
 With c = plus - minus the two sides of l <= c <= u are c - u = (plus - u) - minus and
-l - c = (minus + l) - plus; sides with infinite bounds are left out. :class:`Direct` offers the f_i
-as they are, :class:`Linearised` the convex g_i >= f_i of (31), which touch the f_i at one point.
-Algorithms 2 and 3 make the same step, :func:`switching_step`, on the ones or the others.
+l - c = (minus + l) - plus; sides with infinite bounds are left out. :class:`Linearised` offers the
+convex g_i >= f_i of (31), which touch the f_i at one point. Algorithms 2 and 3 make the same step,
+:func:`switching_step`, on the g_i or on the f_i themselves.
 
 f_i -> functions of (27), g_i -> convex functions of (31), w -> centre of the linearisation, v ->
 where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 0 of the rows.
@@ -15,8 +15,9 @@ where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,58 +48,19 @@ OBJECTIVE = -1
 Parts = tuple[PartialEvaluation, PartialEvaluation]
 
 
-T = TypeVar("T")
-
-
 @dataclass(eq=False)
-class Point(Generic[T]):
-    """Objective and one-sided constraints somewhere."""
+class Point:
+    """Objective and one-sided constraints of convex functions somewhere."""
 
     theta: FloatArray
     objective: float
     constraints: FloatArray  # (n,), kept where <= 0
-    tape: T  # what gradients are made of
+    parts: Parts  # what gradients are made of
 
     @property
     def excess(self) -> float:
         """The largest constraint; -inf if there is none."""
         return float(self.constraints.max(initial=-np.inf))
-
-    @property
-    def violation(self) -> float:
-        """By how much the worst constraint is missed."""
-        return max(self.excess, 0.0)  # nan stays nan
-
-
-class Functions(Protocol[T]):
-    """An objective and n one-sided constraints."""
-
-    n: int
-
-    def evaluate(self, theta: FloatArray) -> Point[T]:
-        """Return their values."""
-
-    def gradient(self, at: Point[T], row: int) -> FloatArray:
-        """Return a subgradient of one of them."""
-
-
-class Direct:
-    """The functions f_i of (27)."""
-
-    def __init__(self, problem: PartialParityProblem) -> None:
-        self._problem, self._rows = problem, OneSided(problem)
-        self.n = self._rows.n
-
-    def evaluate(self, theta: FloatArray) -> Point[PartialEvaluation]:
-        """Return the values at theta: one pass through the model."""
-        at = self._problem.evaluate(theta)
-        return Point[PartialEvaluation](theta, at.objective, self._rows.values(at), at)
-
-    def gradient(self, at: Point[PartialEvaluation], row: int) -> FloatArray:
-        """Return a subgradient of a constraint or of the objective: one pull-back."""
-        if row == OBJECTIVE:
-            return at.tape.gradient()
-        return at.tape.gradient(self._rows.unit(row), objective=0.0)
 
 
 class Linearised:
@@ -122,58 +84,42 @@ class Linearised:
         mu: float = 0.0,  # strong convexity of the functions
     ) -> None:
         self._problem, self._mu = problem, mu
-        self._uppers = np.flatnonzero(np.isfinite(problem.upper))
-        self._lowers = np.flatnonzero(np.isfinite(problem.lower))
-        sides = [(self._uppers, True), (self._lowers, False)]
-        self._sides = [(int(j), is_upper) for rows, is_upper in sides for j in rows]
-        self.n = len(self._sides)
+        self._rows = OneSided(problem)
+        self.n = self._rows.n
         plus, minus = parts
         value, slope = problem.objective_minus(plus)
         # Values and gradients of the f_i^- at w, the objective first.
-        self._values = np.concatenate(
-            [[value], minus.constraints[self._uppers], plus.constraints[self._lowers]]
-        )
-        self._slopes = np.stack(
-            [slope, *(_row_slope(minus if upper else plus, j) for j, upper in self._sides)]
-        )
+        self._values = np.append(value, self._rows.sides(minus.constraints, plus.constraints))
+        slopes = (self._row_slope(row, minus, plus) for row in range(self.n))
+        self._slopes = np.stack([slope, *slopes])
         self._w = plus.theta
         self.center = self._point(parts)
 
-    def evaluate(self, theta: FloatArray) -> Point[Parts]:
+    def evaluate(self, theta: FloatArray) -> Point:
         """Return the values at theta: one pass through the model."""
         return self._point(self._problem.parts(theta))
 
-    def gradient(self, at: Point[Parts], row: int) -> FloatArray:
+    def gradient(self, at: Point, row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
-        plus, minus = at.tape
-        if row == OBJECTIVE:
-            of_plus = plus.gradient()
-        else:
-            j, is_upper = self._sides[row]
-            of_plus = _row_slope(plus if is_upper else minus, j)
+        plus, minus = at.parts
+        of_plus = plus.gradient() if row == OBJECTIVE else self._row_slope(row, plus, minus)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
 
-    def _point(self, parts: Parts) -> Point[Parts]:
+    def _point(self, parts: Parts) -> Point:
         plus, minus = parts
-        theta, (up, low) = plus.theta, (self._uppers, self._lowers)
-        away = theta - self._w
-        values = np.concatenate(
-            [
-                [plus.objective],
-                plus.constraints[up] - self._problem.upper[up],
-                minus.constraints[low] + self._problem.lower[low],
-            ]
-        )
+        theta, away = plus.theta, plus.theta - self._w
+        rows = self._rows.sides(plus.constraints, minus.constraints) - self._rows.bounds
+        values = np.append(plus.objective, rows)
         values -= self._values + self._slopes @ away
         values += 0.5 * self._mu * float(away @ away)
         return Point(theta, float(values[0]), values[1:], parts)
 
-
-def _row_slope(at: PartialEvaluation, row: int) -> FloatArray:
-    """Return the gradient of one constraint: one pull-back."""
-    unit = np.zeros(at.constraints.size)
-    unit[row] = 1.0
-    return at.gradient(unit, objective=0.0)
+    def _row_slope(
+        self, row: int, of_upper: PartialEvaluation, of_lower: PartialEvaluation
+    ) -> FloatArray:
+        """Return the gradient of one row, of what its side has: one pull-back."""
+        unit = self._rows.unit(row)  # -1 for lower bounds
+        return (of_upper if unit.sum() > 0 else of_lower).gradient(np.abs(unit), objective=0.0)
 
 
 class StepLengths:
@@ -200,28 +146,20 @@ class StepLengths:
         return OneSided(problem).signed(self.of_rows / self.of_objective)
 
 
-class SwitchingStep(NamedTuple):
-    """A step of Algorithms 2 and 3."""
-
-    row: int  # the constraint that it serves, or ``OBJECTIVE``
-    gradient: FloatArray  # (n_parameters,): what it goes against
-    length: float  # how far
-
-    def take(self, functions: Functions[T], at: Point[T], lengths: StepLengths) -> Point[T]:
-        """Return where it leads, and count it."""
-        lengths.add(self.row, self.length)
-        return functions.evaluate(at.theta - self.length * self.gradient)
-
-
-def switching_step(functions: Functions[T], at: Point[T], eps: float) -> SwitchingStep | None:
-    """Return the step of Algorithms 2 and 3; None where the subgradient is zero.
+def switching_step(
+    constraints: FloatArray,  # (n,): their values
+    gradient: Callable[[int], FloatArray],  # a subgradient of a row, or of ``OBJECTIVE``
+    eps: float,
+) -> tuple[int, float, FloatArray] | None:
+    """Return the row that a step of Algorithms 2 and 3 serves, its length, and the subgradient.
 
     Within the tolerance the step is against the objective, by eps / |gradient|; otherwise against
-    the worst constraint, to where its tangent is 0.
+    the worst constraint, to where its tangent is 0. None where the subgradient is zero.
     """
     row, aim = OBJECTIVE, eps
-    if at.excess > eps:
-        row, aim = int(np.argmax(at.constraints)), at.excess
-    gradient = functions.gradient(at, row)
-    squared = float(gradient @ gradient)
-    return SwitchingStep(row, gradient, aim / squared) if squared else None
+    excess = float(constraints.max(initial=-np.inf))
+    if excess > eps:
+        row, aim = int(np.argmax(constraints)), excess
+    against = gradient(row)
+    squared = float(against @ against)
+    return (row, aim / squared, against) if squared else None

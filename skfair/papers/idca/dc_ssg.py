@@ -19,7 +19,9 @@ from typing import Literal, cast
 
 import numpy as np
 
-from skfair.papers.idca.base import DCSolver, Direct, StepLengths, switching_step
+from skfair._typing import FloatArray
+from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths, switching_step
+from skfair.papers.one_sided import OneSided
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Status, Step
 from skfair.solvers.parameters import Positive
@@ -77,25 +79,33 @@ class DCSSG(DCSolver):
     def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # There is no test of optimality: a run ends early only where a subgradient vanishes.
         # The best iterate within the last tolerance is returned.
-        functions, zeros = Direct(problem), np.zeros(problem.n_constraints)
-        at, lengths = functions.evaluate(run.start), StepLengths(functions.n)
+        rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
+        at, lengths = problem.evaluate(run.start), StepLengths(rows.n)
         best = Best(self._tolerance(run.max_iter - 1))
 
         def answer() -> Answer:
-            return Answer(best.at or at.tape, lengths.multipliers(problem))
+            return Answer(best.at or at, lengths.multipliers(problem))
+
+        def gradient(row: int) -> FloatArray:
+            unit = None if row == OBJECTIVE else rows.unit(row)
+            return at.gradient(unit, objective=float(unit is None))
 
         for n_iter in count():
-            best.offer(at.tape, at.violation)
+            G = rows.values(at)
+            excess = float(G.max(initial=-np.inf))
+            best.offer(at, max(excess, 0.0))  # nan stays nan
             eps, status = self._tolerance(n_iter), cast(Status | None, None)
-            step = switching_step(functions, at, eps) if n_iter < run.max_iter else None
+            step = switching_step(G, gradient, eps) if n_iter < run.max_iter else None
             if step is None and n_iter < run.max_iter:
-                status = "converged" if at.excess <= eps else "infeasible"
-            yield Step(at.tape, zeros, n_iter, status, answer=answer)
+                status = "converged" if excess <= eps else "infeasible"
+            yield Step(at, zeros, n_iter, status, answer=answer)
             if step is None:
                 return
             if n_iter == run.max_iter // 2:
-                lengths = StepLengths(functions.n)
-            at = step.take(functions, at, lengths)
+                lengths = StepLengths(rows.n)
+            row, length, against = step
+            lengths.add(row, length)
+            at = problem.evaluate(at.theta - length * against)
 
     def _tolerance(self, step: int) -> float:
         return self.eps if self.schedule == "static" else self.c / (max(step, 0) + 1)

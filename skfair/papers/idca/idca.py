@@ -17,19 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import ClassVar, Literal, cast
 
 import numpy as np
 
-from skfair.papers.idca.base import (
-    DCSolver,
-    Linearised,
-    Parts,
-    Point,
-    StepLengths,
-    switching_step,
-)
+from skfair.papers.idca.base import DCSolver, Linearised, Point, StepLengths, switching_step
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
 from skfair.solvers.base import DC_SOLVERS, Run, Status, Step
@@ -113,24 +107,26 @@ class IDCA(DCSolver):
         for n_iter in count():
             w, status = convex.center, cast(Status | None, None)
             if moved <= run.tol:
-                status = "converged" if w.violation <= self.eps else "infeasible"
+                status = "converged" if w.excess <= self.eps else "infeasible"
             yield Step(problem.evaluate(w.theta), lengths.multipliers(problem), n_iter, status)
             point, lengths = self._minimise(convex)
             moved = float(np.linalg.norm(point.theta - w.theta))
-            convex = Linearised(problem, point.tape, self.mu)
+            convex = Linearised(problem, point.parts, self.mu)
 
-    def _minimise(self, convex: Linearised) -> tuple[Point[Parts], StepLengths]:
+    def _minimise(self, convex: Linearised) -> tuple[Point, StepLengths]:
         """Run Algorithm 2; where the last step leads is a candidate too."""
         lengths = StepLengths(convex.n)
 
-        def points() -> Iterator[Point[Parts]]:
+        def points() -> Iterator[Point]:
             at = convex.center
             yield at
             for _ in range(self.n_inner):
-                step = switching_step(convex, at, self.eps)
+                step = switching_step(at.constraints, partial(convex.gradient, at), self.eps)
                 if step is None:
                     return
-                at = step.take(convex, at, lengths)
+                row, length, against = step
+                lengths.add(row, length)
+                at = convex.evaluate(at.theta - length * against)
                 yield at
 
         # The lowest within the tolerance, or the one of least violation.

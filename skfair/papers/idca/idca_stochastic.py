@@ -38,7 +38,7 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.papers.idca.base import DCSolver, Parts
 from skfair.papers.one_sided import OneSided
-from skfair.problems.partial.batches import RowSampler
+from skfair.problems.cell_sampler import CellSampler
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.protocol import Offer
 from skfair.solvers.base import DC_SOLVERS, Answer, Best, Run, Step
@@ -118,7 +118,8 @@ class IDCAStochastic(DCSolver):
 
     def steps(self, problem: PartialParityProblem, run: Run) -> Iterator[Step]:
         # Yields the centres; there is no test of optimality.
-        rows, draw = OneSided(problem), RowSampler(problem.strata)
+        rows, strata = OneSided(problem), problem.strata
+        draw = CellSampler(strata, np.ones(strata.size), int(strata.max()) + 1)
         w, nu = run.start, np.zeros(problem.n_constraints)
         queues, best = self.weights[0] * rows.split(run.multipliers), Best(self.eps)
 
@@ -138,7 +139,7 @@ class IDCAStochastic(DCSolver):
     def _minimise(
         self,
         problem: PartialParityProblem,
-        draw: RowSampler,
+        draw: CellSampler,
         w: FloatArray,
         queues: FloatArray,
         rng: np.random.RandomState,
@@ -149,9 +150,10 @@ class IDCAStochastic(DCSolver):
         for _ in range(self.n_inner):
             of_iterates += w / self.n_inner
             of_queues += queues / self.n_inner
-            batch = _ConvexBatch(problem.on_rows(*draw(rng, self.n_batch)), center, w, self.mu)
-            w = w - batch.gradient(V, queues) / (2 * alpha)
-            queues = np.maximum(queues + batch.predicted(w), 0.0)
+            batch = problem.on_rows(*draw.standing_in(rng, self.n_batch))
+            convex = _ConvexBatch(batch, center, w, self.mu)
+            w = w - convex.gradient(V, queues) / (2 * alpha)
+            queues = np.maximum(queues + convex.predicted(w), 0.0)
         return of_iterates, queues, of_queues
 
 
@@ -162,15 +164,13 @@ class _ConvexBatch:
         self, problem: PartialParityProblem, center: FloatArray, w: FloatArray, mu: float
     ) -> None:
         self._problem, self._away, self._mu = problem, w - center, mu
-        self._uppers = np.flatnonzero(np.isfinite(problem.upper))
-        self._lowers = np.flatnonzero(np.isfinite(problem.lower))
+        self._rows = OneSided(problem)
         self._at, self._at_center = problem.parts(w), problem.parts(center)
 
     def gradient(self, V: float, queues: FloatArray) -> FloatArray:
         """Return V grad g_0 + sum of Q_i grad g_i: one pull-back."""
         (plus, minus), (plus_tangent, minus_tangent) = self._at, self._at_center
-        of_uppers, of_lowers = np.zeros((2, self._problem.n_constraints))
-        of_uppers[self._uppers], of_lowers[self._lowers] = np.split(queues, [self._uppers.size])
+        of_uppers, of_lowers = self._rows.both(queues)
         slopes, of_aux = V * plus.objective_slopes, np.zeros(self._problem.n_aux)
         for at, multipliers in (
             (plus, of_uppers),
@@ -189,23 +189,15 @@ class _ConvexBatch:
         plus, step = self._at[0], w - self._at[0].theta
         change = self._problem.scores(w) - plus.scores
         since_center = plus.scores - self._at_center[0].scores
-        tangent = self._signed(self._at_center[::-1])
-        values = self._signed(self._at)
+        values, tangent = (
+            self._rows.sides(first.constraints, second.constraints)
+            for first, second in (self._at, self._at_center[::-1])
+        )
         rise = self._along(self._at, change, step)
         rise -= self._along(self._at_center[::-1], change + since_center, step + self._away)
-        bounds = np.concatenate(
-            [self._problem.upper[self._uppers], -self._problem.lower[self._lowers]]
-        )
         pull = self._mu * (0.5 * self._away @ self._away + self._away @ step)
-        return np.asarray(values - tangent - bounds + rise + pull)
-
-    def _signed(self, parts: Parts) -> FloatArray:
-        """Return the first part of the upper rows, and the second one of the lower rows."""
-        return np.concatenate(
-            [parts[0].constraints[self._uppers], parts[1].constraints[self._lowers]]
-        )
+        return np.asarray(values - tangent - self._rows.bounds + rise + pull)
 
     def _along(self, parts: Parts, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of these along a change of the scores and a step."""
-        first, second = (part.along(of_scores, step) for part in parts)
-        return np.concatenate([first[self._uppers], second[self._lowers]])
+        return self._rows.sides(*(part.along(of_scores, step) for part in parts))

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -67,13 +67,6 @@ class Adagrad:
         point -= rate * gradient / np.sqrt(self.squares)
 
 
-class _Layer(NamedTuple):
-    """Views of the weights and intercepts of one layer in a flat vector."""
-
-    weights: FloatArray  # (fan_in, fan_out)
-    intercepts: FloatArray  # (fan_out,)
-
-
 class MultiplierNetwork:
     """Multipliers of constraints, at least 0, from their descriptions.
 
@@ -98,9 +91,9 @@ class MultiplierNetwork:
     def __init__(self, n_inputs: int, hidden: Sequence[int], rng: np.random.RandomState) -> None:
         self._sizes = (n_inputs, *hidden, 1)
         self.psi = np.zeros(sum((a + 1) * b for a, b in pairwise(self._sizes)))
-        for layer in self._layers(self.psi):
-            bound = np.sqrt(6 / sum(layer.weights.shape))
-            layer.weights[:] = rng.uniform(-bound, bound, layer.weights.shape)
+        for weights, _ in self._layers(self.psi):
+            bound = np.sqrt(6 / sum(weights.shape))
+            weights[:] = rng.uniform(-bound, bound, weights.shape)
         self.psi[-1] = 1.0
 
     def with_gradient(self, description: FloatArray) -> tuple[float, FloatArray]:
@@ -109,25 +102,23 @@ class MultiplierNetwork:
         inputs = [description]
         for weights, intercepts in layers[:-1]:
             inputs.append(np.maximum(inputs[-1] @ weights + intercepts, 0.0))
-        output = float(inputs[-1] @ layers[-1].weights[:, 0] + layers[-1].intercepts[0])
+        weights, intercepts = layers[-1]
+        output = float(inputs[-1] @ weights[:, 0] + intercepts[0])
         gradient = np.zeros(self.psi.size)
         slopes = np.array([np.sign(output)])  # by the units of each layer, from the last on
-        for layer, of_layer, values in zip(
-            reversed(layers), reversed(self._layers(gradient)), reversed(inputs), strict=True
-        ):
-            of_layer.weights[:] = values[:, None] * slopes
-            of_layer.intercepts[:] = slopes
-            slopes = (layer.weights @ slopes) * (values > 0)
+        backwards = zip(layers, self._layers(gradient), inputs, strict=True)
+        for (weights, _), (of_weights, of_intercepts), values in reversed(list(backwards)):
+            of_weights[:] = values[:, None] * slopes
+            of_intercepts[:] = slopes
+            slopes = (weights @ slopes) * (values > 0)
         return abs(output), gradient
 
-    def _layers(self, flat: FloatArray) -> list[_Layer]:
-        layers, start = [], 0
-        for fan_in, fan_out in pairwise(self._sizes):
-            middle = start + fan_in * fan_out
-            stop = middle + fan_out
-            layers.append(_Layer(flat[start:middle].reshape(fan_in, fan_out), flat[middle:stop]))
-            start = stop
-        return layers
+    def _layers(self, flat: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+        """Return views of the weights (fan_in, fan_out) and intercepts of each layer."""
+        shapes = list(pairwise(self._sizes))
+        ends = np.cumsum([size for a, b in shapes for size in (a * b, b)])
+        parts = iter(np.split(flat, ends[:-1]))
+        return [(next(parts).reshape(shape), next(parts)) for shape in shapes]
 
 
 class _Rival:

@@ -34,21 +34,19 @@ n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import FloatArray, IntArray
 from skfair.papers.safairkm.alternating import alternating_gradient
 from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
 from skfair.problems.clustering.points import RepresentationProblem, squared_distances
-from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -69,23 +67,6 @@ _OFFSET_UNIT = 0.1**0.5
 _LONGEST = 0.3
 # Movement is measured over this last share of the iterations.
 _TAIL = 0.1
-
-
-class SmoothClustering(NamedTuple):
-    """What the smooth method finds, in the units of the problem."""
-
-    # (n_samples,): the cluster where squared distance plus offset is least, for each row
-    labels: IntArray
-    # (n_clusters, n_features): the centres. They are not the means of the labels
-    centers: FloatArray
-    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
-    # distance; 0 for a group without rows
-    offsets: FloatArray
-    n_iter: int  # number of iterations
-    status: Status  # "converged" if the centres moved little in the last tenth of the iterations
-    # ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one
-    # row per iteration
-    history: dict[str, NDArray[Any]]
 
 
 @register
@@ -172,73 +153,24 @@ class Smooth(ClusteringSolver):
     def run(
         self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
-        smooth = self.smooth_clustering(
-            problem,
-            start,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            random_state=settings.random_state,
-            callback=lambda state: settings.callback(state[0]),
-        )
-        clustering = of_labels(
-            problem,
-            smooth.labels,
-            n_iter=smooth.n_iter,
-            status=smooth.status,
-            history=smooth.history,
-            prices=smooth.offsets,
-        )
-        return clustering._replace(objective=self._objective(problem, clustering))
-
-    def smooth_clustering(
-        self,
-        problem: RepresentationProblem,
-        centers: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        random_state: Seed,
-        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
-    ) -> SmoothClustering:
-        """Make the gradient steps.
-
-        Parameters
-        ----------
-        problem : RepresentationProblem
-            The points; constraints are not used.
-        centers : ndarray of shape (n_clusters, n_features)
-            Scaled starting centres.
-        max_iter : int
-            Number of iterations.
-        tol : float
-            Converged if the centres moved by at most its root, in standard deviations of the data,
-            per iteration of the last tenth.
-        random_state : int, RandomState instance or None
-            Seed of the batches.
-        callback : callable
-            ``callback((centers, offsets)) -> stop``, called after each iteration.
-
-        Returns
-        -------
-        clustering : SmoothClustering
-            Labels, centres and offsets.
-        """
+        max_iter = settings.max_iter
         groups = _Groups(problem)
-        temperatures = self._temperatures(problem, centers, max_iter)
+        temperatures = self._temperatures(problem, start, max_iter)
         relaxed = _Relaxed(problem, groups, self.batch_size, self.sharpness, temperatures)
         n_last = _TAIL * max_iter
-        before_last = [centers]
+        before_last = [start]
 
         def after_iteration(x: FloatArray) -> bool:
             relaxed.n_iter += 1
+            now = relaxed.split(x)[0]
             if relaxed.n_iter <= max_iter - n_last:
-                before_last[0] = relaxed.split(x)[0]
-            return callback(relaxed.state(x))
+                before_last[0] = now
+            return settings.callback(now)
 
         steps = alternating_gradient(
             relaxed.cost_gradient,
             relaxed.unfairness_gradient,
-            np.hstack((centers, np.zeros((problem.n_clusters, groups.n_present)))),
+            np.hstack((start, np.zeros((problem.n_clusters, groups.n_present)))),
             n_a=int(self.n_kmeans_steps),
             n_b=int(self.n_swap_steps),
             # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
@@ -246,22 +178,25 @@ class Smooth(ClusteringSolver):
             strong_convexity=2 / problem.n_clusters,
             lipschitz=4 / problem.n_clusters,
             max_iter=max_iter,
-            random_state=random_state,
+            random_state=settings.random_state,
             callback=after_iteration,
         )
-        centers, offsets = relaxed.state(steps.theta)
+        centers, of_present = relaxed.split(steps.theta)
+        offsets = np.zeros((problem.n_clusters, problem.n_groups))
+        offsets[:, groups.levels] = of_present
         status = steps.status
         moved = float(np.linalg.norm(centers - before_last[0]))
-        if status == "max_iter" and moved <= np.sqrt(tol) * n_last:
+        if status == "max_iter" and moved <= np.sqrt(settings.tol) * n_last:
             status = "converged"
-        return SmoothClustering(
-            labels=_labels(problem, offsets, centers),
-            centers=centers,
-            offsets=offsets,
+        clustering = of_labels(
+            problem,
+            _labels(problem, offsets, centers),
             n_iter=steps.n_iter,
             status=status,
             history={"temperature": temperatures[: steps.n_iter], **steps.history},
+            prices=offsets,
         )
+        return clustering._replace(objective=self._objective(problem, clustering))
 
     def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
         """Return the weighted sum of the two objectives at labels, where nothing is soft."""
@@ -310,11 +245,6 @@ class _Relaxed:
         n_features = x.shape[1] - self.groups.n_present
         return x[:, :n_features], _OFFSET_UNIT * x[:, n_features:]
 
-    def state(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return centres and the offsets of all groups."""
-        centers, offsets = self.split(x)
-        return centers, self.groups.expand(offsets)
-
     def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of f_1 on a batch."""
         _, by_centers, by_offsets = soft_cost(*self._arguments(x, rng))
@@ -345,11 +275,11 @@ class _Groups:
     """Draws rows group by group. Groups are numbered by their first row, so names do not matter."""
 
     def __init__(self, problem: RepresentationProblem) -> None:
-        codes, masses, n_groups = problem.codes, problem.masses, problem.n_groups
+        codes, masses = problem.codes, problem.masses
         counted = np.flatnonzero(masses)
         levels, first = np.unique(codes[counted], return_index=True)
         self.levels = levels[np.argsort(first)]  # of the groups with rows, in order
-        self.n_present, self.n_groups = self.levels.size, n_groups
+        self.n_present = self.levels.size
         self.rows = [counted[codes[counted] == level] for level in self.levels]
         self.totals = [np.cumsum(masses[rows]) for rows in self.rows]
         self.shares = np.array([totals[-1] for totals in self.totals])
@@ -370,12 +300,6 @@ class _Groups:
             places.append(rows[np.minimum(drawn, rows.size - 1)])  # u * total can round up
         codes = np.repeat(np.arange(self.n_present), sizes)
         return np.concatenate(places), codes, (self.shares / sizes)[codes]
-
-    def expand(self, offsets: FloatArray) -> FloatArray:
-        """Return offsets for all groups, 0 for those without rows."""
-        every = np.zeros((len(offsets), self.n_groups))
-        every[:, self.levels] = offsets
-        return every
 
 
 def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatArray) -> IntArray:

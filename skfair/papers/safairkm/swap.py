@@ -69,9 +69,9 @@ from skfair.solvers.base import SolverResult, Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    ConstraintsOf,
     Front,
     FrontPoint,
-    RulesOf,
     RunSettings,
     Starts,
     for_each,
@@ -83,7 +83,7 @@ from skfair.utils.pieces import NUMBERS
 
 # The four pairs (n_a, n_b) of the paper's experiments on real data.
 PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
-# On a front, candidates per row of a swap grow by one in so many iterations.
+# On a front, candidates per row of a swap grow by one in this many iterations.
 _ITERATIONS_PER_CANDIDATE = 16
 # Candidates per row when a labelling is repaired.
 _REPAIR_CANDIDATES = 32
@@ -200,12 +200,9 @@ class Swap(ClusteringSolver):
     def run(
         self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
     ) -> Clustering:
-        balances = problem.rules.min_balances
+        balances = problem.constraints.min_balances
         best = self.descend(
-            problem.X,
-            problem.codes,
-            problem.n_clusters,
-            problem.n_groups,
+            *_rows_and_sizes(problem),
             labels=problem.distances(start).nearest(),
             min_balance=None if balances is None else float(balances[0]),
             max_iter=settings.max_iter,
@@ -220,26 +217,23 @@ class Swap(ClusteringSolver):
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
     ) -> Front:
         # Algorithm 3 has starts of its own, and asks for no targets.
-        no_rules = rules_of(0.0)
-        free = problem.with_rules(no_rules)
+        no_constraints = constraints_of(0.0)
+        free = problem.with_constraints(no_constraints)
         front = self.search(
-            problem.X,
-            problem.codes,
-            problem.n_clusters,
-            problem.n_groups,
+            *_rows_and_sizes(problem),
             max_iter=settings.max_iter,
             random_state=settings.random_state,
             callback=settings.callback,
         )
 
         def point(labels: NDArray[Any]) -> FrontPoint:
-            return FrontPoint(0.0, no_rules, of_labels(free, labels))
+            return FrontPoint(0.0, no_constraints, of_labels(free, labels))
 
         course = {**front.history, "cost": front.history["cost"] * problem.n_samples}
         return Front(for_each(point, list(front.labels), go_on), course)
@@ -499,6 +493,11 @@ class _Descent:
             # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
             if is_stuck or n_made < _PLANNED_SWAPS:
                 return n_swaps
+
+
+def _rows_and_sizes(problem: RepresentationProblem) -> tuple[NDArray[Any], IntArray, int, int]:
+    """Return what a search is told of a problem."""
+    return problem.X, problem.codes, problem.n_clusters, problem.n_groups
 
 
 def _n_candidates(n_candidates: str | int, n_pass: int) -> int:

@@ -25,7 +25,7 @@ from skfair.papers.safairkm.swap_sample import CANCELLATION, SwapSample, new_log
 from skfair.utils.history import History
 from skfair.utils.threads import over_blocks
 
-# k-means++ looks for the first seeds of a front among so many rows per cluster.
+# k-means++ looks for the first seeds of a front among this many rows per cluster.
 _SEED_ROWS = 100
 # Rows whose closest seeds are found at a time.
 _BLOCK = 256

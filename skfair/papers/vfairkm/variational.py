@@ -44,25 +44,25 @@ times the constant above, V -> total variance, t -> ratio of a count to the one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    ConstraintsOf,
     Front,
     FrontPoint,
-    RulesOf,
     RunSettings,
     Starts,
     of_labels,
@@ -75,25 +75,6 @@ from skfair.utils.validation import check_numbers
 _SHARE_OF_TOL = 0.1
 # From plain k-means to where the penalty is nearly all: what the authors' script tries, and 0.
 FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
-
-
-class SoftClustering(NamedTuple):
-    """What the variational method finds, in the units of the problem."""
-
-    labels: IntArray  # (n_samples,): the cluster of the largest assignment of each row
-    # (n_clusters, n_features): the means of the rows weighted by their soft assignments
-    centers: FloatArray
-    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
-    # distance: the derivative of the penalty. New rows of known group belong to the cluster
-    # where the sum is least
-    offsets: FloatArray
-    assignment: FloatArray  # (n_samples, n_clusters): the soft assignments; each row sums to 1
-    n_iter: int  # number of iterations (updates of the centres)
-    status: Status  # why the method ended
-    # ``objective`` E, its parts ``cost`` (in units of the total variance) and
-    # ``fairness_error`` (the sum of the Kullback-Leibler divergences), ``n_updates`` and
-    # ``seconds``, one row per iteration
-    history: dict[str, NDArray[Any]]
 
 
 @register
@@ -174,30 +155,10 @@ class Variational(ClusteringSolver):
     has_front = True
     trades_by = "fairness_weight"
 
-    def run(
-        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
-    ) -> Clustering:
-        soft = self.soft_clustering(
-            problem,
-            start,
-            max_iter=settings.max_iter,
-            tol=_SHARE_OF_TOL * settings.tol,
-            callback=lambda state: settings.callback(state[0]),
-        )
-        return of_labels(
-            problem,
-            soft.labels,
-            n_iter=soft.n_iter,
-            status=soft.status,
-            history=soft.history,
-            prices=soft.offsets,
-            objective=float(soft.history["objective"][-1]),
-        )
-
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
@@ -208,59 +169,33 @@ class Variational(ClusteringSolver):
             raise ValueError(
                 f"front_weights must be at least 0, got {self.front_weights!r}. Pass at least one."
             )
-        no_rules = rules_of(0.0)
-        free = problem.with_rules(no_rules)
+        no_constraints = constraints_of(0.0)
+        free = problem.with_constraints(no_constraints)
         each_run, points = replace(settings, callback=go_on), list[FrontPoint]()
         for start in starts(settings.random_state):
             for weight in weights:
                 weighted = replace(self, fairness_weight=float(weight))
                 clustering = weighted.run(free, start, each_run)
-                points.append(FrontPoint(0.0, no_rules, clustering))
+                points.append(FrontPoint(0.0, no_constraints, clustering))
                 if settings.callback(clustering.centers):
                     return Front(points, {})
         return Front(points, {})
 
-    def soft_clustering(
-        self,
-        problem: RepresentationProblem,
-        centers: FloatArray,
-        *,
-        max_iter: int,
-        tol: float,
-        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
-    ) -> SoftClustering:
-        """Minimise the penalised cost.
-
-        Parameters
-        ----------
-        problem : RepresentationProblem
-            The points; constraints are not used.
-        centers : ndarray of shape (n_clusters, n_features)
-            Scaled starting centres.
-        max_iter : int
-            Largest number of iterations.
-        tol : float
-            Ends when an iteration lowers the objective by at most this share of it.
-        callback : callable
-            ``callback((centers, offsets)) -> stop``, called after each iteration.
-
-        Returns
-        -------
-        clustering : SoftClustering
-            Soft assignments, centres and offsets.
-        """
+    def run(
+        self, problem: RepresentationProblem, start: FloatArray, settings: RunSettings
+    ) -> Clustering:
         soft = SoftAssignment(
             problem,
             weight=self.fairness_weight,
             target_shares=self.target_shares,
             lipschitz=self.lipschitz,
         )
-        soft.measure(centers)
+        soft.measure(start)
         soft.start()
-        history = History()
+        history, centers = History(), start
         status: Status = "max_iter"
-        n_iter, objective = 0, np.inf
-        while n_iter < max_iter and status == "max_iter":
+        n_iter, objective, tol = 0, np.inf, _SHARE_OF_TOL * settings.tol
+        while n_iter < settings.max_iter and status == "max_iter":
             n_iter += 1
             n_done = soft.update(self.n_updates, tol)
             centers = soft.means(centers)
@@ -272,16 +207,16 @@ class Variational(ClusteringSolver):
                 fairness_error=soft.fairness_error(),
                 n_updates=n_done,
             )
-            if callback((centers, soft.slopes().T)):
+            if settings.callback(centers):
                 status = "stopped"
             elif before - objective <= tol * abs(objective):
                 status = "converged"
-        return SoftClustering(
-            labels=soft.logs.argmax(axis=1),
-            centers=centers,
-            offsets=soft.slopes().T,
-            assignment=np.exp(soft.logs, out=soft.logs),
+        return of_labels(
+            problem,
+            soft.logs.argmax(axis=1),
             n_iter=n_iter,
             status=status,
             history=history.as_dict(),
+            prices=soft.slopes().T,
+            objective=objective,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +24,6 @@ from skfair.utils.pieces import NUMBERS, piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
-Block = tuple[slice, NDArray[Any]]
 SoftCounts = tuple[float, FloatArray, FloatArray]
 
 # How many entries a list of cheapest moves has at most. With 8 costs are the same (140 fits of 2 to
@@ -104,12 +103,6 @@ class CostTable(ABC):
             return function(rows, self.costs(rows))
 
         return over_blocks(of_block, self.rows.cells.size, self.step) or [of_block(0, 0)]
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, costs of these rows in all clusters)."""
-        for start in range(0, self.rows.cells.size, self.step):
-            rows = slice(start, min(start + self.step, self.rows.cells.size))
-            yield rows, self.costs(rows)
 
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
         """Return the sum of soft minima of cost plus price, the soft counts and their curvature.
@@ -207,8 +200,9 @@ class CostTable(ABC):
             cheapest_moves(costs, labels[part], cells, weights, first, own.row, own.cost, own.size)
 
         if rows.cells.size <= BLOCK:
-            for part, costs in self.blocks():
-                of_block(part, costs)
+            for first in range(0, rows.cells.size, self.step):
+                part = slice(first, min(first + self.step, rows.cells.size))
+                of_block(part, self.costs(part))
             return
         self.each(of_block)
         for thread, other in lists.items():

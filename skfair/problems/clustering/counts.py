@@ -1,6 +1,6 @@
-"""Rules on the counts of the groups in each cluster, and the rows that are counted.
+"""Constraints on the counts of the groups in each cluster, and the rows that are counted.
 
-Rows that belong to the same groups are interchangeable for every rule, so rules speak of *cells*
+Rows that belong to the same groups are interchangeable for every constraint; these speak of *cells*
 (atoms of the group algebra), which also covers overlapping attributes. With ``counts[k]`` the
 number (or weight) of the rows of each cell in cluster k, every cluster has to satisfy
 
@@ -29,37 +29,37 @@ from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.threads import added, looked_up
 from skfair.utils.validation import weight_range
 
-# More rules than this per cluster cannot be priced one by one.
-_MAX_RULES = 100_000
+# More constraints than this per cluster cannot be priced one by one.
+_MAX_CONSTRAINTS = 100_000
 # Rows are whole: a share may be missed by less than one of them.
 _ALMOST_ONE = 1 - 1e-8
-# Rows that weigh so many times as much as a row of a sample stands for are in every sample.
+# Rows that weigh this many times as much as a row of a sample stands for are in every sample.
 _HEAVY = 10.0
 
 
-class Rules(NamedTuple):
-    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``."""
+class Constraints(NamedTuple):
+    """Linear constraints on the counts of each cluster: ``matrix @ counts >= -slack``."""
 
-    matrix: FloatArray  # (n_rules, n_groups): coefficients of the counts
-    slack: FloatArray  # (n_rules,): what each rule may be missed by
-    # (n_attributes,): the smallest balance asked for, per attribute; None if the rules are no
+    matrix: FloatArray  # (n_constraints, n_groups): coefficients of the counts
+    slack: FloatArray  # (n_constraints,): what each constraint may be missed by
+    # (n_attributes,): the smallest balance asked for, per attribute; None if the constraints are no
     # balance
     min_balances: FloatArray | None = None
 
     @classmethod
-    def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Rules:
-        """Return no rules at all."""
+    def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Constraints:
+        """Return no constraints at all."""
         return cls(np.zeros((0, n_groups)), np.zeros(0), min_balances)
 
     def violation(self, counts: FloatArray) -> FloatArray:
-        """Sum what each cluster falls short of its rules; ``counts`` is (n_clusters, n)."""
+        """Sum what each cluster falls short of its constraints; ``counts`` is (n_clusters, n)."""
         values = counts @ self.matrix.T + self.slack
         return np.asarray(np.maximum(0.0, -values).sum(axis=1))
 
     def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
-        """Sum what the rules are missed by where they are missed by a whole row or more.
+        """Sum what the constraints are missed by where they are missed by a whole row or more.
 
-        A rule that no row can break asks for a row, of the weight that one has at least. The slack
+        Where no row can break a constraint it asks for a row, of the least weight of one. The slack
         of shares is nearly a row already.
         """
         missed = -(counts @ self.matrix.T + self.slack)
@@ -76,19 +76,21 @@ class Rules(NamedTuple):
         return np.ascontiguousarray(-(multipliers @ self.matrix).T)
 
 
-def balance_rules(groups: GroupEncoding, betas: FloatArray, smallest_weight: float = 1.0) -> Rules:
-    """Rules of a minimal balance ``betas[a]`` for each attribute a.
+def balance_constraints(
+    groups: GroupEncoding, betas: FloatArray, smallest_weight: float = 1.0
+) -> Constraints:
+    """Constraints of a minimal balance ``betas[a]`` for each attribute a.
 
     A positive balance also needs a row of every group in every cluster, for an empty cluster would
     meet all ratios. Asking for more than the smallest positive weight of a row would forbid
     clusters that keep the limits.
     """
     sizes = np.diff(groups.offsets)
-    n_rules = int((sizes * (sizes - 1)).sum())
-    if n_rules > _MAX_RULES:
+    n_constraints = int((sizes * (sizes - 1)).sum())
+    if n_constraints > _MAX_CONSTRAINTS:
         raise ValueError(
-            f"A balance between {sizes.max()} groups needs {n_rules} rules per cluster. Use "
-            "share_bounds, which need two per group."
+            f"A balance of {sizes.max()} groups needs {n_constraints} constraints per cluster. "
+            "Use share_bounds, which need two per group."
         )
     rows = []
     for start, stop, beta in zip(groups.offsets[:-1], groups.offsets[1:], betas, strict=True):
@@ -100,13 +102,13 @@ def balance_rules(groups: GroupEncoding, betas: FloatArray, smallest_weight: flo
                     rows.append(row)
     matrix = np.array([*rows, *np.eye(groups.n_groups)])
     presence = np.where(np.repeat(betas > 0, sizes), -smallest_weight, 0.0)
-    return Rules(matrix, np.append(np.zeros(len(rows)), presence), betas)
+    return Constraints(matrix, np.append(np.zeros(len(rows)), presence), betas)
 
 
-def share_rules(
+def share_constraints(
     groups: GroupEncoding, lower: FloatArray, upper: FloatArray, largest_weight: float = 1.0
-) -> Rules:
-    """Rules that keep each group's share of every cluster within its limits, up to a row."""
+) -> Constraints:
+    """Constraints that keep each group's share of every cluster within its limits, up to a row."""
     rows = []
     same = groups.attribute_of_group[:, None] == groups.attribute_of_group
     for g in range(groups.n_groups):
@@ -117,14 +119,15 @@ def share_rules(
         if upper[g] < 1:
             rows.append(upper[g] * size - unit)
     matrix = np.array(rows).reshape(-1, groups.n_groups)
-    return Rules(matrix, np.full(len(rows), _ALMOST_ONE * largest_weight))
+    return Constraints(matrix, np.full(len(rows), _ALMOST_ONE * largest_weight))
 
 
 class GroupedRows:
-    """Rows, their cells, and the rules that the counts of each cluster have to satisfy.
+    """Rows, their cells, and the constraints that the counts of each cluster have to satisfy.
 
-    ``rules`` are in terms of cells, with one slack per cluster and rule, ``group_rules`` the same
-    in terms of groups; ``rule_order`` says which of the rules given each of them is.
+    ``constraints`` are in terms of cells, with one slack per cluster and constraint,
+    ``group_constraints`` the same
+    in terms of groups; ``constraint_order`` says which of the constraints given each of them is.
     """
 
     has_rows_here = True  # and not in blocks elsewhere
@@ -132,11 +135,11 @@ class GroupedRows:
     def __init__(
         self,
         groups: GroupEncoding,  # the groups of the rows
-        rules: Rules,  # rules in terms of groups
+        constraints: Constraints,  # constraints in terms of groups
         n_clusters: int,  # number of clusters
         weights: FloatArray | None = None,  # (n_samples,): sample weights
         # (n_clusters, n_groups): weights that the clusters hold already (of a stream):
-        # the rules apply to the sum
+        # the constraints apply to the sum
         before: FloatArray | None = None,
         # (n_samples,): where rows stand for several: the first of those that each stands
         # for
@@ -145,7 +148,7 @@ class GroupedRows:
         self.n_clusters, self.n_attributes = int(n_clusters), groups.n_attributes
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
-        # Cells and rules are put into an order that does not depend on the names of the groups, so
+        # Cells and constraints are put into an order that does not depend on names of groups, so
         # that neither does the result. Sums that differ by rounding only are equal.
         codes = cells.codes if first is None else cells.codes[np.argsort(first)]
         shares = np.round(cells.weights / cells.weights.sum(), 12)
@@ -154,15 +157,15 @@ class GroupedRows:
             order = np.arange(order.size)
         self.cells: NDArray[Any] = looked_up(np.argsort(order).astype(np.int32), cells.codes)
         self.membership = cells.membership.toarray()[:, order]  # (n_groups, n_cells)
-        self._set_rules(rules, before)
+        self._set_constraints(constraints, before)
         self.total_weight = float(self.weights.sum())
-        self.largest_weight = float(self.weights.max())  # rules are met up to it
+        self.largest_weight = float(self.weights.max())  # constraints are met up to it
 
     @cached_property
-    def rule_entries(self) -> tuple[NDArray[Any], ...]:
+    def constraint_entries(self) -> tuple[NDArray[Any], ...]:
         """The matrix, and where its entries are by cell."""
-        by_cell = sparse.csc_array(self.rules.matrix)
-        return self.rules.matrix, by_cell.indptr, by_cell.indices
+        by_cell = sparse.csc_array(self.constraints.matrix)
+        return self.constraints.matrix, by_cell.indptr, by_cell.indices
 
     @property
     def n_samples(self) -> int:
@@ -216,27 +219,27 @@ class GroupedRows:
         return added(of_block, self.cells.size, self.no_counts())
 
     def violation(self, counts: FloatArray) -> float:
-        """Return what the rules are missed by, summed over clusters; rounding is no miss."""
-        missed = -(counts @ self.rules.matrix.T + self.rules.slack)
+        """Return what the constraints are missed by, summed over clusters; rounding is no miss."""
+        missed = -(counts @ self.constraints.matrix.T + self.constraints.slack)
         total = float(missed[missed > self.rounding].sum())
         return float(f"{total:.9g}")  # labels are told apart by it
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""
-        return np.asarray(-(multipliers @ self.group_rules))
+        return np.asarray(-(multipliers @ self.group_constraints))
 
     def no_multipliers(self) -> FloatArray:
         """Return multipliers of 0: no prices."""
-        return np.zeros((self.n_clusters, self.rules.matrix.shape[0]))
+        return np.zeros((self.n_clusters, self.constraints.matrix.shape[0]))
 
-    def with_rules(self, rules: Rules) -> Self:
-        """Return the same rows under other rules (in terms of groups)."""
+    def with_constraints(self, constraints: Constraints) -> Self:
+        """Return the same rows under other constraints (in terms of groups)."""
         other = copy.copy(self)
-        other._set_rules(rules)
+        other._set_constraints(constraints)
         return other
 
     def subset(self, rows: IntArray) -> Self:
-        """Return some of the rows, with the same cells and rules."""
+        """Return some of the rows, with the same cells and constraints."""
         part = copy.copy(self)
         part.weights, part.cells = self.weights[rows], self.cells[rows]
         part._share_slack(self)
@@ -251,9 +254,9 @@ class GroupedRows:
         return np.sort(rng.choice(self.n_samples, n_rows, replace=False, shuffle=False))
 
     def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
-        """Draw rows at random; return their numbers and the same rules for them.
+        """Draw rows at random; return their numbers and the same constraints for them.
 
-        Cells keep their shares: a sample with too little of a group could not keep the rules. Rows
+        Cells keep their shares: a sample with too little of a group could not satisfy them. Rows
         that weigh as much as many are in every sample (of rows in memory), and stand for no others.
         """
         rows, limit = self.sample_rows(n_rows, random_state), np.inf
@@ -277,23 +280,25 @@ class GroupedRows:
 
         return added(of_block, self.n_samples, np.zeros(self.n_cells))
 
-    def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
-        """Express rules on groups as rules on cells, with one slack per cluster."""
-        expanded = rules.matrix @ self.membership
-        order = np.arange(rules.slack.size)
+    def _set_constraints(self, constraints: Constraints, before: FloatArray | None = None) -> None:
+        """Express constraints on groups as constraints on cells, with one slack per cluster."""
+        expanded = constraints.matrix @ self.membership
+        order = np.arange(constraints.slack.size)
         if before is None and expanded.size:
             order = np.lexsort(expanded.T)
-        self.rule_order = order
-        self.__dict__.pop("rule_entries", None)  # of other rules
-        self.group_rules = rules.matrix[order]
-        slack = np.tile(rules.slack[order], (self.n_clusters, 1))
+        self.constraint_order = order
+        self.__dict__.pop("constraint_entries", None)  # of other constraints
+        self.group_constraints = constraints.matrix[order]
+        slack = np.tile(constraints.slack[order], (self.n_clusters, 1))
         if before is not None:
-            slack += before @ self.group_rules.T
-        self.rules = Rules(np.ascontiguousarray(expanded[order]), slack, rules.min_balances)
+            slack += before @ self.group_constraints.T
+        self.constraints = Constraints(
+            np.ascontiguousarray(expanded[order]), slack, constraints.min_balances
+        )
 
     def _share_slack(self, whole: GroupedRows) -> None:
         """Take the share of the slack of a larger problem."""
         self.total_weight = float(self.weights.sum())
         # Rounding by one row of the sample stands for many rows of the whole.
         share = self.total_weight / whole.total_weight
-        self.rules = whole.rules._replace(slack=whole.rules.slack * share)
+        self.constraints = whole.constraints._replace(slack=whole.constraints.slack * share)

@@ -25,7 +25,7 @@ from skfair.blocks.partitions import KEPT_BYTES
 from skfair.blocks.running import add
 from skfair.groups.kinds import RowBlock, Training
 from skfair.problems.clustering.cost_table import Moves, SoftCounts
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
 from skfair.utils.pieces import NUMBERS
 
@@ -63,7 +63,7 @@ class Labels:
 
 
 class PartitionedProblem(RepresentationProblem):
-    """Points in blocks, their cells, and the rules that each cluster has to satisfy.
+    """Points in blocks, their cells, and the constraints that each cluster has to satisfy.
 
     ``X`` has no rows; ``cells`` and ``weights`` are those of the kinds of rows.
     """
@@ -73,7 +73,7 @@ class PartitionedProblem(RepresentationProblem):
     def __init__(
         self,
         training: Training,  # the blocks and the table of kinds
-        rules: Rules,  # rules in terms of groups
+        constraints: Constraints,  # constraints in terms of groups
         n_clusters: int,  # number of clusters
     ) -> None:
         self._training = training
@@ -81,7 +81,7 @@ class PartitionedProblem(RepresentationProblem):
         super().__init__(
             np.zeros((0, training.n_features), training.dtype),
             training.groups,
-            rules,
+            constraints,
             n_clusters,
             training.weights,
             units=spread.units(),
@@ -108,7 +108,7 @@ class PartitionedProblem(RepresentationProblem):
         X, kind, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
         X = np.ascontiguousarray(X, dtype=self.X.dtype)
         part = self._frame().piece.with_rows(X, self.cells[kind], weights)
-        part.rules = self.rules
+        part.constraints = self.constraints
         part._share_slack(self)
         return part
 
@@ -195,10 +195,6 @@ class PartitionedDistances(Distances):
         self.rows = problem
         self._centers = np.asarray(centers, dtype=np.float64)
 
-    def blocks(self) -> Iterator[Any]:
-        """Raise: the rows are elsewhere."""
-        raise TypeError("The rows of a partitioned problem are not here. Ask for sums over them.")
-
     def soft_counts(self, price: FloatArray, temperature: float) -> SoftCounts:
         """Return the sum of soft minima of cost plus price, the soft counts and their curvature."""
         arguments = price, temperature
@@ -233,7 +229,7 @@ class PartitionedDistances(Distances):
 class _Frame(NamedTuple):
     """What every block has to know."""
 
-    piece: RepresentationProblem  # without rows and rules, to be filled with those of a block
+    piece: RepresentationProblem  # without rows and constraints, to be filled with those of a block
     cells: IntArray  # of the kinds
     centers: FloatArray = np.zeros(0)  # of labels
     price: FloatArray = np.zeros(0)

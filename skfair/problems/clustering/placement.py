@@ -1,9 +1,9 @@
 """Labels together with what they amount to, and the ways to make them better.
 
 A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
-rules: ``repair`` moves those near a tie, one after the other, and ``move_to`` helps where single
+constraints: ``repair`` moves those near a tie, one by one, and ``move_to`` helps where single
 moves get stuck, or ``search`` for rows of different weights. ``improve`` and ``settle`` lower the
-cost by moves that break no rule.
+cost by moves that break no constraint.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class Placement:
 
     def __init__(
         self,
-        problem: GroupedRows,  # the rows and the rules
+        problem: GroupedRows,  # the rows and the constraints
         table: CostTable,  # what the rows pay in each cluster
         # Cluster of each row, in the form that the problem gives to labels; changed in
         # place
         labels: Any,
         counts: FloatArray | None = None,  # (n_clusters, n_cells): their counts, if they are known
-        # (n_clusters, n_rules): dual variables whose prices the lower bound is for; None
+        # (n_clusters, n_constraints): dual variables whose prices the lower bound is for; None
         # for 0
         multipliers: FloatArray | None = None,
-        lower_bound: float = 0.0,  # what no labels within the rules pay less than, in the mean
+        lower_bound: float = 0.0,  # mean cost of the cheapest labels, or less
     ) -> None:
         self.problem, self.table, self.labels = problem, table, labels
         self.multipliers = problem.no_multipliers() if multipliers is None else multipliers
         self.counts = problem.counts(labels) if counts is None else counts
         self.lower_bound = lower_bound
-        # What the rules are missed by, summed over clusters
+        # What the constraints are missed by, summed over clusters
         self.violation = problem.violation(self.counts)
 
     @classmethod
@@ -62,8 +62,8 @@ class Placement:
         cls, problem: GroupedRows, table: CostTable, multipliers: FloatArray
     ) -> Placement:
         """Give each row its cheapest cluster; the value of the dual is the lower bound."""
-        labels, counts, value = table.assigned(problem.rules.prices(multipliers))
-        value -= float((multipliers * problem.rules.slack).sum())
+        labels, counts, value = table.assigned(problem.constraints.prices(multipliers))
+        value -= float((multipliers * problem.constraints.slack).sum())
         return cls(problem, table, labels, counts, multipliers, value / problem.total_weight)
 
     @property
@@ -73,11 +73,11 @@ class Placement:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether all rules are met."""
+        """Whether all constraints are met."""
         return self.violation <= self.problem.rounding
 
     def repair(self) -> None:
-        """Move rows until the rules hold, or single moves do not help."""
+        """Move rows until the constraints hold, or single moves do not help."""
         for listed in (self.table.near_moves, self.table.cheapest_moves):
             for _ in range(_MAX_REPAIRS):
                 if self.is_feasible:
@@ -88,7 +88,7 @@ class Placement:
                     break
 
     def improve(self) -> None:
-        """Lower the cost, by moves that break no rule and by swaps within a cell."""
+        """Lower the cost, by moves that break no constraint and by swaps within a cell."""
         unit = self.problem.mean_weight * self.table.unit
         for _ in range(_MAX_IMPROVEMENTS):
             _, change = self._moved(self.table.near_moves, _LEAST_GAIN * unit)
@@ -115,13 +115,13 @@ class Placement:
         self.violation = self.problem.violation(counts)
 
     def search(self) -> None:
-        """Look for any labels of few rows of different weights that meet the rules.
+        """Look for any labels of few rows of different weights that meet the constraints.
 
-        Rules that are missed by less than a row are hardly ever met by any.
+        Constraints that are missed by less than a row are hardly ever met by any.
         """
         problem = self.problem
         n_unknowns = problem.n_samples * problem.n_clusters
-        is_missed = problem.rules.violation_beyond(self.counts, problem.largest_weight) > 0
+        is_missed = problem.constraints.violation_beyond(self.counts, problem.largest_weight) > 0
         if not (is_missed and problem.has_rows_here and n_unknowns <= MAX_PLACES):
             return
         costs = self.table.costs(slice(0, problem.n_samples))
@@ -133,7 +133,7 @@ class Placement:
         self._take_moves(places, change)
 
     def settle(self) -> None:
-        """Lower the cost of a small problem, by several moves at once that break no rule.
+        """Lower the cost of a small problem, by several moves at once that break no constraint.
 
         A row that would pay more above its cheapest cluster than the cost exceeds the lower bound
         (at the prices that the bound is for) is in that cluster in all cheaper labels. If few
@@ -153,7 +153,7 @@ class Placement:
         row = moves.row[listed]
         weight = moves.weights[row]
         change = weight * moves.cost[listed]
-        price = problem.rules.prices(self.multipliers)
+        price = problem.constraints.prices(self.multipliers)
         above = change + weight * (price[cell, taker] - price[cell, giver])
         nearest = np.argsort(above, kind="stable")  # whatever the order of the rows
         n_open = int(np.searchsorted(above[nearest], gap, side="right"))
@@ -163,7 +163,7 @@ class Placement:
         self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen])
 
     def _take_moves(self, places: IntArray, change: FloatArray) -> None:
-        """Take the cheapest labels within the rules that combinations of moves lead to."""
+        """Take the cheapest labels within the constraints that combinations of moves lead to."""
         problem, row, taker = self.problem, places[0], places[2]
         best, cost, is_any = self if self.is_feasible else None, self.cost, not self.is_feasible
 
@@ -196,7 +196,7 @@ class Placement:
         from skfair._kernels.moves import move_points
 
         problem, moves = self.problem, listed(self.labels)
-        values = self.counts @ problem.rules.matrix.T + problem.rules.slack
+        values = self.counts @ problem.constraints.matrix.T + problem.constraints.slack
         shape = moves.size.shape
         scratch = (
             np.zeros(shape, np.int64),
@@ -207,7 +207,7 @@ class Placement:
         )
         answer = move_points(
             least_gain is None,
-            problem.rule_entries,
+            problem.constraint_entries,
             values,
             moves.labels,
             moves.weights,

@@ -1,4 +1,4 @@
-"""Points to be clustered under rules: rows, units, distances.
+"""Points to be clustered under constraints: rows, units, distances.
 
 Distances are measured from the mean of the data and in units of their spread, so that neither far
 offsets nor tiny or huge scales cost digits; the data themselves are never copied.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostedRows
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.near_ties import LargeTable
 from skfair.utils.pieces import piece_rows
 from skfair.utils.threads import over_blocks
@@ -106,14 +106,14 @@ class Spread(NamedTuple):
 
 
 class RepresentationProblem(CostedRows):
-    """Points, their cells, and the rules that each cluster has to satisfy."""
+    """Points, their cells, and the constraints that each cluster has to satisfy."""
 
     def __init__(
         self,
         X: NDArray[Any],  # (n_samples, n_features): the points; kept by reference
         # See :class:`GroupedRows`
         groups: GroupEncoding,
-        rules: Rules,
+        constraints: Constraints,
         n_clusters: int,
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
@@ -122,11 +122,11 @@ class RepresentationProblem(CostedRows):
         units: Units | None = None,
         first: IntArray | None = None,
     ) -> None:
-        super().__init__(groups, rules, n_clusters, weights, before, first)
+        super().__init__(groups, constraints, n_clusters, weights, before, first)
         self.X = X
         # Arrays that the pieces of a block share.
         self.buffers: dict[str, NDArray[Any]] | None = None
-        # Of so many numbers distances are computed in single precision.
+        # Of this many numbers distances are computed in single precision.
         self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
@@ -218,7 +218,7 @@ class RepresentationProblem(CostedRows):
         return other
 
     def subset(self, rows: IntArray) -> Self:
-        """Return the problem on some of the points, with the same cells, units and rules."""
+        """Return the problem on some of the points, with the same cells, units and constraints."""
         part = self.with_rows(self.X[rows], self.cells[rows], self.weights[rows])
         part.norms = None if self.norms is None else self.norms[rows]
         part._share_slack(self)

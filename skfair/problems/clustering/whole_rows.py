@@ -1,6 +1,6 @@
 """Whole rows where moving one at a time gets stuck: small linear programmes that are rounded.
 
-Close to exact proportion every single move breaks one rule to mend another. The counts alone are a
+Close to exact proportion every move breaks one constraint to mend another. The counts alone are a
 small programme, clusters times cells, whatever the number of rows; once whole counts are found,
 rows move from clusters with too many of a cell to clusters with too few, the cheapest first.
 
@@ -26,13 +26,13 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.problems.clustering.counts import GroupedRows, Rules
+from skfair.problems.clustering.counts import Constraints, GroupedRows
 from skfair.utils.rounding import SUM_ROUNDING
 
 # How many counts a programme may have: of twice as many one takes a second. And how many rows of
 # different weights times clusters.
 MAX_COUNTS, MAX_PLACES = 500, 2000
-# By how much a rule may be missed when whole rows cannot meet it.
+# By how much a constraint may be missed when whole rows cannot meet it.
 _LESS_THAN_ONE = 0.999
 # Undecided moves of rows of one weight (twice as many of others), at most.
 MAX_MOVES = 200
@@ -46,27 +46,27 @@ _FRACTION = 1e-6
 SMALL = 20_000
 # What may be gained, as a share of the cost, from which on some of too many moves are tried.
 WORTH = 5e-3
-# How many exchanges of counts mend a rounded answer, of how many values of rules each.
+# How many exchanges of counts mend a rounded answer, of how many values of constraints each.
 _MAX_EXCHANGES, _MAX_VALUES = 200, 1_000_000
-# Steps that keep the ratio of two groups are looked for up to so many rows of one of them.
+# Steps that keep the ratio of two groups are looked for up to this many rows of one of them.
 _LONGEST_STEP = 400
 
 
 def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
-    """Return whole counts that meet every rule, with few rows moved, if any are found.
+    """Return whole counts that meet every constraint, with few rows moved, if any are found.
 
-    Where the rules are far from met and whole rows cannot meet them, counts that miss each by less
+    Where the constraints are far from met and whole rows cannot, counts that miss each by less
     than one row will do. Rows of different weights have no whole counts, and very many counts would
     take too long: None.
     """
     unit = problem.row_weight
     if counts.size > MAX_COUNTS or not unit:
         return None
-    rules = problem.rules._replace(slack=problem.rules.slack / unit)
+    constraints = problem.constraints._replace(slack=problem.constraints.slack / unit)
     for allowance in (0.0, _LESS_THAN_ONE):
-        loosened = rules._replace(slack=rules.slack + allowance)
+        loosened = constraints._replace(slack=constraints.slack + allowance)
         nearest = _NearestCounts(loosened, np.rint(counts / unit)).nearest()
-        if nearest is not None or not problem.rules.violation_beyond(
+        if nearest is not None or not problem.constraints.violation_beyond(
             counts, problem.largest_weight
         ):
             return nearest
@@ -74,22 +74,22 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
 
 
 class _NearestCounts:
-    """The search for whole counts within rules, few rows away from the present ones."""
+    """The search for whole counts within constraints, few rows away from the present ones."""
 
-    def __init__(self, rules: Rules, counts: FloatArray) -> None:
+    def __init__(self, constraints: Constraints, counts: FloatArray) -> None:
         self._counts = counts
         totals = counts.sum(axis=0)
-        self._blocks = _blocks(rules, totals)  # (n_blocks, n_cells): what moves as a whole
+        self._blocks = _blocks(constraints, totals)  # (n_blocks, n_cells): what moves as a whole
         self._totals = (totals / np.where(self._blocks > 0, self._blocks, np.inf)).max(axis=1)
-        matrix = rules.matrix @ self._blocks.T
+        matrix = constraints.matrix @ self._blocks.T
         matrix[np.abs(matrix) < SUM_ROUNDING] = 0.0
-        self._rules = rules._replace(matrix=matrix)
+        self._constraints = constraints._replace(matrix=matrix)
 
     def nearest(self) -> IntArray | None:
-        """Return near counts, if any are found: rounded, then exchanged until the rules hold."""
-        steps = _steps(self._rules.matrix, self._totals)
+        """Return near counts, if any are found: rounded, then exchanged until constraints hold."""
+        steps = _steps(self._constraints.matrix, self._totals)
         for numbers in self._relaxed():
-            whole = _with_rules(self._rules, _rounded(numbers, self._totals), steps)
+            whole = _with_constraints(self._constraints, _rounded(numbers, self._totals), steps)
             if whole is not None:
                 return np.asarray((whole @ self._blocks).astype(np.int64))
         return None
@@ -98,11 +98,11 @@ class _NearestCounts:
         """Yield numbers of blocks (n_clusters, n_blocks), of which some are fractions."""
         n_clusters, n_blocks = len(self._counts), len(self._blocks)
         clusters, size, far = sparse.eye_array(n_clusters), n_clusters * n_blocks, self._counts.size
-        each_rule = sparse.kron(clusters, self._rules.matrix)
+        each_constraint = sparse.kron(clusters, self._constraints.matrix)
         totals = sparse.hstack([sparse.eye_array(n_blocks)] * n_clusters)
         cells, eye = sparse.kron(clusters, self._blocks.T), sparse.eye_array(far)
         left: Any = [
-            [-each_rule, None],
+            [-each_constraint, None],
             [totals, None],
             [-totals, None],
             [-cells, -eye],
@@ -113,7 +113,7 @@ class _NearestCounts:
             np.append(np.zeros(size), np.ones(far)),  # how far counts are from the present
             sparse.block_array(left, format="csr"),
             np.concatenate(
-                [self._rules.slack.ravel(), self._totals, -self._totals, -present, present]
+                [self._constraints.slack.ravel(), self._totals, -self._totals, -present, present]
             ),
             np.inf,
             sparse.eye_array(size, size + far, format="csr"),
@@ -181,17 +181,17 @@ def _answers(
                 branches.append(solved(both, np.append(at.right, limit), most_here))
 
 
-def _blocks(rules: Rules, totals: FloatArray) -> FloatArray:
-    """Return the least counts in which cells are whole; one of them each, if the rules leave room.
+def _blocks(constraints: Constraints, totals: FloatArray) -> FloatArray:
+    """Return the least counts in which cells are whole; one of them each, if there is room.
 
-    Two cells whose ratio is that of the totals in every cluster, for a rule leaves no room for any
+    Two cells whose ratio is that of the totals in every cluster: a constraint has no room for any
     other, move in blocks of this ratio.
     """
-    room = rules.matrix @ totals + rules.slack.sum(axis=0)
-    is_pair = (rules.matrix != 0).sum(axis=1) == 2
+    room = constraints.matrix @ totals + constraints.slack.sum(axis=0)
+    is_pair = (constraints.matrix != 0).sum(axis=1) == 2
     leader = np.arange(totals.size)
-    for rule in rules.matrix[is_pair & (np.abs(room) < SUM_ROUNDING * totals.sum())]:
-        first, second = leader[np.flatnonzero(rule)]
+    for constraint in constraints.matrix[is_pair & (np.abs(room) < SUM_ROUNDING * totals.sum())]:
+        first, second = leader[np.flatnonzero(constraint)]
         leader[leader == second] = first
     blocks = np.zeros((totals.size, totals.size))
     for which in np.unique(leader):
@@ -209,18 +209,20 @@ def _rounded(counts: FloatArray, totals: FloatArray) -> FloatArray:
     return np.asarray(whole + (rank < missing))
 
 
-def _steps(rules: FloatArray, totals: FloatArray) -> FloatArray:
+def _steps(constraints: FloatArray, totals: FloatArray) -> FloatArray:
     """Return what a cluster may get of each cell in exchange with another one, a line for each.
 
-    A row; a row for one of another cell; and of two cells that a rule compares as many rows as come
-    closest to the ratio that it asks for: near exact proportion, only such steps break no rule.
+    A row; a row for one of another cell; of two cells that a constraint compares as many as come
+    closest to the ratio that it asks for: near exact proportion only such steps break none.
     """
     n_cells, near = totals.size, [*np.eye(totals.size)]
     near += [row - other for row in np.eye(n_cells) for other in np.eye(n_cells)]
-    for rule in rules:
-        which = np.flatnonzero(rule)
-        if which.size == 2 and rule[which].prod() < 0:
-            for counts in _close_ratios(-rule[which[1]] / rule[which[0]], totals[which]):
+    for constraint in constraints:
+        which = np.flatnonzero(constraint)
+        if which.size == 2 and constraint[which].prod() < 0:
+            for counts in _close_ratios(
+                -constraint[which[1]] / constraint[which[0]], totals[which]
+            ):
                 near.append(np.zeros(n_cells))
                 near[-1][which] = counts
     steps = np.unique(np.concatenate([near, np.negative(near)]), axis=0)
@@ -236,20 +238,22 @@ def _close_ratios(ratio: float, most: FloatArray) -> set[tuple[int, int]]:
     }
 
 
-def _with_rules(rules: Rules, counts: FloatArray, steps: FloatArray) -> FloatArray | None:
-    """Exchange rows between clusters until the rules hold, or no exchange helps: None."""
+def _with_constraints(
+    constraints: Constraints, counts: FloatArray, steps: FloatArray
+) -> FloatArray | None:
+    """Exchange rows between clusters until the constraints hold, or no exchange helps: None."""
     n_clusters = len(counts)
-    if n_clusters * len(steps) * len(rules.matrix) > _MAX_VALUES:
+    if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
         steps = steps[np.abs(steps).sum(axis=1) == 1]
-    if n_clusters * len(steps) * len(rules.matrix) > _MAX_VALUES:
-        return counts if _missed(rules, counts).sum() == 0 else None
+    if n_clusters * len(steps) * len(constraints.matrix) > _MAX_VALUES:
+        return counts if _missed(constraints, counts).sum() == 0 else None
     back = (steps[:, None] == -steps).all(axis=2).argmax(axis=1)
     for _ in range(_MAX_EXCHANGES):
-        missed = _missed(rules, counts)
+        missed = _missed(constraints, counts)
         if not missed.any():
             return counts
         after = np.stack([counts + step for step in steps])  # (n_steps, n_clusters, n_cells)
-        change = np.where((after >= 0).all(axis=2), _missed(rules, after) - missed, np.inf)
+        change = np.where((after >= 0).all(axis=2), _missed(constraints, after) - missed, np.inf)
         both = change[:, :, None] + change[back][:, None]
         both[:, np.arange(n_clusters), np.arange(n_clusters)] = np.inf
         step, taker, giver = np.unravel_index(both.argmin(), both.shape)
@@ -260,14 +264,14 @@ def _with_rules(rules: Rules, counts: FloatArray, steps: FloatArray) -> FloatArr
     return None
 
 
-def _missed(rules: Rules, counts: FloatArray) -> FloatArray:
-    """Return what each cluster falls short of its rules; rounding is no miss."""
-    values = counts @ rules.matrix.T + rules.slack
+def _missed(constraints: Constraints, counts: FloatArray) -> FloatArray:
+    """Return what each cluster falls short of its constraints; rounding is no miss."""
+    values = counts @ constraints.matrix.T + constraints.slack
     return np.asarray(np.where(values < -SUM_ROUNDING, -values, 0.0).sum(axis=-1))
 
 
 def search_moves(
-    problem: GroupedRows,  # the rows and the rules
+    problem: GroupedRows,  # the rows and the constraints
     counts: FloatArray,  # (n_clusters, n_cells): before the moves
     places: IntArray,  # (4, n_moves): row, its cluster, the target and the cell of each move
     # (n_moves,): weight that each move carries, and what it adds to the cost
@@ -275,16 +279,16 @@ def search_moves(
     change: FloatArray,
     enough: Callable[[], float],  # what moves have to add less than, to the cost
 ) -> Iterator[BoolArray]:
-    """Yield which of the moves to make, so that the rules nearly hold and the cost is low."""
+    """Yield which of the moves to make, so that the constraints nearly hold and the cost is low."""
     row, giver, taker, cell = places
-    rules, unit = problem.rules, problem.mean_weight
+    constraints, unit = problem.constraints, problem.mean_weight
     size, number = change.size, np.arange(change.size)
     # Weight that each move takes from and brings to each count.
     place = np.concatenate([giver, taker]) * counts.shape[1] + np.tile(cell, 2)
     carried = np.concatenate([-weight, weight])
     flow = sparse.csr_array((carried, (place, np.tile(number, 2))), (counts.size, size))
-    effect = sparse.kron(sparse.eye_array(len(counts)), rules.matrix, format="csr") @ flow
-    room = (counts @ rules.matrix.T + rules.slack).ravel()
+    effect = sparse.kron(sparse.eye_array(len(counts)), constraints.matrix, format="csr") @ flow
+    room = (counts @ constraints.matrix.T + constraints.slack).ravel()
     room[np.abs(room) <= problem.rounding] = 0.0
     is_touched = np.diff(effect.indptr) > 0
     rows, who = np.unique(row, return_inverse=True)

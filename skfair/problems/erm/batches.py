@@ -9,6 +9,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
+from skfair.problems.cell_sampler import CellSampler
 from skfair.problems.protocol import Batch
 
 
@@ -22,13 +23,13 @@ class BatchSampler:
 
     def __init__(
         self,
-        rules: Sequence[BoundConstraint],  # the rules
+        constraints: Sequence[BoundConstraint],  # the constraints
         loss_weights: FloatArray,  # (n_samples,): weights of the rows in the mean loss
     ) -> None:
         one_cell = np.zeros(loss_weights.size, np.int64)
-        self._for_loss = _CellSampler(one_cell, loss_weights, 1)
-        self._for_cells = [_CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
-        self._masses = [_masses(rule, loss_weights) for rule in rules]
+        self._for_loss = CellSampler(one_cell, loss_weights, 1)
+        self._for_cells = [CellSampler(r.cells, r.row_weights, r.n_cells) for r in constraints]
+        self._masses = [_masses(constraint, loss_weights) for constraint in constraints]
 
     def __call__(
         self,
@@ -63,37 +64,8 @@ class BatchSampler:
         return None
 
 
-def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
+def _masses(constraint: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
     """Return the share of the loss that each cell has, if rows are weighed as in the loss."""
-    masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
-    by_rule = masses[rule.cells] * rule.row_weights
-    return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
-
-
-class _CellSampler:
-    """Draws rows of every cell in proportion to their weights, with replacement."""
-
-    def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
-        counted = np.flatnonzero(weights > 0)
-        self._order = counted[np.argsort(cells[counted], kind="stable")]
-        self._sizes = np.bincount(cells[counted], minlength=n_cells)
-        self._first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
-        ordered = weights[self._order]
-        is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self._sizes))
-        self._running = None if is_even else np.cumsum(ordered)
-
-    def __call__(
-        self, rng: np.random.RandomState, per_cell: int, cells: IntArray | None = None
-    ) -> IntArray:
-        first = self._first if cells is None else self._first[cells]
-        sizes = self._sizes if cells is None else self._sizes[cells]
-        marks = rng.random_sample((sizes.size, per_cell))
-        if self._running is None:
-            places = first[:, None] + (marks * sizes[:, None]).astype(np.int64)
-            return np.asarray(self._order[places.ravel()])
-        last = first + sizes - 1
-        below = np.where(first > 0, self._running[first - 1], 0.0)
-        marks = below[:, None] + marks * (self._running[last] - below)[:, None]
-        drawn = np.searchsorted(self._running, marks.ravel(), side="right")
-        drawn = np.clip(drawn, np.repeat(first, per_cell), np.repeat(last, per_cell))
-        return np.asarray(self._order[drawn])
+    masses = np.bincount(constraint.cells, loss_weights, constraint.n_cells).astype(np.float64)
+    by_constraint = masses[constraint.cells] * constraint.row_weights
+    return masses if np.allclose(by_constraint, loss_weights, rtol=1e-9, atol=0.0) else None

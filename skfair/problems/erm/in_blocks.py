@@ -31,7 +31,7 @@ from skfair.groups.kinds import RowBlock, Training
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums, product
-from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem, Decisions, Matrix, Measured
 from skfair.problems.protocol import Batch, Offer
 from skfair.utils.history import count_passes
 
@@ -47,26 +47,20 @@ class LinearScores(NamedTuple):
     intercept: float
 
 
-class KindTable(NamedTuple):
-    """What rows are to the problem, by kind."""
-
-    targets: FloatArray  # (n_kinds,): -1 and 1
-    loss_factors: FloatArray  # (n_kinds,): share of the mean loss that a row of weight 1 has
-    cells: IntArray  # (n_rules, n_kinds): cell in each rule
-    # (n_rules, n_kinds): share of the mean of its cell that a row of weight 1 has
-    cell_factors: FloatArray
-
-
 class Task(NamedTuple):
-    """What all blocks have to know."""
+    """What all blocks have to know: of the problem, and of rows by their kind."""
 
     loss: Loss
     constraints: list[Constraint]
     n_cells: list[int]
     class_names: tuple[Any, Any]
     groups: GroupEncoding  # of the kinds
-    table: KindTable
     model: LinearScore  # without rows
+    targets: FloatArray  # (n_kinds,): -1 and 1
+    loss_factors: FloatArray  # (n_kinds,): share of the mean loss that a row of weight 1 has
+    cells: IntArray  # (n_constraints, n_kinds): cell in each constraint
+    # (n_constraints, n_kinds): share of the mean of its cell that a row of weight 1 has
+    cell_factors: FloatArray
 
 
 @dataclass(eq=False)
@@ -99,7 +93,7 @@ class MeasuredBlocks(Measured):
         return np.asarray(gram)
 
 
-class PartitionedERM(RuledProblem):
+class PartitionedERM(ConstrainedProblem):
     """The problem of one fit whose rows lie in blocks."""
 
     model: LinearScore
@@ -110,7 +104,7 @@ class PartitionedERM(RuledProblem):
         training: Training,  # blocks of rows, and the table of their kinds
         targets: FloatArray,  # (n_kinds,): -1 and 1 for each kind
         loss_weights: FloatArray,  # (n_kinds,): weight of each kind in the objective
-        constraints: Sequence[Constraint],  # the rules
+        constraints: Sequence[Constraint],  # the constraints
         bound: Sequence[BoundConstraint],  # the same constraints, prepared on the table of kinds
         loss: Loss,  # what is averaged in the objective
         class_names: tuple[Any, Any],  # names of the negative and the positive class
@@ -122,28 +116,26 @@ class PartitionedERM(RuledProblem):
         self.n_samples = self.n_rows = training.n_samples
         shares = loss_weights / loss_weights.sum()
         self._positive_share = float(shares @ (targets > 0))
-        factors = [_per_weight(rule.row_weights, training.weights) for rule in bound]
+        factors = [_per_weight(constraint.row_weights, training.weights) for constraint in bound]
         shape = (len(bound), targets.size)
-        table = KindTable(
-            targets,
-            _per_weight(shares, training.weights),
-            np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
-            np.array(factors, dtype=np.float64).reshape(shape),
-        )
-        self.model = self._empty_model(training, table, fit_intercept)
-        self._set_rules(bound)
-        n_cells = [rule.n_cells for rule in bound]
+        loss_factors = _per_weight(shares, training.weights)
+        self.model = self._empty_model(training, loss_factors, fit_intercept)
+        self._set_constraints(bound)
+        n_cells = [constraint.n_cells for constraint in bound]
         self._task = Task(
-            loss, list(constraints), n_cells, class_names, training.groups, table, self.model
+            *(loss, list(constraints), n_cells, class_names, training.groups, self.model),
+            *(targets, loss_factors),
+            np.array([constraint.cells for constraint in bound], dtype=np.int64).reshape(shape),
+            np.array(factors, dtype=np.float64).reshape(shape),
         )
         self._decided: list[tuple[LinearScores, Decisions]] = []
 
     def _empty_model(
-        self, training: Training, table: KindTable, fit_intercept: bool
+        self, training: Training, loss_factors: FloatArray, fit_intercept: bool
     ) -> LinearScore:
         """Return the model without rows, in units of all rows."""
         origin = next(of_block for of_block in self.rows.collect(_origin) if of_block is not None)
-        first, second = self.rows.total(_moments, origin, table)
+        first, second = self.rows.total(_moments, origin, loss_factors)
         units = Units.of_sums(origin, first, second, centered=fit_intercept)
         nothing = np.empty((0, training.n_features), training.dtype)
         return LinearScore(nothing, fit_intercept=fit_intercept, units=units)
@@ -151,10 +143,9 @@ class PartitionedERM(RuledProblem):
     def relaxed(self) -> PartitionedERM:
         """Return the problem without its constraints."""
         free = copy.copy(self)
-        free._set_rules([])
-        table = self._task.table
-        table = table._replace(cells=table.cells[:0], cell_factors=table.cell_factors[:0])
-        free._task = self._task._replace(constraints=[], n_cells=[], table=table)
+        free._set_constraints([])
+        none: Any = {"cells": self._task.cells[:0], "cell_factors": self._task.cell_factors[:0]}
+        free._task = self._task._replace(constraints=[], n_cells=[], **none)
         free._decided = []
         return free
 
@@ -195,14 +186,6 @@ class PartitionedERM(RuledProblem):
         return self.rows.total(function, self._task, scores, *shared, combine=combine)
 
 
-class RulePiece(NamedTuple):
-    """A constraint on a piece of a block."""
-
-    moment: Moment
-    cells: IntArray
-    row_weights: FloatArray
-
-
 class Piece:
     """Some rows of a block; what they are to the problem is worked out when it is asked for."""
 
@@ -212,7 +195,7 @@ class Piece:
         rows: Any,  # which rows of it
         task: Task,  # the problem
     ) -> None:
-        self._block, self._rows, self._task, self._table = block, rows, task, task.table
+        self._block, self._rows, self._task = block, rows, task
 
     @cached_property
     def model(self) -> LinearScore:
@@ -235,27 +218,24 @@ class Piece:
     @cached_property
     def targets(self) -> FloatArray:
         """-1 and 1."""
-        return np.asarray(self._table.targets[self._kind])
+        return np.asarray(self._task.targets[self._kind])
 
     @cached_property
     def loss_weights(self) -> FloatArray:
         """Shares of the rows in the mean loss."""
-        return self._weighted(self._table.loss_factors)
+        return self._weighted(self._task.loss_factors)
 
     @cached_property
-    def rules(self) -> list[RulePiece]:
-        """The constraints on the rows."""
-        task, table = self._task, self._table
-        weights = self._weighted(np.ones(table.targets.size))
+    def constraints(self) -> list[tuple[Moment, IntArray, FloatArray]]:
+        """The moment of each constraint on the rows, their cells, and their weights in these."""
+        task = self._task
+        weights = self._weighted(np.ones(task.targets.size))
         groups = replace(task.groups, codes=task.groups.codes[:, self._kind])
         known = TrainingRows(groups, self.targets, weights, task.loss, task.class_names)
+        every = zip(task.constraints, task.cells, task.cell_factors, strict=True)
         return [
-            RulePiece(
-                rule.moment(known),
-                table.cells[k][self._kind],
-                self._weighted(table.cell_factors[k]),
-            )
-            for k, rule in enumerate(task.constraints)
+            (constraint.moment(known), cells[self._kind], self._weighted(factors))
+            for constraint, cells, factors in every
         ]
 
     def scores(self, scores: LinearScores, step: int = 1) -> FloatArray:
@@ -279,9 +259,9 @@ def _origin(block: RowBlock) -> FloatArray | None:
 
 
 def _moments(
-    block: RowBlock, origin: FloatArray, table: KindTable
+    block: RowBlock, origin: FloatArray, loss_factors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    weights = block.row_weights() * table.loss_factors[block.kind]
+    weights = block.row_weights() * loss_factors[block.kind]
     return column_sums(block.X, weights, origin)
 
 
@@ -300,32 +280,26 @@ def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float
         mean_loss = float(piece.loss_weights @ loss)
         gradient = piece.model.pullback(tape, slope * piece.loss_weights)
         means, gradients = [], []
-        for rule, n_cells in zip(piece.rules, task.n_cells, strict=True):
-            value, slope, _ = rule.moment.parts(scores, temperature)
-            means.append(np.bincount(rule.cells, rule.row_weights * value, n_cells))
-            gradients.append(
-                piece.model.pullback_cells(rule.cells, slope * rule.row_weights, n_cells)
-            )
+        for (moment, cells, weights), n_cells in zip(piece.constraints, task.n_cells, strict=True):
+            value, slope, _ = moment.parts(scores, temperature)
+            means.append(np.bincount(cells, weights * value, n_cells))
+            gradients.append(piece.model.pullback_cells(cells, slope * weights, n_cells))
         sums = add([sums, (mean_loss, gradient, means, gradients)])
     return sums
 
 
 def _gram(
-    block: RowBlock,
-    task: Task,
-    theta: FloatArray,
-    temperature: float,
-    pulls: list[FloatArray],
+    block: RowBlock, task: Task, theta: FloatArray, temperature: float, pulls: list[FloatArray]
 ) -> FloatArray:
     """Return the weighted Gram matrix of the second derivative, summed over the block."""
     curvatures, end = np.empty(block.n_rows), 0
     for piece in pieces_of(block, task):
         scores, _ = piece.model.forward(theta)
         weights = task.loss.parts(scores, piece.targets).curvature * piece.loss_weights
-        for rule, pull in zip(piece.rules, pulls, strict=True):
+        for (moment, cells, of_cells), pull in zip(piece.constraints, pulls, strict=True):
             if pull.any():
-                _, _, curvature = rule.moment.parts(scores, temperature)
-                weights += curvature * rule.row_weights * pull[rule.cells]
+                _, _, curvature = moment.parts(scores, temperature)
+                weights += curvature * of_cells * pull[cells]
         curvatures[end : end + weights.size] = weights
         end += weights.size
     model = task.model
@@ -340,8 +314,10 @@ def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
         values = piece.scores(scores)
         is_positive = values > 0
         means = [
-            np.bincount(rule.cells, rule.row_weights * rule.moment.strict(values), n_cells)
-            for rule, n_cells in zip(piece.rules, task.n_cells, strict=True)
+            np.bincount(cells, weights * moment.strict(values), n_cells)
+            for (moment, cells, weights), n_cells in zip(
+                piece.constraints, task.n_cells, strict=True
+            )
         ]
         right = float(piece.loss_weights @ (is_positive == (piece.targets > 0)))
         sums = add([sums, (means, right, float(piece.loss_weights @ is_positive))])

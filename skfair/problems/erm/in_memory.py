@@ -15,7 +15,7 @@ from skfair.losses import Loss
 from skfair.models.base import ScoreModel
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.batches import BatchSampler
-from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
+from skfair.problems.erm.problem import ConstrainedProblem, Decisions, Matrix, Measured
 from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
 from skfair.utils.threads import added, over_blocks
@@ -42,19 +42,17 @@ class MeasuredRows(Measured):
     tape: Any  # what the model needs for a pull-back
     rows: IntArray | None  # those of a batch; None for all
     cells: list[IntArray]  # of each constraint, (n_batch,)
-    loss_slope: FloatArray  # (n_batch,) weighted
-    loss_curvature: FloatArray  # (n_batch,) weighted
-    moment_slopes: list[FloatArray]  # of each constraint, weighted
-    moment_curvatures: list[FloatArray]
+    # (n_constraints + 1, n_batch): of the moment of each constraint, and of the loss; weighted
+    slopes: FloatArray
+    curvatures: FloatArray
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means: one pull-back."""
-        slopes = self._pulled(objective, self.loss_slope, self.moment_slopes, pulls or [])
-        return self.model.pullback(self.tape, slopes)
+        return self.model.pullback(self.tape, self._pulled(objective, self.slopes, pulls or []))
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
         """Return the gradients of a matrix times the means of constraint k, one per row."""
-        cells, slopes = self.cells[k], self.moment_slopes[k]
+        cells, slopes = self.cells[k], self.slopes[k]
         n_rows, n_cells = matrix.shape
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
             return np.asarray(matrix @ self.model.pullback_cells(cells, slopes, n_cells))
@@ -71,11 +69,11 @@ class MeasuredRows(Measured):
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means, of all rows."""
-        return self.model.gram(self._curvatures(pulls))
+        return self.model.gram(self._pulled(1.0, self.curvatures, pulls))
 
     def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
         """Return the same as a function, and the mean size of the curvatures."""
-        weights = self._curvatures(pulls)
+        weights = self._pulled(1.0, self.curvatures, pulls)
 
         def product(vector: FloatArray) -> FloatArray:
             scores, tape = self.model.forward(vector)
@@ -83,32 +81,25 @@ class MeasuredRows(Measured):
 
         return product, float(np.abs(weights).sum())
 
-    def _curvatures(self, pulls: list[FloatArray]) -> FloatArray:
-        """Return the second derivative of mean loss + sum of pulls * means by the scores."""
-        return self._pulled(1.0, self.loss_curvature, self.moment_curvatures, pulls)
-
     def _pulled(
-        self,
-        objective: float,
-        of_loss: FloatArray,
-        of_moments: list[FloatArray],
-        pulls: list[FloatArray],
+        self, objective: float, derivatives: FloatArray, pulls: list[FloatArray]
     ) -> FloatArray:
-        """Return objective * what belongs to the loss + sum of pulls * that of the moments."""
+        """Return objective * the derivative of the loss + sum of pulls * those of the moments."""
+        of_loss: FloatArray = derivatives[-1]
         out = np.empty_like(of_loss)
 
         def of_block(start: int, stop: int) -> None:
             part = slice(start, stop)
             np.multiply(objective, of_loss[part], out=out[part])
-            for of_rule, pull, cells in zip(of_moments, pulls, self.cells, strict=False):
+            for of_constraint, pull, cells in zip(derivatives, pulls, self.cells, strict=False):
                 if pull.any():
-                    out[part] += of_rule[part] * pull[cells[part]]
+                    out[part] += of_constraint[part] * pull[cells[part]]
 
         over_blocks(of_block, out.size, BLOCK_ROWS)
         return out
 
 
-class ConstrainedERM(RuledProblem):
+class ConstrainedERM(ConstrainedProblem):
     """The problem of one fit."""
 
     offers: ClassVar[frozenset[Offer]] = frozenset({"draw"})
@@ -118,10 +109,10 @@ class ConstrainedERM(RuledProblem):
         model: ScoreModel,  # turns parameters into scores
         loss: Loss,  # what is averaged in the objective
         targets: FloatArray,  # (n_samples,): -1 and 1, or real numbers
-        constraints: Sequence[BoundConstraint],  # the rules
+        constraints: Sequence[BoundConstraint],  # the constraints
         *,
         # (n_samples,): weights of the rows in the objective; those of the constraints are in
-        # the rules
+        # the constraints
         sample_weight: FloatArray | None = None,
         alpha: float = 0.0,  # weight of the penalty
     ) -> None:
@@ -130,14 +121,16 @@ class ConstrainedERM(RuledProblem):
         weights = (
             np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
         )
-        self._set_rules(constraints)
-        self.everything = Batch(None, weights, [rule.row_weights for rule in self.rules])
+        self._set_constraints(constraints)
+        self.everything = Batch(
+            None, weights, [constraint.row_weights for constraint in self.constraints]
+        )
         self._sampler: BatchSampler | None = None  # made when rows are first drawn
 
     def relaxed(self) -> Self:
         """Return the problem without its constraints."""
         free = copy.copy(self)
-        free._set_rules([])
+        free._set_constraints([])
         free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
         return free
 
@@ -145,9 +138,12 @@ class ConstrainedERM(RuledProblem):
         rows, loss_weights, cell_weights = self.everything if batch is None else batch
         count_passes(1.0 if rows is None else rows.size / self.targets.size)
         scores, tape = self.model.forward(w, rows)
-        cells = [rule.cells if rows is None else rule.cells[rows] for rule in self.rules]
+        cells = [
+            constraint.cells if rows is None else constraint.cells[rows]
+            for constraint in self.constraints
+        ]
         # One line per constraint, and the last one for the loss.
-        slopes, curvatures = np.empty((2, len(self.rules) + 1, scores.size))
+        slopes, curvatures = np.empty((2, len(self.constraints) + 1, scores.size))
 
         def of_block(start: int, stop: int) -> tuple[float, list[FloatArray]]:
             part = slice(start, stop)
@@ -156,19 +152,23 @@ class ConstrainedERM(RuledProblem):
             np.multiply(loss.slope, loss_weights[part], out=slopes[-1, part])
             np.multiply(loss.curvature, loss_weights[part], out=curvatures[-1, part])
             sums = []
-            for k, (rule, weights) in enumerate(zip(self.rules, cell_weights, strict=True)):
-                value, slope, curvature = rule.moment.parts(scores[part], self.temperature, own)
+            for k, (constraint, weights) in enumerate(
+                zip(self.constraints, cell_weights, strict=True)
+            ):
+                value, slope, curvature = constraint.moment.parts(
+                    scores[part], self.temperature, own
+                )
                 np.multiply(slope, weights[part], out=slopes[k, part])
                 np.multiply(curvature, weights[part], out=curvatures[k, part])
-                of_cells = np.bincount(cells[k][part], weights[part] * value, rule.n_cells)
+                of_cells = np.bincount(cells[k][part], weights[part] * value, constraint.n_cells)
                 sums.append(np.asarray(of_cells, dtype=np.float64))
             return float(loss_weights[part] @ loss.value), sums
 
-        mean_loss, means = 0.0, [np.zeros(rule.n_cells) for rule in self.rules]
-        for of_loss, of_rules in over_blocks(of_block, scores.size, BLOCK_ROWS):
+        mean_loss, means = 0.0, [np.zeros(constraint.n_cells) for constraint in self.constraints]
+        for of_loss, of_constraints in over_blocks(of_block, scores.size, BLOCK_ROWS):
             mean_loss += of_loss
-            for total, of_rule in zip(means, of_rules, strict=True):
-                total += of_rule
+            for total, of_constraint in zip(means, of_constraints, strict=True):
+                total += of_constraint
         return MeasuredRows(
             mean_loss=mean_loss,
             means=means,
@@ -177,10 +177,8 @@ class ConstrainedERM(RuledProblem):
             tape=tape,
             rows=rows,
             cells=cells,
-            loss_slope=slopes[-1],
-            loss_curvature=curvatures[-1],
-            moment_slopes=list(slopes[:-1]),
-            moment_curvatures=list(curvatures[:-1]),
+            slopes=slopes,
+            curvatures=curvatures,
         )
 
     def scores(self, theta: FloatArray) -> FloatArray:
@@ -195,15 +193,18 @@ class ConstrainedERM(RuledProblem):
         def of_block(start: int, stop: int) -> tuple[list[FloatArray], float, float]:
             part = slice(start, stop)
             own, is_positive = weights[part], scores[part] > 0
-            means = [rule.strict_sums(scores[part], part) for rule in self.rules]
+            means = [constraint.strict_sums(scores[part], part) for constraint in self.constraints]
             right = own @ (is_positive == (self.targets[part] > 0))
             return means, float(right), float(own @ is_positive)
 
-        means, shares = [np.zeros(rule.n_cells) for rule in self.rules], np.zeros(2)
-        for of_rules, *of_rows in over_blocks(of_block, scores.size, DECIDED_ROWS):
+        means, shares = (
+            [np.zeros(constraint.n_cells) for constraint in self.constraints],
+            np.zeros(2),
+        )
+        for of_constraints, *of_rows in over_blocks(of_block, scores.size, DECIDED_ROWS):
             shares += of_rows
-            for total, of_rule in zip(means, of_rules, strict=True):
-                total += of_rule
+            for total, of_constraint in zip(means, of_constraints, strict=True):
+                total += of_constraint
         return Decisions(means, *shares.tolist())
 
     @property
@@ -215,7 +216,7 @@ class ConstrainedERM(RuledProblem):
     @property
     def n_cells(self) -> int:
         """Number of cells of all constraints."""
-        return sum(rule.n_cells for rule in self.rules)
+        return sum(constraint.n_cells for constraint in self.constraints)
 
     def draw(
         self,
@@ -229,7 +230,7 @@ class ConstrainedERM(RuledProblem):
         With a ``constraint`` rows are drawn for its cells only: no other value means anything.
         """
         if self._sampler is None:
-            self._sampler = BatchSampler(self.rules, self.everything.loss_weights)
+            self._sampler = BatchSampler(self.constraints, self.everything.loss_weights)
         cells = None if constraint is None else self.constraint_rows.cells(constraint)
         return self._sampler(rng, n_loss, n_per_cell, cells)
 
@@ -261,19 +262,14 @@ class LinearConstrainedERM(ConstrainedERM):
         loss_weights = self.everything.loss_weights[rows]
         if np.count_nonzero(loss_weights) < SAMPLE_ROWS:
             return None
-        for rule in self.rules:
-            has_weight = rule.row_weights[rows] > 0
-            counts = np.bincount(rule.cells[rows][has_weight], minlength=rule.n_cells)
+        for constraint in self.constraints:
+            has_weight = constraint.row_weights[rows] > 0
+            counts = np.bincount(constraint.cells[rows][has_weight], minlength=constraint.n_cells)
             if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
                 return None
-        sample = type(self)(
-            model.on_rows(rows),
-            self.loss,
-            self.targets[rows],
-            [rule.on_rows(rows) for rule in self.rules],
-            sample_weight=loss_weights,
-            alpha=self.alpha,
-        )
+        of_rows = model.on_rows(rows), self.loss, self.targets[rows]
+        constraints = [constraint.on_rows(rows) for constraint in self.constraints]
+        sample = type(self)(*of_rows, constraints, sample_weight=loss_weights, alpha=self.alpha)
         sample.lower, sample.upper = self.lower, self.upper
         sample.temperature = self.temperature
         return sample

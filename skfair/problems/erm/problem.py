@@ -49,18 +49,18 @@ class Decisions(NamedTuple):
 class ConstraintRows:
     """The inequalities of several constraints, one below the other."""
 
-    def __init__(self, rules: list[BoundConstraint]) -> None:
-        self.rules = rules
+    def __init__(self, constraints: list[BoundConstraint]) -> None:
+        self.constraints = constraints
         # B of each constraint, (n_rows, n_cells)
-        self.matrices = [_dense_if_small(rule.matrix) for rule in self.rules]
+        self.matrices = [_dense_if_small(constraint.matrix) for constraint in self.constraints]
         # First row of each constraint, and the number of all
-        self.starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
+        self.starts = np.cumsum([0, *(constraint.upper.size for constraint in self.constraints)])
         self.n = int(self.starts[-1])
-        before = np.cumsum([0, *(rule.n_centers for rule in self.rules)])
+        before = np.cumsum([0, *(constraint.n_centers for constraint in self.constraints)])
         self.n_centers = int(before[-1])
         centers = [
-            np.where(rule.centers < 0, -1, rule.centers + first)
-            for rule, first in zip(self.rules, before, strict=False)
+            np.where(constraint.centers < 0, -1, constraint.centers + first)
+            for constraint, first in zip(self.constraints, before, strict=False)
         ]
         # (n_constraints,): the centre that a row is measured from; -1 for none
         self.centers = np.concatenate([np.empty(0, np.int64), *centers])
@@ -87,9 +87,9 @@ class ConstraintRows:
         """Return, for each constraint, the cells that one constraint row depends on."""
         none: IntArray = np.empty(0, np.int64)
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
-        matrix = self.rules[k].matrix[[row - self.starts[k]]]
+        matrix = self.constraints[k].matrix[[row - self.starts[k]]]
         own = np.asarray(matrix.nonzero()[1], dtype=np.int64)
-        return [own if i == k else none for i in range(len(self.rules))]
+        return [own if i == k else none for i in range(len(self.constraints))]
 
     def center_gradient(self, multipliers: FloatArray | None) -> FloatArray:
         """Return the derivative of the constraints, times multipliers, by the centres."""
@@ -223,22 +223,26 @@ class Last:
     at: RiskEvaluation | None = None
 
 
-class RuledProblem(TwoSidedProblem, ABC):
+class ConstrainedProblem(TwoSidedProblem, ABC):
     """A loss, constraints and a model: what solvers may ask, whatever holds the rows."""
 
     model: ScoreModel
     loss: Loss
     alpha: float
 
-    def _set_rules(self, rules: Sequence[BoundConstraint]) -> None:
-        self.rules = list(rules)
-        self.constraint_rows = ConstraintRows(self.rules)
+    def _set_constraints(self, constraints: Sequence[BoundConstraint]) -> None:
+        self.constraints = list(constraints)
+        self.constraint_rows = ConstraintRows(self.constraints)
         self.temperature = 1.0  # steepness of the smooth rates
         self.n_constraints = self.constraint_rows.n
         self.n_centers = self.constraint_rows.n_centers  # they are the last parameters
         self.n_parameters = self.model.n_parameters + self.n_centers
-        self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in rules)])
-        self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in rules)])
+        self.lower = np.concatenate(
+            [np.empty(0), *(constraint.lower for constraint in constraints)]
+        )
+        self.upper = np.concatenate(
+            [np.empty(0), *(constraint.upper for constraint in constraints)]
+        )
         self._last = Last()
 
     def bounded(
@@ -260,7 +264,7 @@ class RuledProblem(TwoSidedProblem, ABC):
         return other
 
     @abstractmethod
-    def relaxed(self) -> RuledProblem:
+    def relaxed(self) -> ConstrainedProblem:
         """Return the problem without its constraints."""
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation:

@@ -173,7 +173,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
-        scores, _ = self.model.forward(theta_model)
+        scores, _ = self.model.forward(theta_model, self._rows)
         starts = [moment.start(scores, own) for moment, own in self._tolerances()]
         return np.concatenate([theta_model, *starts])
 

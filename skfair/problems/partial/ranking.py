@@ -90,21 +90,22 @@ class PairwiseLoss(BoundObjective):
             raise ValueError(f"The AUC has no interval, got {interval!r}. Use PartialPairwiseLoss.")
         if kind not in _FALLING:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _FALLING))}, got {kind!r}.")
-        self._positives, self._negatives = (
-            (of_class, weights[of_class])
-            for of_class in (np.flatnonzero(targets > 0), np.flatnonzero(targets <= 0))
-        )
-        for name, (_, mine) in (("positive", self._positives), ("negative", self._negatives)):
-            if not mine.sum() > 0:
+        self._classes = {"positive": np.flatnonzero(targets > 0)}
+        self._classes["negative"] = np.flatnonzero(targets <= 0)
+        for name, rows in self._classes.items():
+            if not weights[rows].sum() > 0:
                 raise ValueError(f"The AUC compares rows of both classes; there is no {name} row.")
         self._intervals = check_interval((0.0, 1.0) if interval is None else interval)
         self._kind = kind
         self.targets, self.weights = targets, weights
 
+    def _ranked(self, scores: FloatArray) -> list[RankedRows]:
+        """Return the positives and the negatives, sorted by their scores."""
+        return [RankedRows(rows, scores, self.weights[rows]) for rows in self._classes.values()]
+
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores, O(n log n)."""
-        positives = RankedRows(self._positives[0], scores, self._positives[1])
-        negatives = RankedRows(self._negatives[0], scores, self._negatives[1])
+        positives, negatives = self._ranked(scores)
         low, high, full = negatives.masses(self._intervals)
         falling, rising = {
             "whole": (high - low, high - low),
@@ -122,8 +123,7 @@ class PairwiseLoss(BoundObjective):
 
     def share_right(self, scores: FloatArray) -> float:
         """Return the (partial) AUC: the share of pairs in the right order, ties counting half."""
-        positives = RankedRows(self._positives[0], scores, self._positives[1])
-        negatives = RankedRows(self._negatives[0], scores, self._negatives[1])
+        positives, negatives = self._ranked(scores)
         low, high, _ = negatives.masses(self._intervals)
         below = np.concatenate([[0.0], np.cumsum(high - low)])
         ends = [

@@ -1,42 +1,41 @@
-"""The cheapest assignment to fixed centres under rules, by prices (our own method, DESIGN 5).
+"""The cheapest assignment to fixed centres under constraints, by prices (our own method, DESIGN 5).
 
-For fixed centres the cheapest assignment under linear rules on the clusters' counts is a linear
-programme whose dual has one multiplier per cluster and rule:
+For fixed centres the cheapest assignment under linear constraints on clusters' counts is a linear
+programme whose dual has one multiplier per cluster and constraint:
 
     max over lam >= 0 of  sum_i w_i min_k (D_ik + price[cell_i, k]) - lam . slack,
-    price[s, k] = - sum_r lam[k, r] rules[r, s]
+    price[s, k] = - sum_r lam[k, r] constraints[r, s]
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
 is smoothed (soft minimum) and the dual maximised by Newton's method; one evaluation
 is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
 memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
-then moved so that whole rows meet the rules, and the cost is lowered. The value of the
+then moved so that whole rows meet the constraints, and the cost is lowered. The value of the
 dual at the multipliers is a lower bound on the cost of every feasible assignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.cost_table import CostedRows, CostTable, SoftCounts
+from skfair._typing import FloatArray, IntArray
+from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
-from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import Clustering
+from skfair.solvers.smooth_dual import Second, lowered
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
 TEMPERATURES = (3e-2, 3e-3)
-# Problems of more rows than this first find their prices on a sample of so many.
+# Problems of more rows than this first find their prices on a sample of this many.
 LARGE, SAMPLE = 20_000, 10_000
 # Steps on the dual, at most, where rounds follow or prices are those of a neighbour. With
 # ten in the rounds of k-means, rows of small groups cost .1% more (125 fits).
@@ -46,8 +45,6 @@ _COLD = 3e-4
 # Multipliers beyond this, in the same units, rise without end: no labels are within the limits, and
 # at a lower temperature rounding would decide.
 _ENDLESS = 1_000.0
-# How many multipliers a step changes at most, those with the steepest slopes.
-MANY = 200
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -61,7 +58,7 @@ def assign(
     search_counts: bool = True,
     exact: bool = False,
 ) -> Placement:
-    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
+    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under constraints.
 
     With ``search_counts`` a search for whole counts helps where single moves get stuck, with
     ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
@@ -92,7 +89,7 @@ def place(
     search_counts: bool = True,
     part: CostedRows | None = None,
 ) -> Placement:
-    """Improve given prices and place whole rows at them, within the rules wherever possible.
+    """Improve given prices and place whole rows at them, within the constraints wherever possible.
 
     See ``at_best_prices`` for ``part``.
     """
@@ -112,19 +109,17 @@ def placed_rows(
     problem: RepresentationProblem,
     centers: FloatArray,
     multipliers: FloatArray,
-    n_iter: int,  # of the rounds that led here
-    status: Status,  # how they ended
-    *,
-    rounds: int,
-    search_counts: bool,
     history: History,
-    part: RepresentationProblem | None,
+    rounds: int = 1,
+    max_iter: int = 2 * STEPS,
+    search_counts: bool = False,
+    part: RepresentationProblem | None = None,
 ) -> Clustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     inf = np.inf  # there are no labels yet: any are better
-    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
+    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
-        steps = TEMPERATURES[-1:], 2 * STEPS
+        steps = TEMPERATURES[-1:], max_iter
         placed = place(problem, best.centers, best.multipliers, *steps, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means_and_cost(placed.labels)
@@ -141,7 +136,7 @@ def placed_rows(
             violation=placed.violation,
         )
         if part is not None and placed.is_feasible:
-            break  # another round over so many rows costs more than it gains
+            break  # another round over this many rows costs more than it gains
         del placed  # its costs, before those of the next round are made
     return best._replace(history=history.as_dict())
 
@@ -182,7 +177,7 @@ def _corrected(
     temperature = _COLD * few.mean_nearest()
     if temperature <= 0:
         return multipliers
-    price = problem.rules.prices(multipliers)
+    price = problem.constraints.prices(multipliers)
     missed = table.soft_counts(price, temperature)[1] * (part.total_weight / problem.total_weight)
     missed -= few.soft_counts(price, temperature)[1]
     return maximise_dual(part, few, multipliers, (_COLD,), max_iter, missed)
@@ -210,7 +205,7 @@ def maximise_dual(
         if lam.max() > _ENDLESS:
             break
         dual = partial(_negative_dual, problem, table, unit, missed, temperature)
-        lam = _lowered(dual, lam, problem.rules.matrix, temperature / 30, max_iter)
+        lam = lowered(dual, lam, temperature / 30, max_iter)
     return lam * unit
 
 
@@ -221,55 +216,26 @@ def _negative_dual(
     missed: FloatArray | None,
     temperature: float,
     lam: FloatArray,
-) -> SoftCounts:
-    """Return the smoothed dual, to be minimised, its slope, and the curvature of its counts.
+) -> tuple[float, FloatArray, Second]:
+    """Return the smoothed dual, to be minimised, its slope, and its second derivatives.
 
     Prices are in the unit, sums over rows per unit of weight.
     """
-    rules, total = problem.rules, problem.total_weight
-    price = rules.prices(lam * unit)
+    constraints, total = problem.constraints, problem.total_weight
+    price = constraints.prices(lam * unit)
     value, counts, curvature = table.soft_counts(price, temperature * unit)
     if missed is not None:
         value += float((price.T * missed).sum())
         counts = counts + missed
-    slope = (counts @ rules.matrix.T + rules.slack) / total
-    value = float((lam * rules.slack).sum()) - value / unit
-    return value / total, slope, curvature / (temperature * total)
+    slope = (counts @ constraints.matrix.T + constraints.slack) / total
+    value = float((lam * constraints.slack).sum()) - value / unit
 
+    def second(free: tuple[IntArray, ...]) -> FloatArray:
+        cluster, constraint = free
+        products = np.zeros((cluster.size, cluster.size))
+        of_counts = curvature / (temperature * total)
+        for of_cell, counts in zip(constraints.matrix[constraint].T, of_counts, strict=True):
+            products += np.outer(of_cell, of_cell) * counts[np.ix_(cluster, cluster)]
+        return products
 
-def _lowered(
-    dual: Callable[[FloatArray], SoftCounts],
-    lam: FloatArray,
-    matrix: FloatArray,
-    slight: float,
-    max_iter: int,
-) -> FloatArray:
-    """Lower a dual by steps of Newton's method in the multipliers above 0 or drawn there.
-
-    A step is damped as if it could go ``reach`` where the dual is straight, and its end moved to
-    multipliers of at least 0. How well the slope and the curvature foretold what was gained says
-    how far the next one may go.
-    """
-    (value, slope, curvature), reach = dual(lam), 1.0
-    for _ in range(max_iter):
-        pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
-        steepest = pull.max()
-        if steepest <= slight:
-            break
-        if np.count_nonzero(pull) > MANY:
-            pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
-        cluster, rule = free = np.nonzero(pull)
-        second = np.zeros((cluster.size, cluster.size))
-        for of_cell, of_counts in zip(matrix[rule].T, curvature, strict=True):
-            second += np.outer(of_cell, of_cell) * of_counts[np.ix_(cluster, cluster)]
-        damped = second + np.eye(cluster.size) * (steepest / reach)
-        change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
-        other = lam.copy()
-        other[free] += change
-        reached = dual(other)
-        foretold = change @ (slope[free] + second @ change / 2)
-        share = (reached[0] - value) / foretold if foretold < 0 else 0.0
-        reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
-        if reached[0] < value:
-            lam, (value, slope, curvature) = other, reached
-    return lam
+    return value / total, slope, second

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
     InvalidParameterError,
@@ -21,7 +22,7 @@ from sklearn.utils._param_validation import (
 )
 
 from skfair._typing import Callback, FloatArray
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.parameters import field_types
@@ -47,12 +48,12 @@ class Clustering(NamedTuple):
 
     labels: Any  # cluster of each row, in the form that the problem gives to labels
     centers: FloatArray  # (n_clusters, n_features): means of the clusters
-    # (n_clusters, n_rules): dual variables; zeros from a solver that has none
+    # (n_clusters, n_constraints): dual variables; zeros from a solver that has none
     multipliers: FloatArray
     cost: float  # mean squared distance to the means
     cost_at_bound: float  # cost of the labels at the centres that the lower bound is for
-    lower_bound: float  # no assignment to these centres within the rules costs less
-    violation: float  # what the rules are missed by, summed over clusters
+    lower_bound: float  # no assignment to these centres within the constraints costs less
+    violation: float  # what the constraints are missed by, summed over clusters
     n_iter: int  # number of iterations
     status: Status  # why the solver ended
     history: dict[str, NDArray[Any]]  # columns of equal length
@@ -84,10 +85,10 @@ class RunSettings:
 
 
 class FrontPoint(NamedTuple):
-    """A clustering of a front and the rules that it was made under."""
+    """A clustering of a front and the constraints that it was made under."""
 
     target: float  # balance asked for, as a share of the data's
-    rules: Rules
+    constraints: Constraints
     clustering: Clustering
 
 
@@ -98,13 +99,13 @@ class Front(NamedTuple):
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 
-RulesOf = Callable[[float], Rules]
+ConstraintsOf = Callable[[float], Constraints]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
 
 @documented
 class ClusteringSolver(BaseEstimator, ABC):
-    """A method of clustering points under rules; subclasses are dataclasses.
+    """A method of clustering points under constraints; subclasses are dataclasses.
 
     Attributes
     ----------
@@ -156,7 +157,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         problem : RepresentationProblem
-            Points and rules.
+            Points and constraints.
         starts : sequence of ndarray
             Scaled starting centres.
         settings : RunSettings
@@ -173,7 +174,7 @@ class ClusteringSolver(BaseEstimator, ABC):
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
@@ -183,9 +184,9 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters
         ----------
         problem : RepresentationProblem
-            The points; its own rules are not used.
-        rules_of : callable
-            Makes the rules of a balance in [0, 1], as a share of the data's.
+            The points; its own constraints are not used.
+        constraints_of : callable
+            Makes the constraints of a balance in [0, 1], as a share of the data's.
         targets : ndarray
             Balances to ask for, increasing.
         starts : callable
@@ -208,14 +209,14 @@ def takes_sparse(solver: str | ClusteringSolver) -> bool:
     return solver.takes_sparse
 
 
-def check_rows_suit(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: bool) -> None:
+def check_rows_suit(solver: ClusteringSolver, data: Any) -> None:
     """Raise if the rows live elsewhere, or are sparse, and the solver needs them whole."""
-    if is_elsewhere and not solver.works_in_blocks:
+    if data.blocks is not None and not solver.works_in_blocks:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
             "solver='prices', or compute() the collections."
         )
-    if is_sparse and not solver.takes_sparse:
+    if issparse(data.X) and not solver.takes_sparse:
         raise ValueError(
             f"solver={solver.name!r} needs dense rows, got a sparse matrix. Use solver='prices', "
             "or X.toarray() if it fits into memory."
@@ -224,26 +225,25 @@ def check_rows_suit(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: 
 
 def check_limits(
     solver: ClusteringSolver,
-    n_attributes: int,
-    *,
-    has_weights: bool,
-    min_balance: float | None,
-    has_share_bounds: bool,
+    data: Any,  # the training data
+    min_balance: float | None = None,
+    share_bounds: Any = None,
 ) -> None:
     """Raise if a solver cannot keep the limits that it was given on such rows."""
+    n_attributes = data.groups.n_attributes
     if n_attributes > 1 and not solver.takes_overlaps:
         raise ValueError(
             f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
             "Cross them: Sensitive(crossed=True), or use solver='prices'."
         )
-    if has_share_bounds and not solver.keeps_shares:
+    if share_bounds is not None and not solver.keeps_shares:
         raise ValueError(f"solver={solver.name!r} knows no share_bounds. Use solver='prices'.")
     if min_balance is not None and not solver.keeps_balance:
         raise ValueError(
             f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and cannot "
             f"keep min_balance={min_balance}. Pass min_balance=None."
         )
-    if has_weights and not solver.takes_weights:
+    if data.has_weights and not solver.takes_weights:
         raise ValueError(
             f"solver={solver.name!r} exchanges single rows and knows no sample_weight. Use "
             "solver='prices'."
@@ -294,7 +294,7 @@ def of_labels(
     return Clustering(
         labels=labels,
         centers=centers,
-        multipliers=np.zeros((problem.n_clusters, problem.rules.slack.shape[1])),
+        multipliers=np.zeros((problem.n_clusters, problem.constraints.slack.shape[1])),
         cost=cost,
         cost_at_bound=cost,
         lower_bound=0.0,

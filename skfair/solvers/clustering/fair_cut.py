@@ -1,7 +1,7 @@
-"""Labels that keep the representation rules at a small normalised cut (our own method).
+"""Labels that keep the representation constraints at a small normalised cut (our own method).
 
 A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
-along the groups. Here labels are rounded to the rules. The normalised cut
+along the groups. Here labels are rounded to the constraints. The normalised cut
 
     K - sum over k of  within_k / volume_k
 
@@ -9,15 +9,14 @@ is linearised at the present labels, which gives each row a cost for each cluste
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
-and the cheapest assignment under the rules is found by prices (``assignment.py``).
+and the cheapest assignment under the constraints is found by prices (``assignment.py``).
 A few rounds of that, the best of them kept; then rows move and change places one by one as long as
-the cut itself falls, within the rules.
+the cut itself falls, within the constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +38,9 @@ _PROGRESS = 1e-3
 
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
+
+    violation = np.inf  # of the constraints, once it is known
+    multipliers: FloatArray | None = None  # of the constraints, where the labels come from prices
 
     def __init__(
         self,
@@ -86,43 +88,29 @@ def linearised_cut(
     return degrees[:, None] * (within / volume**2) - 2 * links / volume
 
 
-class FairCut(NamedTuple):
-    """Labels under rules: their cut, and what the rules are missed by, summed over clusters."""
-
-    cut: Cut
-    violation: float
-    # The prices at which a later descent starts.
-    multipliers: FloatArray | None = None
-
-    @property
-    def labels(self) -> IntArray:
-        """Cluster of each row."""
-        return self.cut.labels
-
-
 def is_costly(weights: Weights) -> bool:
     """Whether products and passes over the rows are so long that starts must be few."""
     return weights.n_samples > _MANY_ROWS or weights.n_entries > _MANY_ENTRIES
 
 
-def round_to_rules(
+def round_to_constraints(
     weights: Weights,
     problem: CostProblem,
     starts: Sequence[IntArray],
     rng: np.random.RandomState,
-) -> FairCut:
-    """Find labels that meet the rules at a small cut, from labels that need not meet them.
+) -> Cut:
+    """Find labels that meet the constraints at a small cut, from labels that need not meet them.
 
     Each start descends to a local optimum, and the best one descends again while that helps and
     is not costly. A round of a descent costs a product of the weights with K columns and a dozen
     or two passes over n K costs.
     """
-    cuts: list[FairCut] = []
+    cuts: list[Cut] = []
     for start in starts:
-        # Whole people may be unable to meet the rules exactly; finding that out takes a second.
+        # Whole people may be unable to meet constraints exactly; finding that out takes a second.
         is_possible = not cuts or cuts[0].violation <= SUM_ROUNDING
-        cut = Cut(weights, start, problem.n_clusters, cuts[-1].cut if cuts else None)
-        cuts.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
+        cut = Cut(weights, start, problem.n_clusters, cuts[-1] if cuts else None)
+        cuts.append(_descend(weights, problem, cut, is_possible, rng))
     best = min(cuts, key=lambda candidate: _standing(problem, candidate))
     for _ in range(0 if is_costly(weights) else _FURTHER_DESCENTS):
         again = _descend(weights, problem, best, False, rng)
@@ -135,42 +123,42 @@ def round_to_rules(
 def _descend(
     weights: Weights,
     problem: CostProblem,
-    start: FairCut,
+    start: Cut,
     seeks_exact: bool,
     rng: np.random.RandomState,
-) -> FairCut:
+) -> Cut:
     """Go down from one start, by linearisation and then by moves; leaves the start as it is."""
     assigned = _linearise_and_assign(weights, problem, start, seeks_exact)
     if weights.entries() is None:  # single rows cannot be moved without their weights
         return assigned
-    moved = improve_by_moves(weights, problem, assigned.cut, rng)
-    return moved._replace(multipliers=assigned.multipliers)
+    return improve_by_moves(weights, problem, assigned, rng)
 
 
-def _standing(problem: CostProblem, candidate: FairCut) -> tuple[float, bool, int, float]:
+def _standing(problem: CostProblem, candidate: Cut) -> tuple[float, bool, int, float]:
     """Order labels: missed by whole people, missed at all, empty clusters, cut."""
-    missed = problem.rules.violation_beyond(
+    missed = problem.constraints.violation_beyond(
         problem.counts(candidate.labels), problem.largest_weight
     )
-    n_empty = int(np.count_nonzero(candidate.cut.volume <= 0))
-    return missed, candidate.violation > SUM_ROUNDING, n_empty, candidate.cut.value
+    n_empty = int(np.count_nonzero(candidate.volume <= 0))
+    return missed, candidate.violation > SUM_ROUNDING, n_empty, candidate.value
 
 
 def _linearise_and_assign(
-    weights: Weights, problem: CostProblem, start: FairCut, seeks_exact: bool
-) -> FairCut:
+    weights: Weights, problem: CostProblem, start: Cut, seeks_exact: bool
+) -> Cut:
     """Linearise and assign in turn from one start, while that helps."""
-    cut = Cut(weights, start.labels, problem.n_clusters, start.cut)
-    best = FairCut(cut, problem.violation(problem.counts(start.labels)), start.multipliers)
+    best = Cut(weights, start.labels, problem.n_clusters, start)
+    best.violation = problem.violation(problem.counts(start.labels))
+    best.multipliers = start.multipliers
     standing = _standing(problem, best)
     for _ in range(_ROUNDS):
-        target, is_missed = best.cut.linearised(), standing[0] > 0
+        target, is_missed = best.linearised(), standing[0] > 0
         if best.multipliers is None:
             placed = assign(problem, target, max_iter=STEPS, search_counts=is_missed or seeks_exact)
         else:
             placed = place(problem, target, best.multipliers, TEMPERATURES[-1:], STEPS, is_missed)
-        cut = Cut(weights, placed.labels, problem.n_clusters, best.cut)
-        rounded = FairCut(cut, placed.violation, placed.multipliers)
+        rounded = Cut(weights, placed.labels, problem.n_clusters, best)
+        rounded.violation, rounded.multipliers = placed.violation, placed.multipliers
         now = _standing(problem, rounded)
         if now >= standing:
             break
@@ -180,11 +168,11 @@ def _linearise_and_assign(
 
 def improve_by_moves(
     weights: Weights, problem: CostProblem, cut: Cut, rng: np.random.RandomState
-) -> FairCut:
+) -> Cut:
     """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
     from skfair._kernels.cuts import improve_cut
 
-    rules = problem.rules
+    constraints = problem.constraints
     cell_rows = np.argsort(problem.cells, kind="stable")
     cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
     entries = weights.entries()
@@ -201,8 +189,8 @@ def improve_by_moves(
             problem.cells,
             cell_starts,
             cell_rows,
-            rules.matrix,
-            problem.counts(cut.labels) @ rules.matrix.T + rules.slack,
+            constraints.matrix,
+            problem.counts(cut.labels) @ constraints.matrix.T + constraints.slack,
             rng.permutation(cut.labels.size),
             cut.labels,
             by_cluster,
@@ -211,4 +199,5 @@ def improve_by_moves(
         )
         if gain < _PROGRESS * cut.value:
             break
-    return FairCut(cut, problem.violation(problem.counts(cut.labels)))
+    cut.violation = problem.violation(problem.counts(cut.labels))
+    return cut

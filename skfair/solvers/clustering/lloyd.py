@@ -1,4 +1,4 @@
-"""k-means under representation rules: the cheapest assignment and the means, in turn."""
+"""k-means under representation constraints: the cheapest assignment and the means, in turn."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from skfair.solvers.clustering.base import Clustering
 from skfair.utils.history import History, go_on
 
 # Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
-# with many rules the multipliers are never quite at rest, and the centres tremble with them.
+# with many constraints the multipliers are never quite at rest, and the centres tremble with them.
 _PATIENCE, _PROGRESS = 6, 1e-4
 # How many rounds of repair and improvement may follow.
 FINISHING_ROUNDS = 10
 
 
 def fair_lloyd(
-    problem: RepresentationProblem,  # points and rules
+    problem: RepresentationProblem,  # points and constraints
     centers: FloatArray,  # (n_clusters, n_features): scaled starting centres
     *,
-    # (n_clusters, n_rules): multipliers of a similar problem, to start from
+    # (n_clusters, n_constraints): multipliers of a similar problem, to start from
     multipliers: FloatArray | None = None,
     max_iter: int = 100,  # largest number of rounds
     # Rounds end when the squared shift of all centres is below ``tol`` times the mean
@@ -34,7 +34,7 @@ def fair_lloyd(
     part: RepresentationProblem | None = None,  # a sample of the points that prices are found on
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:
-    """Alternate the cheapest assignment under the rules with the means of the clusters.
+    """Alternate the cheapest assignment under the constraints with the means of the clusters.
 
     Rounds first follow the dual alone (the few rows near a tie hardly move a mean); once the
     centres rest, every round is repaired and improved, and rounds go on while the cost falls.
@@ -66,14 +66,8 @@ def fair_lloyd(
             status = "stopped"
         elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:
             status = "converged"
-    return placed_rows(
-        problem,
-        centers,
-        multipliers,
-        n_iter,
-        status,
-        rounds=1 if status == "stopped" else finishing_rounds,
-        search_counts=search_counts,
-        history=history,
-        part=part,
+    rounds = 1 if status == "stopped" else finishing_rounds
+    clustering = placed_rows(
+        problem, centers, multipliers, history, rounds, search_counts=search_counts, part=part
     )
+    return clustering._replace(n_iter=n_iter, status=status)

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import STEPS, TEMPERATURES, place
-from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
+from skfair.solvers.clustering.assignment import STEPS, placed_rows
+from skfair.solvers.clustering.base import Clustering, ConstraintsOf, FrontPoint, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
+from skfair.utils.history import History
 
 
 def sweep(
     problem: RepresentationProblem,
-    rules_of: RulesOf,
+    constraints_of: ConstraintsOf,
     targets: FloatArray,
     starts: Sequence[FloatArray],
     callback: Callback,
@@ -39,7 +38,7 @@ def sweep(
         order = up + down[1:] if number % 2 == 0 else down + up[1:]
         points: list[FrontPoint] = []
         if not is_stopped:
-            for point in _follow(problem, rules_of, order, starts[number]):
+            for point in _follow(problem, constraints_of, order, starts[number]):
                 points.append(point)
                 is_stopped = callback(point.clustering.centers)
                 if is_stopped:
@@ -52,35 +51,21 @@ def sweep(
 
 def _follow(
     problem: RepresentationProblem,
-    rules_of: RulesOf,
+    constraints_of: ConstraintsOf,
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
     """Follow the front from target to target, one round each."""
-    limited = problem.with_rules(rules_of(targets[0]))
-    first = fair_lloyd(limited, centers, search_counts=False)
-    centers, multipliers = first.centers, first.multipliers
-    yield FrontPoint(targets[0], rules_of(targets[0]), first)
-    for target in targets[1:]:
-        rules = rules_of(target)
-        limited = problem.with_rules(rules)
-        placed = place(limited, centers, multipliers, TEMPERATURES[-1:], STEPS, search_counts=False)
-        means, mass, cost = limited.means_and_cost(placed.labels)
-        centers = np.where(mass[:, None] > 0, means, centers)
-        multipliers = placed.multipliers
-        clustering = Clustering(
-            labels=placed.labels,
-            centers=centers,
-            multipliers=multipliers,
-            cost=cost,
-            cost_at_bound=placed.cost,
-            lower_bound=placed.lower_bound,
-            violation=placed.violation,
-            n_iter=1,
-            status="converged",
-            history={},
-        )
-        yield FrontPoint(target, rules, clustering)
+    at: Clustering | None = None
+    for target in targets:
+        constraints = constraints_of(target)
+        limited = problem.with_constraints(constraints)
+        if at is None:
+            at = fair_lloyd(limited, centers, search_counts=False)
+        else:
+            at = placed_rows(limited, at.centers, at.multipliers, History(), max_iter=STEPS)
+            at = at._replace(history={})
+        yield FrontPoint(target, constraints, at)
 
 
 def on_all_points(
@@ -95,7 +80,7 @@ def on_all_points(
 
     def carry(point: FrontPoint) -> FrontPoint:
         clustering = fair_lloyd(
-            problem.with_rules(point.rules),
+            problem.with_constraints(point.constraints),
             point.clustering.centers,
             multipliers=point.clustering.multipliers,
             max_iter=1,

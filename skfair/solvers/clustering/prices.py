@@ -1,6 +1,6 @@
-"""The default solver: k-means under rules by prices (our own method, DESIGN section 5).
+"""The default solver: k-means under constraints by prices (our own method, DESIGN section 5).
 
-A round assigns every row at prices that keep the rules (``assignment.py``) and moves the centres to
+A round assigns every row at prices that satisfy limits (``assignment.py``) and moves the centres to
 the means (``lloyd.py``). Neighbouring balances share their prices (``price_front.py``).
 """
 
@@ -16,8 +16,8 @@ from skfair.solvers.clustering.assignment import LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    ConstraintsOf,
     Front,
-    RulesOf,
     RunSettings,
     Starts,
     for_each,
@@ -28,7 +28,7 @@ from skfair.solvers.clustering.price_front import on_all_points, sweep
 
 # How many rounds may look at all rows of a large problem, before and after the repair.
 _FULL_ROUNDS = 3
-# Problems of more than three times as many rows make so many rounds on a sample of this size. Then
+# Problems of more than three times as many rows make these rounds on a sample of this size. Then
 # follow a few over all rows, whose steps on the dual look at the sample.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
 _LAST_ROUNDS = 2
@@ -93,7 +93,7 @@ class Prices(ClusteringSolver):
     def front(
         self,
         problem: RepresentationProblem,
-        rules_of: RulesOf,
+        constraints_of: ConstraintsOf,
         targets: FloatArray,
         starts: Starts,
         settings: RunSettings,
@@ -101,9 +101,9 @@ class Prices(ClusteringSolver):
         # A large problem is swept on a sample.
         first, callback = starts(settings.random_state), settings.callback
         if problem.n_samples <= LARGE:
-            return Front(sweep(problem, rules_of, targets, first, callback), {})
+            return Front(sweep(problem, constraints_of, targets, first, callback), {})
         sample = problem.sample(SAMPLE, settings.random_state)
-        points = sweep(sample, rules_of, targets, first, callback)
+        points = sweep(sample, constraints_of, targets, first, callback)
         return Front(on_all_points(problem, points, callback), {})
 
 

@@ -101,8 +101,6 @@ def _from_factor(
 
 def _scaled(z: Rows, scale: NDArray[Any]) -> Rows:
     """Multiply each row of a dense or sparse block."""
-    return (
-        z * scale[:, None]
-        if isinstance(z, np.ndarray)
-        else sparse.csr_array(sparse.diags_array(scale) @ z)
-    )
+    if isinstance(z, np.ndarray):
+        return np.asarray(z * scale[:, None])
+    return sparse.csr_array(sparse.diags_array(scale) @ z)

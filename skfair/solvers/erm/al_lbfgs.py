@@ -15,9 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Problem
 from skfair.solvers.base import SOLVERS, IterativeSolver, Run, Step
-from skfair.solvers.erm.al_newton import Augmented, augmented, gap_of
+from skfair.solvers.erm.al_newton import augmented, gap_of
 from skfair.solvers.erm.lbfgs import LBFGS, Point
 from skfair.solvers.parameters import Count, Positive, PositiveOrInf
 
@@ -61,11 +62,11 @@ class ALLBFGS(IterativeSolver[Problem]):
         # Yield the end of each minimisation; iterations are those of L-BFGS.
         lam = np.zeros(problem.n_constraints) if run.multipliers is None else run.multipliers
         rho, last_gap, n_iter, inner_tol = self.rho, np.inf, 0, 1e-2
-        lbfgs: LBFGS[tuple[Evaluation, Augmented]] = LBFGS(self.memory)
+        lbfgs: LBFGS[tuple[Evaluation, FloatArray]] = LBFGS(self.memory)
 
-        def point(at: Evaluation) -> Point[tuple[Evaluation, Augmented]]:
-            al = augmented(problem, at, lam, rho, self.max_multiplier)
-            return Point(at.theta, al.value, at.gradient(al.nu), (at, al))
+        def point(at: Evaluation) -> Point[tuple[Evaluation, FloatArray]]:
+            value, nu = augmented(problem, at, lam, rho, self.max_multiplier)
+            return Point(at.theta, value, at.gradient(nu), (at, nu))
 
         at = problem.evaluate(run.start)
         while n_iter < run.max_iter:
@@ -73,8 +74,8 @@ class ALLBFGS(IterativeSolver[Problem]):
                 lambda x: point(problem.evaluate(x)), point(at), inner_tol, run.max_iter - n_iter
             )
             n_iter += max(1, n_steps)
-            at, al = minimum.more
-            gap, lam = gap_of(al, lam, rho), al.nu
+            at, nu = minimum.more
+            gap, lam = gap_of(nu, lam, rho), nu
             is_solved = minimum.steepness <= run.tol and gap <= run.tol
             columns = {"stationarity": minimum.steepness}
             yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)

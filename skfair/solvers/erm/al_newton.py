@@ -52,34 +52,27 @@ _MOST_ERROR = 0.1
 _FAR, _NEAR = 5.0, 1.0
 
 
-class Augmented(NamedTuple):
-    """The augmented Lagrangian at a point."""
-
-    value: float
-    nu: FloatArray  # multipliers that its gradient sees
-
-
 def augmented(
     problem: Problem, at: Evaluation, lam: FloatArray, rho: float, largest: float = np.inf
-) -> Augmented:
-    """Evaluate the augmented Lagrangian from an evaluation of the problem.
+) -> tuple[float, FloatArray]:
+    """Return the augmented Lagrangian at a point, and the multipliers that its gradient sees.
 
-    Multipliers stay within ``largest``: a violation then costs that much per unit, and no more.
+    They stay within ``largest``: a violation then costs that much per unit, and no more.
     """
     if not problem.n_constraints:
-        return Augmented(at.objective, lam)
+        return at.objective, lam
     shifted = at.constraints + lam / rho
     pull = rho * (shifted - np.minimum(np.maximum(shifted, problem.lower), problem.upper))
     nu = pull if largest == np.inf else np.clip(pull, -largest, largest)
     # The last digits decide where line searches end: without a largest one this is nu'nu - lam'lam.
     extra = float(2 * (nu @ pull) - nu @ nu - lam @ lam) / (2 * rho)
-    return Augmented(at.objective + extra, nu)
+    return at.objective + extra, nu
 
 
-def gap_of(al: Augmented, lam: FloatArray, rho: float) -> float:
+def gap_of(nu: FloatArray, lam: FloatArray, rho: float) -> float:
     """Bound violation and complementarity: distances from bounds, times large multipliers."""
-    distance = float(np.abs(al.nu - lam).max(initial=0.0)) / rho
-    return distance * max(1.0, float(np.abs(al.nu).max(initial=0.0)))
+    distance = float(np.abs(nu - lam).max(initial=0.0)) / rho
+    return distance * max(1.0, float(np.abs(nu).max(initial=0.0)))
 
 
 @SOLVERS.register("al_newton")
@@ -125,37 +118,28 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         last_gap, shift, n_stalled = np.inf, 0.0, 0
         least, since = np.inf, 0
         for n_iter in count():
-            stationarity, gap = current.stationarity, gap_of(current.al, current.lam, rho)
+            stationarity, gap = current.stationarity, gap_of(current.nu, current.lam, rho)
             residual = max(stationarity, gap)
             if residual < 0.9 * least:
                 least, since = residual, n_iter
             is_solved = stationarity <= run.tol and gap <= run.tol
             columns = {"stationarity": stationarity}
-            yield Step(
-                current.at, current.al.nu, n_iter, "converged" if is_solved else None, columns
-            )
+            yield Step(current.at, current.nu, n_iter, "converged" if is_solved else None, columns)
             if n_stalled > 5 or n_iter - since > _PATIENCE:
                 return
             if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * run.tol) or n_stalled:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:
                     rho = min(self.rho_growth * rho, self.rho_max)
-                current, last_gap = _point(problem, current.at, current.al.nu, rho), gap
+                current, last_gap = _point(problem, current.at, current.nu, rho), gap
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
             error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
-            system = of_kind(
-                current.at,
-                current.al.nu,
-                current.gradient,
-                rho,
-                shift,
-                is_near=is_near,
-                error=error,
-            )
+            point = current.at, current.nu, current.gradient
+            system = of_kind(*point, rho, shift, is_near=is_near, error=error)
             joint = _joint_step(problem, current, rho, system, residual) if is_near else None
             if joint is not None:
                 shift = system.shift
-                current, last_gap = joint, gap_of(joint.al, joint.lam, rho)
+                current, last_gap = joint, gap_of(joint.nu, joint.lam, rho)
                 continue
             at, n_halvings = _search(problem, current, rho, system.step())
             shift = system.shift
@@ -174,7 +158,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             return theta, lam
         noise = 1 / np.sqrt(sample.n_rows)
         first = _point(sample, sample.evaluate(theta), lam, self.rho)
-        if max(first.stationarity, gap_of(first.al, lam, self.rho)) < _FAR * noise:
+        if max(first.stationarity, gap_of(first.nu, lam, self.rho)) < _FAR * noise:
             return theta, lam
         result = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
         return (result.theta, result.multipliers) if result.status == "converged" else (theta, lam)
@@ -185,7 +169,8 @@ class _Point(NamedTuple):
 
     at: CurvedEvaluation
     lam: FloatArray
-    al: Augmented
+    value: float
+    nu: FloatArray  # multipliers that the gradient sees
     gradient: FloatArray
 
     @property
@@ -195,8 +180,8 @@ class _Point(NamedTuple):
 
 
 def _point(problem: Problem, at: CurvedEvaluation, lam: FloatArray, rho: float) -> _Point:
-    al = augmented(problem, at, lam, rho)
-    return _Point(at, lam, al, at.gradient(al.nu))
+    value, nu = augmented(problem, at, lam, rho)
+    return _Point(at, lam, value, nu, at.gradient(nu))
 
 
 def _joint_step(
@@ -206,7 +191,7 @@ def _joint_step(
 
     Near a solution it squares the error, where renewing the multipliers alone divides it.
     """
-    at, nu, active = current.at, current.al.nu, system.active
+    at, nu, active = current.at, current.nu, system.active
     bounds = np.where(nu > 0, problem.upper, problem.lower)
     step = system.joint_step((at.constraints - bounds)[active])
     if step is None:
@@ -214,7 +199,7 @@ def _joint_step(
     d, mu = step[0], np.zeros(problem.n_constraints)
     mu[active] = step[1]
     new = _point(problem, problem.evaluate(at.theta + d), mu, rho)
-    return new if max(new.stationarity, gap_of(new.al, mu, rho)) <= 0.5 * residual else None
+    return new if max(new.stationarity, gap_of(new.nu, mu, rho)) <= 0.5 * residual else None
 
 
 def _search(
@@ -224,12 +209,12 @@ def _search(
 
     Returns where that ended and the number of halvings.
     """
-    step, rounding = 1.0, LAST_DIGITS * max(1.0, abs(current.al.value))
+    step, rounding = 1.0, LAST_DIGITS * max(1.0, abs(current.value))
     slope = float(current.gradient @ direction)
     for n_halvings in range(_HALVINGS):
         new = problem.evaluate(current.at.theta + step * direction)
-        value = augmented(problem, new, current.lam, rho).value
-        if value <= current.al.value + 1e-4 * step * slope + rounding:
+        value, _ = augmented(problem, new, current.lam, rho)
+        if value <= current.value + 1e-4 * step * slope + rounding:
             return new, n_halvings
         step *= 0.5
     return current.at, _HALVINGS

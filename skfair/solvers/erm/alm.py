@@ -123,10 +123,7 @@ class ALM(GradientSolver[ALMState]):
         )
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> ALMState:
         values = problem.evaluate(np.asarray(theta0, dtype=np.float64)).constraints
         slacks = np.clip(values, problem.lower, problem.upper) if self.form == "slack" else None

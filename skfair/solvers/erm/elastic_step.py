@@ -20,33 +20,33 @@ from skfair._typing import FloatArray
 # What it costs to miss all constraints by t is this times t^2 / 2: constraints of price p are
 # missed by p / K.
 ELASTIC = 1e6
-_MOST_STEPS = 100  # of the method, for each rule
+_MOST_STEPS = 100  # of the method, for each constraint
 
 
 class ElasticStep(NamedTuple):
     """Where the model is least."""
 
     d: FloatArray  # (n_parameters,)
-    multipliers: FloatArray  # (n_rules,): not negative
+    multipliers: FloatArray  # (n_constraints,): not negative
     missed: float  # t
 
 
 def elastic_step(
     hessian: FloatArray,  # (n_parameters, n_parameters): positive definite
     gradient: FloatArray,
-    rules: FloatArray,  # A: (n_rules, n_parameters)
+    constraints: FloatArray,  # A: (n_constraints, n_parameters)
     least: FloatArray,  # b
     radius: float,  # r
 ) -> ElasticStep:
     """Minimise the model."""
     p = gradient.size
     # Constraints that no step in the box comes near say nothing.
-    near = np.flatnonzero(least > -radius * np.abs(rules).sum(axis=1))
+    near = np.flatnonzero(least > -radius * np.abs(constraints).sum(axis=1))
     box = np.vstack([np.eye(p), -np.eye(p)])
     back = solve_triangular(cholesky(hessian, lower=True), np.eye(p), lower=True).T
     middle = -(back.T @ gradient)
     stretch = np.append(np.full(near.size, ELASTIC**-0.5), np.zeros(2 * p))
-    sides = np.vstack([rules[near], box]) @ back  # (n_sides, p)
+    sides = np.vstack([constraints[near], box]) @ back  # (n_sides, p)
     ends = np.append(least[near], np.full(2 * p, -radius)) - sides @ middle
     columns = np.vstack([sides.T, stretch, ends])
     aim = np.append(np.zeros(p + 1), 1.0)

@@ -27,13 +27,7 @@ from sklearn.utils._param_validation import StrOptions
 from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, Offer, StochasticProblem
 from skfair.solvers.base import Answer, IterativeSolver, Run, Step
-from skfair.solvers.parameters import (
-    Count,
-    NonNegative,
-    Positive,
-    PositiveOrInf,
-    check_parameters,
-)
+from skfair.solvers.parameters import Count, NonNegative, Positive, PositiveOrInf, check_parameters
 from skfair.utils.docs import documented
 
 # Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
@@ -166,10 +160,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         check_parameters(self)
 
     def begin(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        self, problem: StochasticProblem, theta0: FloatArray, multipliers0: FloatArray | None = None
     ) -> S:
         """Return the state of a training that has made no step yet.
 

@@ -1,4 +1,4 @@
-"""Rules on classes with ranks in the whole group: Definitions A.2 and A.3, limited and measured."""
+"""Constraints on classes with ranks in the whole group: Definitions A.2, A.3."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ METRICS = {
     "equalized_odds": (partial_equalized_odds_gap, [-1, 1]),
 }
 INTERVALS = {"pair": (0.1, 0.6), "union": [(0.0, 0.25), (0.5, 0.8)]}
-each_rule = pytest.mark.parametrize("name", METRICS)
+each_constraint = pytest.mark.parametrize("name", METRICS)
 each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list(INTERVALS))
 STEP = Surrogate("smoothstep", 0.6)
 
@@ -52,51 +52,51 @@ def rates(scores, groups, targets, weights, interval, labels, function):
     return np.array(found)
 
 
-@each_rule
+@each_constraint
 @each_interval
 @pytest.mark.parametrize("ties", [False, True])
 def test_values_are_those_of_single_rows(name, interval, ties):
     scores, *others = rows(1)
     scores = scores.round(1) if ties else scores
     labels = METRICS[name][1]
-    rule = bind(name, *others, interval)[-1]
+    constraint = bind(name, *others, interval)[-1]
     centers = np.arange(len(labels)) * 0.1
-    found = rule.evaluate(scores, centers).values
+    found = constraint.evaluate(scores, centers).values
     expected = rates(scores, *others, interval, labels, lambda x: step(x, "smoothstep", 0.6))
     assert found == pytest.approx(expected - np.repeat(centers, 3), abs=1e-12)
 
 
-@each_rule
+@each_constraint
 @each_interval
 def test_slopes_are_finite_differences_where_ranks_stay(name, interval):
     scores, *others = rows(2)
-    rule = bind(name, *others, interval)[-1]
-    at = rule.evaluate(scores, np.zeros(rule.n_aux))
-    multipliers = np.random.default_rng(0).normal(size=rule.n_constraints)
-    slopes, of_centers = rule.pull(at, multipliers)
+    constraint = bind(name, *others, interval)[-1]
+    at = constraint.evaluate(scores, np.zeros(constraint.n_aux))
+    multipliers = np.random.default_rng(0).normal(size=constraint.n_constraints)
+    slopes, of_centers = constraint.pull(at, multipliers)
     gaps = np.diff(np.sort(scores)).min()
     h = min(1e-6, gaps / 4)
 
     def value(z, aux):
-        return multipliers @ rule.evaluate(z, aux).values
+        return multipliers @ constraint.evaluate(z, aux).values
 
-    zero = np.zeros(rule.n_aux)
+    zero = np.zeros(constraint.n_aux)
     for i in range(scores.size):
         up, down = scores.copy(), scores.copy()
         up[i] += h
         down[i] -= h
         assert slopes[i] == pytest.approx((value(up, zero) - value(down, zero)) / (2 * h), abs=1e-5)
-    for j, unit in enumerate(np.eye(rule.n_aux)):
+    for j, unit in enumerate(np.eye(constraint.n_aux)):
         assert of_centers[j] == pytest.approx(value(scores, unit) - value(scores, zero), abs=1e-9)
 
 
-@each_rule
+@each_constraint
 @each_interval
 def test_with_a_sharp_step_it_is_the_metric(name, interval):
     scores, groups, targets, weights = rows(3)
     metric, labels = METRICS[name]
-    rule = bind(name, groups, targets, weights, interval, Surrogate("smoothstep", 1e-9))[-1]
-    values = rule.evaluate(scores, np.zeros(rule.n_aux)).values.reshape(len(labels), 3)
+    constraint = bind(name, groups, targets, weights, interval, Surrogate("smoothstep", 1e-9))[-1]
+    values = constraint.evaluate(scores, np.zeros(constraint.n_aux)).values.reshape(len(labels), 3)
     expected = metric(
         targets > 0,
         scores,
@@ -108,15 +108,15 @@ def test_with_a_sharp_step_it_is_the_metric(name, interval):
     assert np.ptp(values, axis=1).max() == pytest.approx(expected, abs=1e-12)
 
 
-@each_rule
+@each_constraint
 def test_the_other_forms_are_sufficient(name):
     """Scores that meet them have nobody, or everybody, of an interval above the threshold."""
     scores, groups, targets, weights = rows(4)
     below, above, _ = bind(name, groups, targets, weights, (0.1, 0.6), Surrogate("ramp", 1e-9))
-    for rule, shift in ((below, -9.0), (above, 9.0)):
+    for constraint, shift in ((below, -9.0), (above, 9.0)):
         shifted = scores + shift
-        values = rule.evaluate(shifted, np.zeros(rule.n_aux)).values
-        low, high = rule.bounds(0.1)
+        values = constraint.evaluate(shifted, np.zeros(constraint.n_aux)).values
+        low, high = constraint.bounds(0.1)
         assert ((values >= low) & (values <= high)).all()
         gap = METRICS[name][0](
             targets > 0,
@@ -151,7 +151,7 @@ def gap_of(name, model, X, y, group, rank_within="group"):
     )
 
 
-@each_rule
+@each_constraint
 @pytest.mark.parametrize(
     "options",
     [{"group_aware": True}, {"solver": "al_lbfgs"}, {"solver": "al_lbfgs", "group_aware": True}],
@@ -170,7 +170,7 @@ def test_fits_keep_what_the_metric_measures_by_default(name, options):
     assert model.noise_floor_ > 0
 
 
-def test_ranks_within_classes_are_another_rule():
+def test_ranks_within_classes_are_another_constraint():
     """Each fit keeps its own number; one that keeps one misses the other."""
     name, missed = "equal_opportunity", []
     for seed in range(4):
@@ -184,7 +184,7 @@ def test_ranks_within_classes_are_another_rule():
     assert any(missed)
 
 
-def test_rules_on_all_rows_rank_whole_groups_in_any_case():
+def test_constraints_on_all_rows_rank_whole_groups_in_any_case():
     X, y, group = people(1)
     for name in ("statistical_parity", "demographic_parity", "group_auc"):
         one, other = (

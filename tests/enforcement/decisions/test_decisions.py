@@ -10,9 +10,9 @@ from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.choose import choose
-from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
+from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import Candidate, lines
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
 from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
 from skfair.enforcement.truth import ClassConstraint, Truth
@@ -21,7 +21,7 @@ from skfair.losses import make_loss
 from tests.naive import decisions as naive
 
 
-def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
+def small(constraint, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
     """A truth, features, kinds, probabilities and shares of simulated rows."""
     rng = np.random.default_rng(seed)
     groups = rng.choice(names, n)
@@ -30,12 +30,12 @@ def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
     )
     y = (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     encoding, loss = encode_groups(groups), make_loss("log_loss", "classification")
-    rules = []
+    constraints = []
     for label in range(1, 2) if n_classes == 2 else range(n_classes):
         targets = np.where(y == label, 1.0, -1.0)
         rows = TrainingRows(encoding, targets, None, loss, ("no", "yes"))
-        rules.append(ClassConstraint(rule.prepare(rows, limit), label))
-    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+        constraints.append(ClassConstraint(constraint.prepare(rows, limit), label))
+    truth = Truth(constraints, y, np.full(n, 1 / n), np.eye(n_classes))
     n_groups = len(names)
     shares = known_shares(encoding.codes, n_groups, None, 1, chances)
     return truth, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
@@ -45,13 +45,13 @@ def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
 def test_soft_decisions_are_a_softmax(n_classes):
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=(20, n_classes)), rng.random(20)
-    shares, prices = rng.random((20, 4)), rng.normal(size=(4, n_classes))
+    shares, offsets = rng.random((20, 4)), rng.normal(size=(4, n_classes))
     shares[rng.random(shares.shape) < 0.5] = 0
     values[3] = 0.25  # ties
     shares[3] = 0
-    expected = naive.soft_table(values, shares, prices, weights, 0.3)
+    expected = naive.soft_table(values, shares, offsets, weights, 0.3)
     for given in (shares, sparse.csr_array(shares)):
-        total, table = SoftRows(values, given, weights).soft_table(prices, 0.3)
+        total, table = SoftRows(values, given, weights).soft_table(offsets, 0.3)
         assert total == pytest.approx(expected[0])
         assert np.allclose(table, expected[1])
 
@@ -63,11 +63,11 @@ def test_soft_decisions_are_as_exact_as_their_numbers(temperature):
     n = 400
     values, weights = rng.normal(size=(n, 4)), rng.random(n)
     values[:200] *= 10 ** rng.uniform(-9, 2, size=(200, 1))
-    shares, prices = rng.random((n, 6)), 0.1 * rng.normal(size=(6, 4))
+    shares, offsets = rng.random((n, 6)), 0.1 * rng.normal(size=(6, 4))
     shares[rng.random(shares.shape) < 0.5] = 0
-    total, table = naive.soft_table(values, shares, prices, weights, temperature)
+    total, table = naive.soft_table(values, shares, offsets, weights, temperature)
     for given in (shares, sparse.csr_array(shares)):
-        found, found_table = SoftRows(values, given, weights).soft_table(prices, temperature)
+        found, found_table = SoftRows(values, given, weights).soft_table(offsets, temperature)
         assert found == pytest.approx(total, rel=1e-13)
         assert np.allclose(found_table, table, rtol=1e-12, atol=1e-13)
 
@@ -120,23 +120,23 @@ def test_the_truth_is_counted(n_classes):
     assert verdict.excess == pytest.approx(max(expected) - 0.1)
 
 
-@pytest.mark.parametrize("rule", [DemographicParity(), EqualizedOdds()])
+@pytest.mark.parametrize("constraint", [DemographicParity(), EqualizedOdds()])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_prices_keep_the_rules_in_expectation(rule, n_classes):
-    truth, features, _, chances, shares = small(rule, 0.05, n=400, n_classes=n_classes)
+def test_offsets_keep_the_constraints_in_expectation(constraint, n_classes):
+    truth, features, _, chances, shares = small(constraint, 0.05, n=400, n_classes=n_classes)
     predicted = chances.argmax(axis=1)
     data = SoftRows(chances, shares, truth.weights)
     rows = linear_rows(truth, features, truth.classes, truth.means(predicted), data.totals)
     multipliers = solve_dual(data, rows, np.zeros(rows.upper.size), 0.05, 200)
-    prices = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
-    values = soft_values(data, rows, prices, 0.05)
+    offsets = (rows.matrix.T @ multipliers).reshape(features.size, n_classes)
+    values = rows.matrix @ data.soft_table(offsets, 0.05)[1].ravel()
     assert (values <= rows.upper + 1e-3).all()
     assert (values >= rows.lower - 1e-3).all()
-    free = soft_values(data, rows, 0 * prices, 0.05)
+    free = rows.matrix @ data.soft_table(0 * offsets, 0.05)[1].ravel()
     assert (free > rows.upper + 0.01).any() or (free < rows.lower - 0.01).any()
 
 
-def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
+def test_a_cell_that_is_expected_to_be_empty_leaves_offsets_finite():
     """Only the centre, which its rate may not be far from, depends on its multipliers."""
     truth, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
     data = SoftRows(chances, shares, truth.weights)
@@ -156,7 +156,7 @@ def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
     truth, features, _, chances, shares = small(DemographicParity(), 0.05)
     used = set()
 
-    class Seen(PriceSearch):
+    class Seen(OffsetSearch):
         def run(self):
             pools = [one for one in threadpool_info() if one["user_api"] == "blas"]
             used.update(pool["num_threads"] for pool in pools)
@@ -177,17 +177,17 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
     rng = np.random.default_rng(1)
     start = Candidate(truth, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
     for label, which in lines(truth, features):
-        best, before = start.verdict, start.prices.copy()
+        best, before = start.verdict, start.offsets.copy()
         start.improve(label, which)
         found = start.verdict
         assert found.rank == pytest.approx(truth(start.predicted).rank, abs=1e-12)
-        again = margins(chances, shares, start.prices).argmax(axis=1)
+        again = margins(chances, shares, start.offsets).argmax(axis=1)
         assert np.array_equal(start.predicted, again)
         decisions = set()  # 1501 shifts, but few that decide otherwise than the one before
         for shift in np.linspace(-3, 3, 1501):
-            prices = before.copy()
-            prices[which, label] += shift
-            decisions.add(tuple(margins(chances, shares, prices).argmax(axis=1)))
+            offsets = before.copy()
+            offsets[which, label] += shift
+            decisions.add(tuple(margins(chances, shares, offsets).argmax(axis=1)))
         for predicted in decisions:
             other = truth(np.array(predicted))
             best = other if other.is_better_than(best) else best
@@ -202,7 +202,7 @@ def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
         worth = {}
         for name, one in (("counted", truth), ("expected", truth.expecting(chances))):
             rng = np.random.RandomState(0)
-            search = PriceSearch(one, features, kinds, chances, shares, rng)
+            search = OffsetSearch(one, features, kinds, chances, shares, rng)
             chosen = choose(search, codes)
             rates = [chosen.predicted[codes == g].mean() for g in (0, 1)]
             assert abs(rates[0] - rates[1]) <= 0.05 + 1e-12
@@ -221,18 +221,18 @@ def unlike(n=3000, seed=0):
     )
     y = np.minimum((chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), 2)
     encoding, loss = encode_groups(codes), make_loss("log_loss", "classification")
-    rules = []
+    constraints = []
     for label in range(3):
         rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
-        rules.append(ClassConstraint(EqualizedOdds().prepare(rows, 0.05), label))
-    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(3))
+        constraints.append(ClassConstraint(EqualizedOdds().prepare(rows, 0.05), label))
+    truth = Truth(constraints, y, np.full(n, 1 / n), np.eye(3))
     shares = known_shares(encoding.codes, 2, None, 1, chances)
     features = Features(2, 1, 3, np.arange(2))
-    return PriceSearch(truth, features, y, chances, shares, np.random.RandomState(0)), codes
+    return OffsetSearch(truth, features, y, chances, shares, np.random.RandomState(0)), codes
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_that_prices_leave_tied_are_parted(seed):
+def test_rows_that_offsets_leave_tied_are_parted(seed):
     search, codes = unlike(seed=seed)
     chosen = choose(search, codes)
     assert chosen.tie_weight > 0
@@ -241,7 +241,7 @@ def test_rows_that_prices_leave_tied_are_parted(seed):
     assert not plain.is_feasible or chosen.verdict.merit > plain.merit + 0.01
     assert chosen.verdict.merit > best - 0.03
     values = parted(search.values, chosen.tie_weight)
-    again = margins(values, search.shares, chosen.prices).argmax(axis=1)
+    again = margins(values, search.shares, chosen.offsets).argmax(axis=1)
     assert np.array_equal(chosen.predicted, again)
     assert choose(search, None).tie_weight == 0  # groups that are not known
 

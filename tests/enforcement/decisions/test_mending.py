@@ -8,7 +8,7 @@ from skfair.constraints import EqualizedOdds, EqualOpportunity, PredictiveParity
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.mending import mended
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.truth import ClassConstraint, Truth
@@ -16,7 +16,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 
 
-def search_of(rule, limit, seed, n, n_groups=4, n_classes=4):
+def search_of(constraint, limit, seed, n, n_groups=4, n_classes=4):
     """A search with the true probabilities of classes, whose offsets differ between groups."""
     rng = np.random.default_rng(seed)
     groups = rng.integers(n_groups, size=n)
@@ -24,33 +24,33 @@ def search_of(rule, limit, seed, n, n_groups=4, n_classes=4):
     chances = softmax(scores + 0.6 * rng.normal(size=(n_groups, n_classes))[groups], axis=1)
     drawn = (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     y, encoding = np.minimum(drawn, n_classes - 1), encode_groups(groups)
-    loss, rules = make_loss("log_loss", "classification"), []
+    loss, constraints = make_loss("log_loss", "classification"), []
     for label in range(n_classes):
         rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
-        rules.append(ClassConstraint(rule.prepare(rows, limit), label))
-    truth = Truth(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+        constraints.append(ClassConstraint(constraint.prepare(rows, limit), label))
+    truth = Truth(constraints, y, np.full(n, 1 / n), np.eye(n_classes))
     features = Features(n_groups, 1, n_classes, np.arange(n_groups))
     shares = known_shares(groups[None], n_groups, None, 1, chances)
-    return PriceSearch(truth, features, y, chances, shares, np.random.RandomState(0))
+    return OffsetSearch(truth, features, y, chances, shares, np.random.RandomState(0))
 
 
-def random_prices(search, seed):
+def random_offsets(search, seed):
     shape = search.features.size, search.truth.n_classes
     return search.candidate(0.1 * np.random.default_rng(seed).normal(size=shape))
 
 
 @pytest.mark.parametrize("penalty", [0.1, 1.0, 30.0])
-@pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
-def test_a_line_ends_where_worth_minus_penalties_is_largest(rule, penalty):
-    search = search_of(rule, 0.05, 0, n=150, n_groups=2, n_classes=3)
-    truth, start = search.truth.penalising(penalty), random_prices(search, 1)
-    one = Candidate(truth, start.values, start.shares, start.prices)
+@pytest.mark.parametrize("constraint", [EqualizedOdds(), PredictiveParity()])
+def test_a_line_ends_where_worth_minus_penalties_is_largest(constraint, penalty):
+    search = search_of(constraint, 0.05, 0, n=150, n_groups=2, n_classes=3)
+    truth, start = search.truth.penalising(penalty), random_offsets(search, 1)
+    one = Candidate(truth, start.values, start.shares, start.offsets)
     which = np.arange(3)
 
     def value(shift):
-        prices = start.prices.copy()
-        prices[which, 1] -= shift
-        predicted = (start.values - start.shares @ prices).argmax(axis=1)
+        offsets = start.offsets.copy()
+        offsets[which, 1] -= shift
+        predicted = (start.values - start.shares @ offsets).argmax(axis=1)
         missed = np.array(truth.disparities(predicted)) - 0.05
         worth = np.mean(predicted == truth.classes)
         return worth - penalty * np.maximum(missed, 0).sum()

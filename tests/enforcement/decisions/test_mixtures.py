@@ -12,7 +12,7 @@ from skfair.constraints import (
 )
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
 from skfair.enforcement.truth import Truth
-from skfair.estimators.decisions.steps import LabelledRows, class_rules
+from skfair.estimators.decisions.steps import LabelledRows, class_constraints
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
 
@@ -26,9 +26,9 @@ def people(n, seed, n_groups=2):
     return y, groups, 1 / (1 + np.exp(-scores))
 
 
-def judged(rule, limit, y, groups, weights=None):
+def judged(constraint, limit, y, groups, weights=None):
     rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), weights, None)
-    return Truth(class_rules([rule], rows, limit), y, rows.weights, np.eye(2))
+    return Truth(class_constraints([constraint], rows, limit), y, rows.weights, np.eye(2))
 
 
 def best_of_all(limit, y, groups, chances, weights):
@@ -119,7 +119,7 @@ def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
     """Parity limits selection, a floor limits it from below; equalized odds limits two rates."""
     y, groups, _ = people(400, 3)
     floor = BoundedFalseNegativeRate(0.4)
-    for rules, is_suited in (
+    for constraints, is_suited in (
         ([DemographicParity()], False),
         ([DemographicParity(), SelectionFloor()], False),
         ([EqualOpportunity(), floor], False),
@@ -127,5 +127,5 @@ def test_a_rate_that_is_limited_twice_is_one_and_needs_no_mixture():
         ([DemographicParity(), floor], True),
     ):
         rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), None, None)
-        truth = Truth(class_rules(rules, rows, 0.05), y, rows.weights, np.eye(2))
+        truth = Truth(class_constraints(constraints, rows, 0.05), y, rows.weights, np.eye(2))
         assert Mixtures.suit(truth, groups) is is_suited

@@ -1,4 +1,4 @@
-"""Limits that are tighter than chance: what searches of prices without the group make of them."""
+"""Limits that are tighter than chance: what searches of offsets without the group make of them."""
 
 import numpy as np
 import pytest
@@ -8,23 +8,23 @@ from sklearn.model_selection import cross_val_predict
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.enforcement.decisions.mending import moved
-from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.offsets import OffsetSearch
 from tests.enforcement.decisions.test_decisions import small
 
 
-def search_of(rule, limit, n=900, n_classes=2, names=("a", "b")):
+def search_of(constraint, limit, n=900, n_classes=2, names=("a", "b")):
     """A search whose groups are known by halves."""
-    truth, features, groups, chances, _ = small(rule, limit, n, n_classes, names=names)
+    truth, features, groups, chances, _ = small(constraint, limit, n, n_classes, names=names)
     of_group = np.where(groups[:, None] == names, 0.8, 0.2 / (len(names) - 1))
     joint = of_group[:, :, None] * chances[:, None, :]
     rng = np.random.RandomState(0)
-    return PriceSearch(truth, features, truth.classes, chances, joint.reshape(n, -1), rng)
+    return OffsetSearch(truth, features, truth.classes, chances, joint.reshape(n, -1), rng)
 
 
 @pytest.mark.parametrize(
     ("n", "names", "is_moved"), [(900, "abc", True), (900, "ab", False), (10_050, "abc", False)]
 )
-def test_prices_of_many_rows_or_two_groups_are_not_moved_at_random(n, names, is_moved):
+def test_offsets_of_many_rows_or_two_groups_are_not_moved_at_random(n, names, is_moved):
     search = search_of(DemographicParity(), 0.05, n, names=tuple(names))
     nobody = np.zeros((search.features.size, 2))
     nobody[:, 1] = 10.0

@@ -26,12 +26,12 @@ def crowd(seed, size=0.5):
     return X, (scores + rng.logistic(size=N) > 0).astype(int), groups
 
 
-@pytest.mark.parametrize("rule", MEASURES)
+@pytest.mark.parametrize("constraint", MEASURES)
 @pytest.mark.parametrize(
     ("size", "limit"),
     [(0.5, 0.03), (0.5, 0.15), (1.5, 0.02)],  # the last costs so much that errors are fitted
 )
-def test_a_sample_first_is_as_good_and_keeps_the_limit(rule, size, limit, monkeypatch):
+def test_a_sample_first_is_as_good_and_keeps_the_limit(constraint, size, limit, monkeypatch):
     X, y, groups = crowd(0, size)
     n_rows, measure = [], LinearConstrainedERM._measure
     monkeypatch.setattr(
@@ -39,14 +39,14 @@ def test_a_sample_first_is_as_good_and_keeps_the_limit(rule, size, limit, monkey
         "_measure",
         lambda self, *given: n_rows.append(self.n_rows) or measure(self, *given),
     )
-    model = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
+    model = ConstrainedERMClassifier(constraint, limit).fit(X, y, sensitive_features=groups)
     of_sample = n_rows.count(N)
-    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= limit
+    assert MEASURES[constraint](y, model.predict(X), sensitive_features=groups) <= limit
     assert model.kkt_residual_ <= model.tol
     assert model.status_ == "converged"
     monkeypatch.setattr(strict, "MANY_ROWS", N + 1)
     n_rows.clear()
-    whole = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
+    whole = ConstrainedERMClassifier(constraint, limit).fit(X, y, sensitive_features=groups)
     assert model.score(X, y) >= whole.score(X, y) - 0.001
     assert of_sample < n_rows.count(N)
 

@@ -37,14 +37,14 @@ def judged(seed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rule", "n"), [("demographic_parity", 26_000), ("equal_opportunity", 52_000)]
+    ("constraint", "n"), [("demographic_parity", 26_000), ("equal_opportunity", 52_000)]
 )
-def test_limits_are_kept(rule, n):
+def test_limits_are_kept(constraint, n):
     X, y, groups = crowd(0, n=n)
-    model = ConstrainedERMClassifier(rule, 0.08).fit(X, y, sensitive_features=groups)
+    model = ConstrainedERMClassifier(constraint, 0.08).fit(X, y, sensitive_features=groups)
     assert model.n_solves_ == 2
     assert model.status_ == "converged"
-    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= 0.08
+    assert MEASURES[constraint](y, model.predict(X), sensitive_features=groups) <= 0.08
     assert model.train_disparity_ <= 0.08
     assert model.history_["iteration"].size == model.n_iter_
 
@@ -70,9 +70,9 @@ def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
     path, free = judged(2, monkeypatch)
     steps = rate_steps.RateSteps(path)
     steps.run(free)
-    problem, (rule,) = path.problem, path.problem.rules
+    problem, (constraint,) = path.problem, path.problem.constraints
     positive = problem.model.forward(steps.best.w)[0] > 0
-    rates = [positive[rule.cells == k].mean() for k in range(rule.n_cells)]
+    rates = [positive[constraint.cells == k].mean() for k in range(constraint.n_cells)]
     assert np.ptp(rates) <= 0.06
     assert steps.best.errors == pytest.approx(np.mean(positive != (problem.targets > 0)))
     assert np.linalg.norm(steps.best.w[:-1]) == pytest.approx(1)

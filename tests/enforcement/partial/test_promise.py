@@ -1,4 +1,4 @@
-"""What is promised is what the metrics measure, for every registered rule."""
+"""What is promised is what the metrics measure, for every registered constraint."""
 
 from dataclasses import replace
 
@@ -78,7 +78,7 @@ def test_of_overlapping_attributes_the_worst_is_measured(name):
         assert promise.measure(scores) == pytest.approx(max(each), abs=1e-12)
 
 
-def test_only_rules_with_a_metric_for_thresholds_look_at_a_longer_interval():
+def test_only_constraints_with_a_metric_for_thresholds_look_at_a_longer_interval():
     own = Intervals(INTERVAL, promise_of("group_auc").groups.levels).lengths
     for name in SHARES:
         longer = promise_of(name, "ccdf").intervals.lengths

@@ -61,7 +61,7 @@ def test_rows_move_only_out_of_their_band_and_to_its_nearest_end(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_scores_that_keep_the_rule_stay(seed):
+def test_scores_that_keep_the_constraint_stay(seed):
     """Also those that were repaired: the map is idempotent."""
     case = Case(seed)
     _, mapped, kept, _ = case.repaired()

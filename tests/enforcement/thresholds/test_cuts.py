@@ -151,7 +151,7 @@ def kernel(request, monkeypatch):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.usefixtures("kernel")
 def test_cuts_equal_exhaustive_search(kinds, seed):
-    """For two rules as well: with fewer than 200 cuts the grid has every window."""
+    """For two constraints as well: with fewer than 200 cuts the grid has every window."""
     case = Case(seed, n_max=18, n_groups=2 + seed % 2)
     cuts = case.cuts(kinds)
     spreads, gain = spreads_and_gain(case, cuts, kinds)
@@ -165,7 +165,7 @@ def test_cuts_equal_exhaustive_search(kinds, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_grid_of_windows_keeps_two_rules_and_loses_little(seed):
+def test_a_grid_of_windows_keeps_two_constraints_and_loses_little(seed):
     """With more rows than grid points the grid decides: never worse than cuts that are trivial."""
     rng = np.random.default_rng(seed)
     case = Case(seed, n_max=900, n_groups=2, tie_free=True)
@@ -176,25 +176,25 @@ def test_a_grid_of_windows_keeps_two_rules_and_loses_little(seed):
     nobody = 0.0
     everybody = (case.weights * case.targets).sum() / case.weights.sum()
     assert gain >= max(nobody, everybody) - EXACT
-    # The same rule with a tolerance that is smaller by one step of each grid has a worse optimum.
+    # The same constraint with a tolerance smaller by one step of each grid has a worse optimum.
     blocks = case.blocks()
-    pooled = [np.sort(np.concatenate(rule)) for rule in case.levels(blocks, ODDS)]
+    pooled = [np.sort(np.concatenate(constraint)) for constraint in case.levels(blocks, ODDS)]
     stride = -(-pooled[0].size // 199)
     step = max((values[stride:] - values[:-stride]).max() for values in pooled)
     assert gain >= best_pair(case, blocks, 0.1 - step) - EXACT
 
 
 def best_pair(case, blocks, tolerance):
-    """Best gain over all pairs of cuts of two groups under both rules, as one table."""
+    """Best gain over all pairs of cuts of two groups under both constraints, as one table."""
     allowed = True
-    for rule in case.levels(blocks, ODDS):
-        allowed = allowed & (np.abs(np.subtract.outer(*rule)) <= tolerance)
+    for constraint in case.levels(blocks, ODDS):
+        allowed = allowed & (np.abs(np.subtract.outer(*constraint)) <= tolerance)
     return np.where(allowed, np.add.outer(*(one.gains for one in blocks)), -np.inf).max()
 
 
 @pytest.mark.parametrize("kinds", [PARITY, ODDS], ids=lambda kinds: "+".join(kinds))
 @pytest.mark.parametrize("seed", range(30))
-def test_a_threshold_that_keeps_the_rule_stays(kinds, seed):
+def test_a_threshold_that_keeps_the_constraint_stays(kinds, seed):
     case = Case(seed)
     threshold = float(case.rng.choice([0.0, 0.31, case.scores[0]]))
     cuts = case.cuts(kinds, threshold)

@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import Certificate, Sensitive, metrics
-from skfair.base import ROW_CHECKS
 from skfair.constraints import ConditionalOn, MeanScoreParity
 from skfair.constraints.base import make_constraints
 from skfair.estimators.certified.certificate import SHARES
@@ -20,6 +19,7 @@ from skfair.estimators.certified.refits import (
     in_folds,
     linear_refits,
 )
+from skfair.read import ROW_CHECKS, read_rows
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -47,10 +47,13 @@ def kinds_of(groups):
 
 
 def folds_of(model, rows=X, seed=0, **metadata):
-    data = model._read(rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task, rules = model._regression(data.y, None), make_constraints(model.constraint, "regression")
+    data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
+    task, constraints = (
+        model._regression(data.y, None),
+        make_constraints(model.constraint, "regression"),
+    )
     splits = in_folds(data.groups.cells().codes, seed)
-    problem = model._build(data, task, rules)
+    problem = model._build(data, task, constraints)
     path = linear_refits(model, data, problem, task.scale.spread, splits)
     return HeldOut(data.X, data.y, splits), path
 

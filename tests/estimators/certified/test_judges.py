@@ -48,14 +48,14 @@ def fitted(model, y=None, n=3000, **given):
 
 @pytest.mark.parametrize("certify", ["cross", "split"])
 @pytest.mark.parametrize(
-    ("rule", "metric"),
+    ("constraint", "metric"),
     [
         ("demographic_parity", metrics.demographic_parity_difference),
         ("equalized_odds", metrics.equalized_odds_difference),
     ],
 )
-def test_decisions_of_constrained_models_keep_limits_for_new_people(rule, metric, certify):
-    model = fitted(ConstrainedERMClassifier(rule, 0.15, **options(by=certify)))
+def test_decisions_of_constrained_models_keep_limits_for_new_people(constraint, metric, certify):
+    model = fitted(ConstrainedERMClassifier(constraint, 0.15, **options(by=certify)))
     X, y, groups = EVERYBODY
     predicted = model.predict(X)
     assert model.status_ == "certified"
@@ -141,12 +141,14 @@ def test_scores_within_an_interval_keep_a_limit_for_new_people(aware):
     assert model.certified_disparity_ <= 0.3 + 1e-6
 
 
-def test_the_limit_of_a_rule_within_strata_is_judged():
+def test_the_limit_of_a_constraint_within_strata_is_judged():
     X, *_ = TRAIN
     job = np.random.default_rng(3).choice(["u", "v"], 3000)
     found = [
-        fitted(ConstrainedERMRegressor(rule, limit, **OPTIONS), amounts(X), control_features=job)
-        for rule, limit in [
+        fitted(
+            ConstrainedERMRegressor(constraint, limit, **OPTIONS), amounts(X), control_features=job
+        )
+        for constraint, limit in [
             (ConditionalOn(MeanScoreParity(max_disparity=2.0)), 100.0),
             (ConditionalOn("mean_score_parity"), 2.0),
         ]
@@ -350,13 +352,13 @@ def test_a_shift_that_leaves_nothing_of_the_limit_on_means_is_no_solution():
 
 @pytest.mark.parametrize(("constraint", "limit"), [("group_auc", 0.4), ("equal_opportunity", 0.09)])
 def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint, limit):
-    rule = PartialParityCalibrator(None, (0, 0.6), constraint, limit, confidence=0.9)
-    model = fitted(rule)
+    constraint = PartialParityCalibrator(None, (0, 0.6), constraint, limit, confidence=0.9)
+    model = fitted(constraint)
     first = model.path_["p_value"][0]
     assert 1e-8 < first < 1
     assert (model.path_["bound"][0] <= limit) == (first <= 0.1)
     with pytest.warns(ConvergenceWarning, match="more people"):
-        stricter = fitted(rule.set_params(confidence=1 - first * 0.9))
+        stricter = fitted(constraint.set_params(confidence=1 - first * 0.9))
     assert stricter.path_["bound"][0] > limit
 
 
@@ -406,7 +408,7 @@ def test_nothing_of_a_certificate_is_left_by_another_fit():
     ("model", "said"),
     [
         (ConstrainedERMClassifier(min_rate=0.1, **OPTIONS), "min_rate"),
-        (ConstrainedERMClassifier(selection_rate=0.1, **OPTIONS), "selection_rate"),
+        (ConstrainedERMClassifier(selection_rate=0.1, **options(by="split")), "selection_rate"),
         (ConstrainedERMClassifier("loss_parity", **OPTIONS), "not on rates"),
         (ConstrainedERMClassifier("loss_parity", **options(by="split")), "not on rates"),
         (ConstrainedERMClassifier(confidence=1.0), "confidence"),

@@ -110,10 +110,10 @@ def test_nothing_shown_or_all_treated_alike_is_no_solution(p_values, constant, s
 
 
 def test_limits_are_scaled_wherever_they_are():
-    rules = ["equal_opportunity", DemographicParity(0.2), DemographicParity()]
-    name, own, none = scaled_limits(rules, 0.5)
+    constraints = ["equal_opportunity", DemographicParity(0.2), DemographicParity()]
+    name, own, none = scaled_limits(constraints, 0.5)
     assert (name, own.max_disparity, none.max_disparity) == ("equal_opportunity", 0.1, None)
-    assert rules[1].max_disparity == 0.2
+    assert constraints[1].max_disparity == 0.2
     inside = scaled_limits(ConditionalOn(DemographicParity(0.2)), 0.5)
     assert inside.constraint.max_disparity == 0.1
     assert scaled_limits({"sex": 0.1, "age": None}, 0.5) == {"sex": 0.05, "age": None}

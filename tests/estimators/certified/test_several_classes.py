@@ -29,45 +29,45 @@ def people(n, seed=0):
     return X, CLASSES[np.digitize(score, [0.0, 1.0])], np.array(["a", "b"])[group]
 
 
-def gap(rule, y, predicted, groups):
+def gap(constraint, y, predicted, groups):
     """The largest difference of rates between the groups, of each class against the rest."""
     found = []
     for label in CLASSES:
         cells = {"demographic_parity": [np.ones(y.size, bool)], "accuracy_parity": [y == label]}
         cells["equalized_odds"] = [y == label, y != label]
-        for cell in cells[rule]:
+        for cell in cells[constraint]:
             rates = [np.mean(predicted[cell & (groups == name)] == label) for name in ("a", "b")]
             found.append(abs(rates[0] - rates[1]))
     return max(found)
 
 
-def classifier(rule="demographic_parity", limit=0.15, **options):
+def classifier(constraint="demographic_parity", limit=0.15, **options):
     options = {"confidence": 0.95, "cv": 3, "random_state": 0, "group_aware": True, **options}
-    return FairDecisionClassifier(LogisticRegression(), rule, limit, **options)
+    return FairDecisionClassifier(LogisticRegression(), constraint, limit, **options)
 
 
 @cache
-def fitted(rule="demographic_parity", limit=0.15, n=2000, **options):
+def fitted(constraint="demographic_parity", limit=0.15, n=2000, **options):
     X, y, groups = people(n)
-    return classifier(rule, limit, **options).fit(X, y, sensitive_features=groups)
+    return classifier(constraint, limit, **options).fit(X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(
-    ("rule", "limit", "aware"),
+    ("constraint", "limit", "aware"),
     [("demographic_parity", 0.15, True), ("equalized_odds", 0.13, False)],
 )
-def test_limits_hold_for_new_people(rule, limit, aware):
-    model = fitted(rule, limit, group_aware=aware)
+def test_limits_hold_for_new_people(constraint, limit, aware):
+    model = fitted(constraint, limit, group_aware=aware)
     X, y, groups = people(100_000, seed=1)
     predicted = model.predict(X, **({"sensitive_features": groups} if aware else {}))
     assert model.status_ == "certified"
-    assert gap(rule, y, predicted, groups) <= limit
+    assert gap(constraint, y, predicted, groups) <= limit
     assert (predicted == y).mean() > 0.58  # the most frequent class has .39
     assert model.p_value_ <= 0.05
     assert model.certified_disparity_ <= limit + 1e-6
-    assert model.prices_.shape == (2, 1, 3, 3)
+    assert model.offsets_.shape == (2, 1, 3, 3)
     free = CLASSES[model.predict_proba(X).argmax(axis=1)]
-    assert gap(rule, y, free, groups) > limit
+    assert gap(constraint, y, free, groups) > limit
 
 
 def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch):
@@ -97,18 +97,18 @@ def test_every_class_is_tested_on_decisions_by_models_of_other_folds(monkeypatch
         assert model.path_["accuracy"][step] == pytest.approx(np.mean(predicted == y))
         expected = gap("demographic_parity", y, predicted, groups)
         assert model.path_["disparity"][step] == pytest.approx(expected)
-        # Prices of a fold, with the model of that fold, make these decisions.
+        # Offsets of a fold, with the model of that fold, make these decisions.
         group = (groups == "b").astype(int)
         for k, (_, test) in enumerate(folds):
             chances = model.estimators_[k].predict_proba(X[test])
-            prices = seen["paths"][k][step].reshape(2, 3, 3)
-            margins = chances - np.einsum("ic,icd->id", chances, prices[group[test]])
+            offsets = seen["paths"][k][step].reshape(2, 3, 3)
+            margins = chances - np.einsum("ic,icd->id", chances, offsets[group[test]])
             assert np.array_equal(CLASSES[margins.argmax(axis=1)], predicted[test])
 
 
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
-def test_no_row_is_judged_by_a_path_that_has_seen_it(rule, monkeypatch):
-    """The labels of a fold do not change its prices, if the model is a fitted one."""
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_no_row_is_judged_by_a_path_that_has_seen_it(constraint, monkeypatch):
+    """The labels of a fold do not change its offsets, if the model is a fitted one."""
     X, y, groups = people(600)
     base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
     found = []
@@ -121,12 +121,12 @@ def test_no_row_is_judged_by_a_path_that_has_seen_it(rule, monkeypatch):
     monkeypatch.setattr(paths, "_of_several", watched)
     folds = list(KFold(3).split(X))
     for labels in (y, np.where(np.arange(600) < 200, np.roll(y, 1), y)):
-        model = classifier(rule, 0.3, cv=folds).set_params(estimator=base)
+        model = classifier(constraint, 0.3, cv=folds).set_params(estimator=base)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, labels, sensitive_features=groups)
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-9)
-    if rule == "equalized_odds":
+    if constraint == "equalized_odds":
         assert found[0][1] != pytest.approx(found[1][1], abs=1e-3)
 
 
@@ -139,11 +139,11 @@ def test_steps_come_nearer_to_the_free_decisions():
     assert (path["bound"] > path["disparity"]).all()
 
 
-def test_decisions_that_keep_limits_as_they_are_have_no_price():
+def test_decisions_that_keep_limits_as_they_are_have_no_offset():
     model = fitted(limit=0.9)
     X, *_ = people(2000)
     assert model.path_["is_certified"].all()
-    assert not model.prices_.any()
+    assert not model.offsets_.any()
     assert np.array_equal(model.predict(X), CLASSES[model.predict_proba(X).argmax(axis=1)])
     assert model.price_of_fairness_ == pytest.approx(0.0)
 
@@ -180,7 +180,7 @@ def test_the_same_decision_for_all_is_no_solution():
     assert model.status_ == "no_solution"
 
 
-def test_strata_weights_attributes_and_rules_of_several_kinds():
+def test_strata_weights_attributes_and_constraints_of_several_kinds():
     X, y, groups = people(1500)
     rng = np.random.default_rng(3)
     job, age = rng.choice(["u", "v"], 1500), rng.choice(["old", "young"], 1500)
@@ -194,7 +194,7 @@ def test_strata_weights_attributes_and_rules_of_several_kinds():
     model = classifier(limit={"sex": 0.15, "age": 0.2}, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features={"sex": groups, "age": age})
     assert model.status_ == "certified"
-    assert model.prices_.shape == (4, 1, 3, 3)
+    assert model.offsets_.shape == (4, 1, 3, 3)
     found = [
         fitted_with.path_["p_value"][0]
         for fitted_with in (
@@ -229,7 +229,7 @@ def test_a_class_that_is_rare_and_a_group_of_its_own():
     y = y.astype(object)
     y[:4] = "rare"
     model = classifier(limit=0.25).fit(X, y, sensitive_features=groups)
-    assert model.prices_.shape == (2, 1, 4, 4)
+    assert model.offsets_.shape == (2, 1, 4, 4)
     with pytest.warns(UserWarning, match="single group"):
         alone = classifier().fit(X, y, sensitive_features=["a"] * 1200)
     assert not hasattr(alone, "path_")

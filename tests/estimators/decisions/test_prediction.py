@@ -1,4 +1,4 @@
-"""Thresholds and formulas say what prices decide."""
+"""Thresholds and formulas say what offsets decide."""
 
 import numpy as np
 import pandas as pd
@@ -26,13 +26,13 @@ GAINS = {
 @pytest.fixture
 def table():
     """Thresholds of a group for each kind of gains."""
-    prices, worth = np.zeros((len(GAINS), 1, 2, 2)), np.eye(2)
-    prices[:, 0, :, 1] = worth[:, 1] - worth[:, 0] - list(GAINS.values())
-    return thresholds_of(prices, worth, np.array(list(GAINS)), None)
+    offsets, worth = np.zeros((len(GAINS), 1, 2, 2)), np.eye(2)
+    offsets[:, 0, :, 1] = worth[:, 1] - worth[:, 0] - list(GAINS.values())
+    return thresholds_of(offsets, worth, np.array(list(GAINS)), None)
 
 
 @pytest.mark.parametrize("kind", GAINS)
-def test_prices_select_where_thresholds_say(table, kind):
+def test_offsets_select_where_thresholds_say(table, kind):
     low, high = GAINS[kind]
     chances = np.linspace(0.005, 0.995, 100)
     expected = (1 - chances) * low + chances * high > 0

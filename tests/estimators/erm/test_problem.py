@@ -5,10 +5,9 @@ import pytest
 
 from skfair.constraints import DemographicParity
 from skfair.estimators.erm.problem import (
-    ModelOptions,
     TargetScale,
     Task,
-    active_rules,
+    active_constraints,
     build_problem,
     choose_solver,
 )
@@ -24,16 +23,10 @@ DATA = TrainingData(X, SIGNS, None, encode_groups(["a", "b", "c"] * 30))
 TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
 
 
-def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
-    rules = active_rules(list(rules), "classification", DATA, 0.1)
-    return build_problem(
-        DATA,
-        TASK,
-        rules,
-        0.1,
-        ModelOptions(ChosenModel(layers), True, alpha),
-        **options,
-    )
+def built(layers=(), alpha=None, constraints=("demographic_parity",), **options):
+    constraints = active_constraints(list(constraints), "classification", DATA, 0.1)
+    task = TASK._replace(model=ChosenModel(layers), alpha=alpha)
+    return build_problem(DATA, task, constraints, 0.1, **options)
 
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():
@@ -42,16 +35,16 @@ def test_the_default_penalty_counts_all_rows_of_a_stream():
     assert built(alpha=0.3).alpha == 0.3
 
 
-def test_rules_of_the_same_name_are_numbered():
-    rules = "demographic_parity", DemographicParity(reference="overall")
-    names = [rule.name for rule in built(rules=rules).rules]
+def test_constraints_of_the_same_name_are_numbered():
+    constraints = "demographic_parity", DemographicParity(reference="overall")
+    names = [constraint.name for constraint in built(constraints=constraints).constraints]
     assert names == ["DemographicParity (1)", "DemographicParity (2)"]
 
 
-def test_a_single_group_has_no_rules():
+def test_a_single_group_has_no_constraints():
     alone = TrainingData(X, SIGNS, None, encode_groups(["a"] * 90))
     with pytest.warns(UserWarning, match="single group, 'a'"):
-        assert active_rules("demographic_parity", "classification", alone, 0.1) == []
+        assert active_constraints("demographic_parity", "classification", alone, 0.1) == []
 
 
 def test_the_solver_follows_the_problem():

@@ -67,7 +67,7 @@ def test_equals_the_algorithm_line_by_line(shift):
     V = np.random.RandomState(1).standard_normal((120, 3))
     H, log = spectral.dc_admm(W, [groups], 3, shift, V, n_iter=15, gtol=1e-3, ftol=1e-4)
     assert log[:, 3].max() == 0.95
-    assert np.diff(log[:, 3]).min() < 0  # all three cases of rule (16) occur
+    assert np.diff(log[:, 3]).min() < 0  # all three cases of constraint (16) occur
     result = solve(cut(W, groups), seed=1, shift=shift, max_iter=15)
     columns = [result.history[name] for name in ("trace", "primal", "dual", "alpha")]
     # Rounding errors grow from one L-BFGS to the next.

@@ -1,4 +1,4 @@
-"""The algorithms of the interval rules keep the contract of all solvers, on convex problems."""
+"""The algorithms of interval constraints keep the contract of all solvers, on convex problems."""
 
 from functools import cache
 
@@ -21,7 +21,7 @@ OPTIONS = {
     "idca": {"n_inner": 600, "eps": 4e-3},
     "dc_ssg": {"eps": 4e-3},
     "dc_penalty": {"lam": 1.6, "step": 1e-2},
-    "idca_stochastic": {"n_inner": 400},
+    "idca_stochastic": {"n_inner": 250},
 }
 # Each of their steps is a whole convex problem.
 STEPS = {"idca": 3, "idca_stochastic": 6}
@@ -40,15 +40,15 @@ def upper_only():
     return problem_of("group_auc_quadratic", tolerance=0.12)
 
 
-def no_rules():
+def no_constraints():
     problem = problem_of()
     return PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
 
 
-PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_rules)}
+PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_constraints)}
 
 
-ON_ROWS = {"two_sided", "no_rules"}  # problems that batches say something of
+ON_ROWS = {"two_sided", "no_constraints"}  # problems that batches say something of
 
 
 def answer_of(problem, theta):
@@ -126,7 +126,7 @@ def test_no_solver_ends_below_a_feasible_start_of_an_objective_with_kinks(name):
     harder = PartialPairwiseLoss(given.targets, given.weights, np.array([[0.1, 0.5]]))
     problem = easy.with_objective(harder)
     first = problem.evaluate(problem.start(np.zeros(problem.model.n_parameters)))
-    assert problem.violation(first) == 0  # constant scores keep the rule
+    assert problem.violation(first) == 0  # constant scores keep the constraint
     enough = 5 if name in STEPS else 60  # a step of idca is a whole convex problem
     found = problem.evaluate(ALL[name]().solve(problem, first.theta, max_iter=enough).theta)
     assert found.objective <= first.objective + 1e-3

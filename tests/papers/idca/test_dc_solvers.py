@@ -36,7 +36,7 @@ def people(n=120, n_groups=2, seed=0):
 
 
 def problem_of(
-    rule="statistical_parity",
+    constraint="statistical_parity",
     form=None,
     tolerance=0.1,
     surrogate=None,
@@ -46,7 +46,7 @@ def problem_of(
 ):
     X, y, codes = people(n_groups=n_groups) if who is None else who
     rows = codes, y, None, (LOW, HIGH), surrogate or Surrogate("ramp", 0.5), SHARES
-    bound = [*ranked_moments(rule, *rows), *ranked_moments(rule, *rows, True)]
+    bound = [*ranked_moments(constraint, *rows), *ranked_moments(constraint, *rows, True)]
     one = bound[0] if form is None else next(b for b in bound if b._form == form)
     loss = MeanLoss(make_loss("log_loss", "classification"), y, np.full(len(y), 1 / len(y)))
     return PartialParityProblem(LinearScore(X), loss, [one], tolerance, alpha=alpha)
@@ -68,7 +68,7 @@ def violations(problem, theta):
     return np.concatenate([(c - problem.upper)[up], (problem.lower - c)[low]])
 
 
-RULES = [
+CONSTRAINT_NAMES = [
     ("statistical_parity", None),
     ("demographic_parity", "shares"),
     ("demographic_parity", "ranks"),
@@ -77,7 +77,7 @@ RULES = [
     ("demographic_parity", "pairs"),
     ("equalized_odds", "pairs"),
 ]
-each_rule = pytest.mark.parametrize(("rule", "form"), RULES)
+each_constraint = pytest.mark.parametrize(("constraint", "form"), CONSTRAINT_NAMES)
 each_solver = pytest.mark.parametrize("name", ["idca", "dc_ssg", "dc_penalty"])
 SURROGATES = [Surrogate("ramp", 0.5), Surrogate("smoothstep", 0.6), Surrogate("sigmoid", 0.3)]
 each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.kind)
@@ -86,11 +86,11 @@ each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: 
 # ---------------------------------------------------------------- the convex functions of (31)
 
 
-@each_rule
+@each_constraint
 @each_surrogate
 @pytest.mark.parametrize("mu", [0.0, 0.3])
-def test_the_linearised_functions_lie_above_and_touch(rule, form, surrogate, mu):
-    problem, rng = problem_of(rule, form, surrogate=surrogate), np.random.default_rng(1)
+def test_the_linearised_functions_lie_above_and_touch(constraint, form, surrogate, mu):
+    problem, rng = problem_of(constraint, form, surrogate=surrogate), np.random.default_rng(1)
     w = start_of(problem) + rng.normal(size=problem.n_parameters)
     convex = Linearised(problem, problem.parts(w), mu)
     assert convex.n == violations(problem, w).size > 0
@@ -107,10 +107,10 @@ def test_the_linearised_functions_lie_above_and_touch(rule, form, surrogate, mu)
     assert np.max(gaps) > 0.01  # they are not the functions themselves
 
 
-@each_rule
+@each_constraint
 @pytest.mark.parametrize("mu", [0.0, 0.3])
-def test_subgradients_support_the_linearised_functions(rule, form, mu):
-    problem, rng = problem_of(rule, form), np.random.default_rng(2)
+def test_subgradients_support_the_linearised_functions(constraint, form, mu):
+    problem, rng = problem_of(constraint, form), np.random.default_rng(2)
     w = start_of(problem) + rng.normal(size=problem.n_parameters)
     convex = Linearised(problem, problem.parts(w), mu)
     at = convex.evaluate(w + 0.5 * rng.normal(size=w.size))
@@ -133,7 +133,9 @@ def check_steps(problem, w, eps, expected):
     convex = Linearised(problem, problem.parts(w))
     at, lengths = convex.center, StepLengths(convex.n)
     for theta in expected[1:]:
-        at = switching_step(convex, at, eps).take(convex, at, lengths)
+        row, length, against = switching_step(at.constraints, partial(convex.gradient, at), eps)
+        lengths.add(row, length)
+        at = convex.evaluate(at.theta - length * against)
         np.testing.assert_allclose(at.theta, theta, atol=1e-9)
     assert lengths.of_objective > 0
     assert lengths.of_rows.max() > 0
@@ -225,10 +227,10 @@ def test_algorithm_2_repairs_an_infeasible_start(seed):
 # ---------------------------------------------------------------- Algorithm 1
 
 
-@each_rule
+@each_constraint
 @each_surrogate
-def test_idca_never_rises_and_stays_within_eps(rule, form, surrogate):
-    problem = problem_of(rule, form, surrogate=surrogate)
+def test_idca_never_rises_and_stays_within_eps(constraint, form, surrogate):
+    problem = problem_of(constraint, form, surrogate=surrogate)
     solver, start = IDCA(n_inner=30, eps=4e-3), start_of(problem)
     iterates = [start]
     result = solver.solve(problem, start, max_iter=8, callback=iterates.append)
@@ -281,8 +283,8 @@ SOLVERS = {
 
 
 @cache
-def solved(name, rule="statistical_parity", form=None, kind="ramp"):
-    problem = problem_of(rule, form, surrogate=Surrogate(kind, 0.5))
+def solved(name, constraint="statistical_parity", form=None, kind="ramp"):
+    problem = problem_of(constraint, form, surrogate=Surrogate(kind, 0.5))
     solver, n_steps = SOLVERS[name]
     if name == "dc_penalty" and form == "shares":
         solver = replace(solver, lam=0.6 * solver.lam)
@@ -290,32 +292,32 @@ def solved(name, rule="statistical_parity", form=None, kind="ramp"):
 
 
 @cache
-def reference(rule="statistical_parity", form=None):
-    problem = problem_of(rule, form, surrogate=Surrogate("ramp", 0.5, 0.1))
+def reference(constraint="statistical_parity", form=None):
+    problem = problem_of(constraint, form, surrogate=Surrogate("ramp", 0.5, 0.1))
     found = ALLBFGS().solve(problem, start_of(problem), tol=1e-5)
     return problem.evaluate(found.theta).objective
 
 
 @each_solver
 @pytest.mark.parametrize(
-    ("rule", "form", "gap"),
+    ("constraint", "form", "gap"),
     [("statistical_parity", None, 0.02), ("demographic_parity", "shares", 0.01)],
 )
-def test_all_end_near_the_constraints_and_the_augmented_lagrangian(name, rule, form, gap):
-    problem, result = solved(name, rule, form)
+def test_all_end_near_the_constraints_and_the_augmented_lagrangian(name, constraint, form, gap):
+    problem, result = solved(name, constraint, form)
     start = problem.evaluate(start_of(problem)).objective
     assert violations(problem, result.theta).max() <= 6e-3
-    assert abs(problem.evaluate(result.theta).objective - reference(rule, form)) <= gap
-    assert start > reference(rule, form) + 7 * gap
+    assert abs(problem.evaluate(result.theta).objective - reference(constraint, form)) <= gap
+    assert start > reference(constraint, form) + 7 * gap
     assert result.status in ("converged", "max_iter")
 
 
 @each_solver
 @pytest.mark.parametrize(
-    ("rule", "form"), [("statistical_parity", None), ("demographic_parity", "shares")]
+    ("constraint", "form"), [("statistical_parity", None), ("demographic_parity", "shares")]
 )
-def test_multipliers_balance_the_objective(name, rule, form):
-    problem, result = solved(name, rule, form)
+def test_multipliers_balance_the_objective(name, constraint, form):
+    problem, result = solved(name, constraint, form)
     at = problem.evaluate(result.theta)
     alone = np.linalg.norm(at.gradient())
     assert alone > 0.02  # constraints press
@@ -374,14 +376,14 @@ def test_algorithm_3_returns_the_best_iterate_within_the_last_tolerance(schedule
 
 
 @pytest.mark.parametrize(
-    ("rule", "form", "target", "unit"),
+    ("constraint", "form", "target", "unit"),
     [  # (114): distances in ranks from the percentiles; (119): in shares from a centre
         ("statistical_parity", None, np.repeat(LOW + SHARES * (HIGH - LOW), 2), 2 / (HIGH - LOW)),
         ("demographic_parity", "shares", 0.0, 2.0),
     ],
 )
-def test_the_penalty_method_descends_on_what_is_printed(rule, form, target, unit):
-    problem = problem_of(rule, form, 0.0, Surrogate("smoothstep", 0.6))
+def test_the_penalty_method_descends_on_what_is_printed(constraint, form, target, unit):
+    problem = problem_of(constraint, form, 0.0, Surrogate("smoothstep", 0.6))
 
     def penalised(theta):
         at = problem.evaluate(theta)

@@ -122,7 +122,7 @@ def test_gradient_of_the_network_equals_finite_differences():
 @pytest.mark.parametrize(
     "solver", [PladaStochastic(), MultiplierModel()], ids=lambda s: type(s).__name__
 )
-def test_rules_that_bind_are_kept_at_little_loss(problem, solver):
+def test_constraints_that_bind_are_kept_at_little_loss(problem, solver):
     free = problem.evaluate(problem.start(None))
     result = solver.solve(problem, problem.start(None), max_iter=1500, random_state=0)
     at = problem.evaluate(result.theta)
@@ -130,7 +130,7 @@ def test_rules_that_bind_are_kept_at_little_loss(problem, solver):
     assert at.objective < free.objective - 0.03
 
 
-def test_without_rules_both_minimise_the_loss(problem):
+def test_without_constraints_both_minimise_the_loss(problem):
     free = problem.relaxed()
     for solver in (PladaStochastic(), MultiplierModel()):
         result = solver.solve(free, free.start(None), max_iter=1500, random_state=0)

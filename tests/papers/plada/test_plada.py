@@ -7,7 +7,7 @@ from skfair.papers.plada.plada import Plada
 from skfair.solvers import ALNewton
 from tests.small_problems import build, people, raw, twin
 
-# rules, levels of the attributes, bound
+# constraints, levels of the attributes, bound
 CASES = [
     (["demographic_parity"], (2,), 0.03),
     (["equalized_odds"], (2,), 0.03),
@@ -19,8 +19,8 @@ each_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def problem_of(case, **options):
-    rules, levels, bound = case
-    return build(people(11, n_levels=levels), rules, bound, alpha=0.1, **options)
+    constraints, levels, bound = case
+    return build(people(11, n_levels=levels), constraints, bound, alpha=0.1, **options)
 
 
 def start(problem):
@@ -39,9 +39,9 @@ def residual(problem, at, multipliers):
 
 @each_case
 def test_reaches_the_optimum_of_slsqp(case):
-    rules, levels, bound = case
+    constraints, levels, bound = case
     problem = problem_of(case)
-    risk = twin(people(11, n_levels=levels), rules, bound, alpha=0.1)
+    risk = twin(people(11, n_levels=levels), constraints, bound, alpha=0.1)
     expected = risk.slsqp()
     result, at = solve(problem, tol=1e-6)
     assert result.status == "converged"

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from skfair.papers.one_sided import OneSided, curvature_bounds
 from skfair.papers.plada.ipp_conex import IPPConEx, _slope
@@ -15,7 +14,7 @@ from skfair.papers.plada.ssg import SSG
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import ALNewton
 from tests.papers.plada.test_plada import CASES, each_case, problem_of, residual, solve, start
-from tests.small_problems import build, people, raw, twin
+from tests.small_problems import build, people, twin
 
 # How far a switching method may stay from the optimum.
 NEAR = dict(zip(map(str, CASES), [1e-3, 1e-3, 3e-3, 1e-3, 1e-3], strict=True))
@@ -33,11 +32,11 @@ each_paper = pytest.mark.parametrize(
 @cache
 def scipy_objective(position):
     """What SLSQP finds for the naive twin of a case."""
-    rules, levels, bound = CASES[position]
-    return twin(people(11, n_levels=levels), rules, bound, alpha=0.1).slsqp().fun
+    constraints, levels, bound = CASES[position]
+    return twin(people(11, n_levels=levels), constraints, bound, alpha=0.1).slsqp().fun
 
 
-def without_rules(problem):
+def without_constraints(problem):
     """The same problem, unconstrained."""
     return ConstrainedERM(problem.model, problem.loss, problem.targets, [], alpha=problem.alpha)
 
@@ -229,18 +228,6 @@ def test_settings_of_the_papers_make_progress(solver, bound):
 # What all of them share
 
 
-@each_solver
-def test_without_rules_it_is_logistic_regression(solver):
-    who = people(11)
-    problem = without_rules(build(who, "demographic_parity", alpha=0.05))
-    result, at = solve(problem, solver, tol=1e-6)
-    model = LogisticRegression(C=1 / (0.05 * 80), tol=1e-10).fit(who.X, who.signs)
-    expected = np.append(model.coef_, model.intercept_)
-    assert result.status == "converged"
-    assert raw(problem, result.theta) == pytest.approx(expected, abs=2e-5)
-    assert residual(problem, at, result.multipliers) <= 1e-6
-
-
 @pytest.mark.parametrize("is_bounded", [True, False])
 @each_solver
 def test_a_loose_bound_costs_nothing(solver, is_bounded):
@@ -248,7 +235,7 @@ def test_a_loose_bound_costs_nothing(solver, is_bounded):
     problem = build(who, "demographic_parity", 0.9)
     if not is_bounded:
         problem.lower[:], problem.upper[:] = -np.inf, np.inf
-    _, free = solve(without_rules(problem), solver, tol=1e-6)
+    _, free = solve(without_constraints(problem), solver, tol=1e-6)
     result, at = solve(problem, solver, tol=1e-6)
     assert result.status == "converged"
     assert at.objective == pytest.approx(free.objective, abs=1e-8)
@@ -274,17 +261,6 @@ def test_a_warm_start_ends_at_once():
         again = IPPConEx().solve(problem, newton.theta, newton.multipliers, tol=1e-6)
         assert (again.status, again.n_iter) == ("converged", 0)
         assert again.multipliers == pytest.approx(newton.multipliers)
-
-
-@each_solver
-def test_needs_no_second_derivatives(solver):
-    """A problem of any model will do."""
-    problem = problem_of(CASES[0])
-    rules, loss = problem.rules, problem.loss
-    plain = ConstrainedERM(problem.model, loss, problem.targets, rules, alpha=0.1)
-    assert not hasattr(plain, "hessian")
-    result, _ = solve(plain, solver, max_iter=100)
-    assert np.array_equal(result.theta, solve(problem, solver, max_iter=100)[0].theta)
 
 
 @pytest.mark.parametrize("length", [1e-16, 1e-14, 1e-10, 1e-6, 1e-2])

@@ -511,19 +511,6 @@ def test_a_far_outlier_and_constant_columns():
     assert swap_front(constant, codes[:50], 4, 2, max_iter=2, random_state=0).costs.max() == 0
 
 
-def test_same_seed_same_bits_other_seed_other_labels():
-    X, codes, labels = blobs()
-    first, second, other = (descent(X, codes, labels, random_state=s).theta for s in (1, 1, 2))
-    assert_array_equal(first, second)
-    assert (first != other).any()
-    one, two, three = (
-        swap_front(X, codes, 4, 2, max_iter=10, n_starts=6, random_state=s) for s in (1, 1, 2)
-    )
-    assert_array_equal(one.labels, two.labels)
-    assert_array_equal(one.costs, two.costs)
-    assert one.costs.tolist() != three.costs.tolist()
-
-
 def test_inputs_are_not_changed(python_kernels):
     X, codes, labels = blobs(n=100)
     copies = X.copy(), codes.copy(), labels.copy()

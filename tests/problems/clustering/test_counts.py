@@ -1,11 +1,11 @@
-"""What rules are missed by."""
+"""What constraints are missed by."""
 
 import numpy as np
 import pytest
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import balance_rules, share_rules
+from skfair.problems.clustering.counts import balance_constraints, share_constraints
 
 
 @pytest.mark.parametrize("unit", [1e-12, 0.1, 1.0, 1e9])
@@ -15,32 +15,32 @@ def test_rounding_is_no_miss_and_a_row_is_one(unit):
     n_rounded = 0
     for share in range(2, 100):
         beta = share / 100 * (120 / 180)
-        rules = balance_rules(groups, np.array([beta]), unit)
-        problem = CostProblem(groups, rules, 1, np.full(300, unit))
+        constraints = balance_constraints(groups, np.array([beta]), unit)
+        problem = CostProblem(groups, constraints, 1, np.full(300, unit))
         for others in (150, 300):  # share / 100 of them times two thirds is whole
             counts = unit * np.array([[share * others / 150, others]])
             counts = counts[:, problem.membership[0].argsort()[::-1]]
-            n_rounded += problem.rules.violation(counts).sum() > 0
+            n_rounded += problem.constraints.violation(counts).sum() > 0
             assert problem.violation(counts) == 0
             counts[0, counts[0].argmin()] -= unit
             assert problem.violation(counts) == pytest.approx(unit)
     assert n_rounded > 0  # of sums with rounding alone
 
 
-def test_entries_of_rules_are_those_of_the_problem():
+def test_entries_of_constraints_are_those_of_the_problem():
     groups = encode_groups(np.repeat(["a", "b", "c"], 5))
-    some, others = [balance_rules(groups, np.array([beta])) for beta in (0.3, 0.8)]
+    some, others = [balance_constraints(groups, np.array([beta])) for beta in (0.3, 0.8)]
     problem = CostProblem(groups, some, 2, np.ones(15))
-    assert problem.rule_entries[0] is problem.rules.matrix  # kept from now on
-    other = problem.with_rules(others)
-    assert other.rule_entries[0] is other.rules.matrix
+    assert problem.constraint_entries[0] is problem.constraints.matrix  # kept from now on
+    other = problem.with_constraints(others)
+    assert other.constraint_entries[0] is other.constraints.matrix
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e9])
 def test_shares_that_are_missed_by_a_row_are_missed(unit):
     """Their slack is nearly a row, so another row was not said, and one row beside shares."""
     groups = encode_groups(np.repeat(["f", "m"], 30))
-    rules = share_rules(groups, np.full(2, 0.5), np.full(2, 0.5), unit)
+    constraints = share_constraints(groups, np.full(2, 0.5), np.full(2, 0.5), unit)
     for counts, missed in (([2, 2], 0.0), ([2, 1], 0.0), ([3, 1], 1.0), ([5, 2], 1.5)):
-        found = rules.violation_beyond(unit * np.array([counts]), unit)
+        found = constraints.violation_beyond(unit * np.array([counts]), unit)
         assert found == pytest.approx(2 * missed * unit)  # one group too many, one too few

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import near_ties
-from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.utils import pieces
@@ -29,14 +29,16 @@ def drawn(seed=0, n=4000, spread=0.15, weights=None):
     X = means[blob] + spread * rng.normal(size=(n, 3))
     X[:, 0] += codes / 4
     groups = encode_groups(codes)
-    problem = RepresentationProblem(X, groups, balance_rules(groups, np.array([0.7])), 6, weights)
+    problem = RepresentationProblem(
+        X, groups, balance_constraints(groups, np.array([0.7])), 6, weights
+    )
     centers = (means - problem.units.mean) / problem.units.scale
     return problem, centers, 0.05 * rng.normal(size=(3, 6))
 
 
 def plain_sums(problem, centers, price, temperature):
     """The soft minima and counts of all rows by numpy."""
-    costs = np.concatenate([costs for _, costs in problem.distances(centers).blocks()])
+    costs = np.concatenate(problem.distances(centers).each(lambda _, costs: costs))
     value = costs + price[problem.cells]
     shares = np.exp((value.min(axis=1, keepdims=True) - value) / temperature)
     total = shares.sum(axis=1)
@@ -100,7 +102,7 @@ def test_repair_looks_at_all_rows_where_those_near_a_tie_do_not_help():
     codes = np.arange(4000) % 2
     X = 100.0 * codes[:, None] + np.random.default_rng(0).normal(size=(4000, 2))
     groups = encode_groups(codes)
-    problem = RepresentationProblem(X, groups, balance_rules(groups, np.array([0.8])), 2)
+    problem = RepresentationProblem(X, groups, balance_constraints(groups, np.array([0.8])), 2)
     centers = problem.scaled(np.array([0, 1])).astype(float)
     table = problem.distances(centers)
     table.soft_counts(np.zeros((2, 2)), TEMPERATURE)

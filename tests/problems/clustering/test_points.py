@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.counts import balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem, Spread, largest
 from skfair.utils import pieces
 
@@ -16,8 +16,8 @@ def test_farthest_points_are_those_that_pay_most():
     rng = np.random.default_rng(0)
     X, weights, labels = rng.normal(size=(40, 3)), rng.uniform(0.5, 2, 40), rng.integers(0, 4, 40)
     groups = encode_groups(np.arange(40) % 2)
-    rules = balance_rules(groups, np.array([0.5]))
-    problem = RepresentationProblem(X, groups, rules, 4, weights)
+    constraints = balance_constraints(groups, np.array([0.5]))
+    problem = RepresentationProblem(X, groups, constraints, 4, weights)
     scaled = problem.scaled(np.arange(40))
     centers = rng.normal(size=(4, 3))
     paid = ((scaled - centers[labels]) ** 2).sum(axis=1)  # a copy pays like the row
@@ -41,8 +41,10 @@ def test_blocks_are_large_but_not_few(monkeypatch, n, n_blocks):
     monkeypatch.setattr(pieces, "NUMBERS", 1024)
     monkeypatch.setattr(pieces, "_PIECES", 40)
     groups = encode_groups(np.arange(n) % 2)
-    rules = balance_rules(groups, np.array([0.5]))
-    problem = RepresentationProblem(np.random.default_rng(0).normal(size=(n, 4)), groups, rules, 3)
+    constraints = balance_constraints(groups, np.array([0.5]))
+    problem = RepresentationProblem(
+        np.random.default_rng(0).normal(size=(n, 4)), groups, constraints, 3
+    )
     slices = list(problem.row_slices())
     # Of 1024 / 4 rows, or half as many; between them as many as make 40 blocks.
     assert len(slices) == n_blocks
@@ -58,7 +60,7 @@ def test_rows_in_own_units(dtype, spread):
     times = float(np.finfo(dtype).tiny) / 8 if spread == "tiny" else spread
     X = (rng.normal(size=(50, 3)) * times).astype(dtype)
     groups = encode_groups(np.arange(50) % 2)
-    problem = RepresentationProblem(X, groups, balance_rules(groups, np.array([0.5])), 2)
+    problem = RepresentationProblem(X, groups, balance_constraints(groups, np.array([0.5])), 2)
     scaled = problem.scaled(slice(None))
     assert scaled.dtype == dtype
     assert np.isfinite(scaled).all()

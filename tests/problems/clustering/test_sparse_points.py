@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.sparse_points import SparsePoints
 
@@ -38,7 +38,7 @@ def test_distances_sums_and_units_are_those_of_dense_rows(dtype, scale):
     rng = np.random.default_rng(1)
     weights, labels = rng.uniform(0, 3, len(X)), rng.integers(0, 4, len(X))
     weights[:20] = 0
-    arguments = encode_groups(sex), Rules.none(2), 5, weights
+    arguments = encode_groups(sex), Constraints.none(2), 5, weights
     dense = RepresentationProblem(X, *arguments)
     thin = SparsePoints(sparse.csr_array(X), *arguments)
     assert thin.units.mean == pytest.approx(dense.units.mean, rel=1e-6)

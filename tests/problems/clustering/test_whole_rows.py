@@ -6,7 +6,7 @@ import pytest
 from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import placement, whole_rows
-from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.counts import Constraints, balance_constraints
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
@@ -17,17 +17,17 @@ def problem_of(n_first, n_second, beta, n_clusters=2, weights=None, seed=0):
     rng = np.random.default_rng(seed)
     codes = np.repeat([0, 1], [n_first, n_second])
     groups = encode_groups(codes)
-    rules = balance_rules(groups, np.array([beta]))
+    constraints = balance_constraints(groups, np.array([beta]))
     return RepresentationProblem(
-        rng.normal(size=(codes.size, 2)), groups, rules, n_clusters, weights
+        rng.normal(size=(codes.size, 2)), groups, constraints, n_clusters, weights
     )
 
 
 def exists(problem):
-    """Whether any counts of two clusters and two cells meet the rules, by enumeration."""
+    """Whether any counts of two clusters and two cells meet the constraints, by enumeration."""
     totals = np.bincount(problem.cells)
     return any(
-        problem.rules.violation(
+        problem.constraints.violation(
             np.array([[a, b], [totals[0] - a, totals[1] - b]], dtype=float)
         ).sum()
         <= 1e-9
@@ -42,12 +42,12 @@ def test_counts_are_found_exactly_when_they_exist(sizes, share):
     start = np.array([[totals, 0.0] for totals in np.bincount(problem.cells)]).T
     found = nearest_feasible_counts(problem, start)
     assert found is not None
-    missed = problem.rules.violation(found.astype(float)).sum()
+    missed = problem.constraints.violation(found.astype(float)).sum()
     if exists(problem):
         assert missed <= 1e-9
-    else:  # each rule is missed by less than one person
+    else:  # each constraint is missed by less than one person
         assert missed > 0
-        assert problem.rules.violation_beyond(found, 1.0) == 0
+        assert problem.constraints.violation_beyond(found, 1.0) == 0
     assert found.sum(axis=0).tolist() == np.bincount(problem.cells).tolist()
     assert found.min() >= 1
 
@@ -57,7 +57,7 @@ def test_counts_within_one_person_are_left_alone():
     near = np.array([[3.0, 4.0], [4.0, 5.0]])
     near = near if np.bincount(problem.cells)[0] == 7 else near[:, ::-1]
     assert not exists(problem)
-    assert problem.rules.violation(near).sum() > 0
+    assert problem.constraints.violation(near).sum() > 0
     assert nearest_feasible_counts(problem, near) is None
 
 
@@ -65,12 +65,12 @@ def test_empty_clusters_are_filled_by_several_people_at_once():
     """One person alone makes the balance of an empty cluster worse; six together do not."""
     codes = np.repeat(np.arange(6), [30, 60, 80, 40, 35, 70])
     groups = encode_groups(codes)
-    rules = balance_rules(groups, np.array([30 / 80]))
+    constraints = balance_constraints(groups, np.array([30 / 80]))
     X = np.random.default_rng(0).normal(size=(codes.size, 2))
-    problem = RepresentationProblem(X, groups, rules, 5)
+    problem = RepresentationProblem(X, groups, constraints, 5)
     far = np.array([[0.0, 0.0], [50, 0], [0, 50], [50, 50], [-50, -50]])
     found = assign(problem, far)
-    assert problem.rules.violation_beyond(problem.counts(found.labels), 1.0) == 0
+    assert problem.constraints.violation_beyond(problem.counts(found.labels), 1.0) == 0
 
 
 def test_points_move_to_the_wanted_counts():
@@ -85,10 +85,10 @@ def test_points_move_to_the_wanted_counts():
     placed.move_to(target)
     assert np.array_equal(problem.counts(labels), target)
     assert np.array_equal(placed.counts, target)
-    assert placed.violation == problem.rules.violation(target).sum()
+    assert placed.violation == problem.constraints.violation(target).sum()
     assert placed.cost == distances.cost(labels)
     # The cheapest points moved: within a cell nobody who stayed would have been cheaper.
-    D = np.concatenate([block for _, block in distances.blocks()])
+    D = np.concatenate(distances.each(lambda _, costs: costs))
     extra = D[:, 1] - D[:, 0]
     for s in range(2):
         moved, stayed = (extra[(problem.cells == s) & (labels == k)] for k in (1, 0))
@@ -129,7 +129,7 @@ def test_when_there_is_nothing_to_solve(monkeypatch):
     monkeypatch.setattr(whole_rows, "MAX_COUNTS", 2)
     assert nearest_feasible_counts(plain, counts) is None
     monkeypatch.undo()
-    impossible = plain.with_rules(Rules(np.eye(2), np.full(2, -100.0)))
+    impossible = plain.with_constraints(Constraints(np.eye(2), np.full(2, -100.0)))
     assert nearest_feasible_counts(impossible, counts) is None
 
 
@@ -202,7 +202,7 @@ def test_near_exact_proportion_rows_move_in_blocks(sizes, share):
         found = nearest_feasible_counts(problem, start)
         assert found is None or found.sum(axis=0).tolist() == totals.tolist()
         if exists(problem):
-            assert problem.rules.violation(found.astype(float)).sum() <= 1e-9
+            assert problem.constraints.violation(found.astype(float)).sum() <= 1e-9
 
 
 def test_a_search_can_be_interrupted(monkeypatch):

@@ -8,15 +8,15 @@ from skfair.losses import LOSSES
 from tests.small_problems import (
     build,
     central,
+    constraints_for,
     lagrangian,
     people,
     random_multipliers,
     random_point,
-    rules_for,
 )
 
-PAIRS = [(loss, rule) for loss in LOSSES for rule in rules_for(loss)]
-each_pair = pytest.mark.parametrize(("loss", "rule"), PAIRS)
+PAIRS = [(loss, constraint) for loss in LOSSES for constraint in constraints_for(loss)]
+each_pair = pytest.mark.parametrize(("loss", "constraint"), PAIRS)
 each_storage = pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 
 
@@ -46,14 +46,18 @@ def test_a_batch_has_as_many_rows_for_every_cell(is_weighted):
     who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
     problem = build(who, ["demographic_parity", "equal_opportunity"])
     batch = problem.draw(np.random.RandomState(0), 70, 4)
-    n_rows = 70 + 4 * sum(rule.n_cells for rule in problem.rules)
+    n_rows = 70 + 4 * sum(constraint.n_cells for constraint in problem.constraints)
     assert batch.rows.shape == batch.loss_weights.shape == (n_rows,)
     assert batch.loss_weights.sum() == pytest.approx(1)
-    for rule, weights in zip(problem.rules, batch.cell_weights, strict=True):
+    for constraint, weights in zip(problem.constraints, batch.cell_weights, strict=True):
         stands = weights > 0
-        assert np.bincount(rule.cells[batch.rows[stands]]).tolist() == [4] * rule.n_cells
-        assert (rule.row_weights[batch.rows[stands]] > 0).all()
-        assert np.bincount(rule.cells[batch.rows], weights) == pytest.approx(np.ones(rule.n_cells))
+        assert (
+            np.bincount(constraint.cells[batch.rows[stands]]).tolist() == [4] * constraint.n_cells
+        )
+        assert (constraint.row_weights[batch.rows[stands]] > 0).all()
+        assert np.bincount(constraint.cells[batch.rows], weights) == pytest.approx(
+            np.ones(constraint.n_cells)
+        )
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -61,7 +65,7 @@ def test_rows_of_the_cells_stand_for_the_loss_where_they_can(is_weighted):
     """They do if every row is in a cell, and if they say as much as rows of their own would."""
     who = people(5, n=60, n_levels=(3,), weighted=is_weighted)
     problem = build(who, ["equal_opportunity", "demographic_parity"])
-    n_cells = [rule.n_cells for rule in problem.rules]
+    n_cells = [constraint.n_cells for constraint in problem.constraints]
     batch = problem.draw(np.random.RandomState(0), 7, 4)
     assert batch.rows.size == 4 * sum(n_cells)
     stands = batch.loss_weights > 0
@@ -99,9 +103,9 @@ def test_the_same_seed_draws_the_same_rows():
 
 @each_pair
 @each_storage
-def test_gradients_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
+def test_gradients_of_a_batch_equal_finite_differences(loss, constraint, is_sparse):
     who = people(6, n=40, n_levels=(3, 2), weighted=True)
-    problem = build(who, rule, loss=loss, is_sparse=is_sparse)
+    problem = build(who, constraint, loss=loss, is_sparse=is_sparse)
     batch = problem.draw(np.random.RandomState(0), 12, 3)
     theta, multipliers = random_point(problem), random_multipliers(problem)
     at = problem.evaluate(theta, batch)

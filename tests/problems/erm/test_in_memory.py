@@ -11,21 +11,21 @@ from skfair.solvers.base import IterativeSolver, Step
 from tests.small_problems import (
     build,
     central,
+    constraints_for,
     lagrangian,
-    make_rule,
+    make_constraint,
     people,
     random_multipliers,
     random_point,
     raw,
     references_of,
-    rules_for,
     same_point,
     twin,
 )
 
 KINDS = {"two": (2,), "five": (5,), "overlapping": (3, 2)}
-PAIRS = [(loss, rule) for loss in LOSSES for rule in rules_for(loss)]
-each_pair = pytest.mark.parametrize(("loss", "rule"), PAIRS)
+PAIRS = [(loss, constraint) for loss in LOSSES for constraint in constraints_for(loss)]
+each_pair = pytest.mark.parametrize(("loss", "constraint"), PAIRS)
 each_storage = pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 SEVERAL = ["demographic_parity", DemographicParity(0.1, "overall"), EqualizedOdds(0.2)]
 
@@ -38,15 +38,15 @@ def worst_comparison(problem, theta):
     theta = theta.copy()
     theta[problem.model.n_parameters :] = 0
     rates, start, worst = problem.evaluate(theta).constraints, 0, []
-    for rule in problem.rules:
-        mine = rates[start : start + rule.upper.size]
-        for c in range(rule.n_centers):
-            block = mine[rule.centers == c]
-            worst.append(np.ptp(block) - 2 * rule.upper[rule.centers == c][0])
-        free = rule.centers < 0
-        beyond = np.maximum(mine - rule.upper, rule.lower - mine)
+    for constraint in problem.constraints:
+        mine = rates[start : start + constraint.upper.size]
+        for c in range(constraint.n_centers):
+            block = mine[constraint.centers == c]
+            worst.append(np.ptp(block) - 2 * constraint.upper[constraint.centers == c][0])
+        free = constraint.centers < 0
+        beyond = np.maximum(mine - constraint.upper, constraint.lower - mine)
         worst += beyond[free].tolist()
-        start += rule.upper.size
+        start += constraint.upper.size
     return max(worst)
 
 
@@ -54,18 +54,18 @@ def worst_comparison(problem, theta):
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_values_are_those_of_the_naive_twin(kind, is_weighted):
     who = people(3, n=40, n_levels=KINDS[kind], weighted=is_weighted)
-    for loss, rule in PAIRS:
-        for reference in references_of(rule):
-            problem = build(who, make_rule(rule, reference), loss=loss)
-            risk = twin(who, [rule], loss=loss, reference=reference)
+    for loss, constraint in PAIRS:
+        for reference in references_of(constraint):
+            problem = build(who, make_constraint(constraint, reference), loss=loss)
+            risk = twin(who, [constraint], loss=loss, reference=reference)
             problem.temperature = risk.temperature = 2.0
             theta = random_point(problem)
             x = raw(problem, theta)
             found = problem.evaluate(theta).objective
-            assert found == pytest.approx(risk.objective(x), rel=1e-12), (loss, rule)
+            assert found == pytest.approx(risk.objective(x), rel=1e-12), (loss, constraint)
             excess = risk.excess(x).max()
             found = worst_comparison(problem, theta)
-            assert found == pytest.approx(excess, abs=1e-11), (loss, rule, reference)
+            assert found == pytest.approx(excess, abs=1e-11), (loss, constraint, reference)
 
 
 @each_storage
@@ -89,7 +89,7 @@ def test_violation_is_that_of_the_worst_row():
     assert problem.violation(at) == 0
 
 
-def test_without_rules_it_is_plain_risk():
+def test_without_constraints_it_is_plain_risk():
     who = people(3)
     problem = build(who, [])
     at = problem.evaluate(random_point(problem))
@@ -107,10 +107,10 @@ def test_without_rules_it_is_plain_risk():
 
 @each_pair
 @each_storage
-def test_derivatives_equal_finite_differences(loss, rule, is_sparse):
+def test_derivatives_equal_finite_differences(loss, constraint, is_sparse):
     """Five groups have a centre, two of another attribute a difference, and they overlap."""
     who = people(4, n=40, n_levels=(5, 2), weighted=True)
-    problem = build(who, rule, loss=loss, is_sparse=is_sparse)
+    problem = build(who, constraint, loss=loss, is_sparse=is_sparse)
     problem.temperature = 2.0
     assert problem.model.is_sparse == is_sparse
     theta, multipliers = random_point(problem), random_multipliers(problem)
@@ -152,7 +152,7 @@ def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
     units = np.eye(problem.n_constraints)
     rows = np.stack([at.gradient(unit, objective=0.0) for unit in units])
     assert at.jacobian() == pytest.approx(rows, abs=1e-12)
-    few = np.arange(problem.n_constraints)[::-3]  # neither sorted nor of one rule
+    few = np.arange(problem.n_constraints)[::-3]  # neither sorted nor of one constraint
     assert at.jacobian(few) == pytest.approx(rows[few], abs=1e-12)
     assert at.jacobian(few[:0]).shape == (0, problem.n_parameters)
 
@@ -166,10 +166,10 @@ def test_gradient_is_linear_in_objective_and_multipliers():
     assert at.gradient(0 * multipliers) == pytest.approx(at.gradient(), abs=1e-14)
 
 
-def test_several_rules_stand_one_after_the_other():
+def test_several_constraints_stand_one_after_the_other():
     who = people(4, n_levels=(3, 5))
     together = build(who, SEVERAL)
-    alone = [build(who, rule) for rule in SEVERAL]
+    alone = [build(who, constraint) for constraint in SEVERAL]
     assert together.n_constraints == sum(problem.n_constraints for problem in alone)
     assert [problem.n_centers for problem in alone] == [2, 0, 4]
     assert together.n_centers == 6
@@ -220,7 +220,7 @@ def test_centers_in_the_middle_are_the_best_ones():
     assert problem.constraint_rows.from_middles(values) == pytest.approx(at.constraints, abs=1e-12)
 
 
-def test_relaxed_is_the_same_risk_without_rules():
+def test_relaxed_is_the_same_risk_without_constraints():
     problem = build(people(4, n_levels=(5,), weighted=True), SEVERAL)
     free, theta = problem.relaxed(), random_point(problem)
     p = problem.model.n_parameters
@@ -313,9 +313,9 @@ def test_a_sample_is_nearly_the_problem(is_weighted, is_sparse):
     assert sample.temperature == 2.0
     assert (sample.upper == problem.upper).all()
     assert sample.everything.loss_weights.sum() == pytest.approx(1)
-    for rule in sample.rules:
-        found = np.bincount(rule.cells, rule.row_weights)
-        assert found == pytest.approx(np.ones(rule.n_cells))
+    for constraint in sample.constraints:
+        found = np.bincount(constraint.cells, constraint.row_weights)
+        assert found == pytest.approx(np.ones(constraint.n_cells))
     theta, multipliers = random_point(problem), random_multipliers(problem)
     few, all_ = sample.evaluate(theta), problem.evaluate(theta)
     assert few.objective == pytest.approx(all_.objective, abs=0.1)
@@ -346,10 +346,10 @@ def test_a_sample_of_a_sample_has_its_rows():
 # First-order conditions
 
 
-def scipy_solution(who, rules, bound, **options):
+def scipy_solution(who, constraints, bound, **options):
     """The point and multipliers that SLSQP finds for the naive twin, in terms of the problem."""
-    problem = build(who, rules, bound, **options)
-    found = twin(who, rules, bound, **options).slsqp()
+    problem = build(who, constraints, bound, **options)
+    found = twin(who, constraints, bound, **options).slsqp()
     if "multipliers" not in found:
         pytest.skip("this version of scipy reports no multipliers")
     theta = problem.model.standardised(found.x[:-1], found.x[-1])

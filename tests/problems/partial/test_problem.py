@@ -1,4 +1,4 @@
-"""Problems with rules within intervals: derivatives, residuals, cost, and a solver on them."""
+"""Problems with constraints within intervals: derivatives, residuals, cost, a solver on them."""
 
 import tracemalloc
 
@@ -33,15 +33,17 @@ def people(seed=0, n=80, d=3, n_groups=3):
     return X, y, codes
 
 
-def build(who, rules, *, model="linear", surrogate=SMOOTH, tolerance=0.1, alpha=0.05, **options):
-    """A problem; of rules with several forms the last one, that of the paper."""
+def build(
+    who, constraints, *, model="linear", surrogate=SMOOTH, tolerance=0.1, alpha=0.05, **options
+):
+    """A problem; of constraints with several forms the last one, that of the paper."""
     X, y, codes = who
     options = {"interval": (0.05, 0.4), "percentiles": [0.2, 0.7], **options}
     rows = codes, y, None, options["interval"], surrogate, options["percentiles"]
     return PartialParityProblem(
         MODELS[model](X, codes),
         MeanLoss(make_loss("log_loss", "classification"), y, np.full(y.size, 1 / y.size)),
-        [ranked_moments(rule, *rows)[-1] for rule in rules],
+        [ranked_moments(constraint, *rows)[-1] for constraint in constraints],
         tolerance,
         alpha=alpha,
     )
@@ -59,7 +61,7 @@ STACKS = [
     ["statistical_parity", "equal_opportunity"],
     ["equalized_odds", "statistical_parity", "demographic_parity"],
 ]
-each_stack = pytest.mark.parametrize("rules", STACKS, ids="+".join)
+each_stack = pytest.mark.parametrize("constraints", STACKS, ids="+".join)
 
 
 # Values and derivatives
@@ -69,8 +71,8 @@ each_stack = pytest.mark.parametrize("rules", STACKS, ids="+".join)
 @each_model
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
 @pytest.mark.parametrize("surrogate", [SMOOTH, Surrogate("ramp", 0.5, 0.2)], ids=str)
-def test_gradient(rules, model, alpha, surrogate):
-    problem = build(people(), rules, model=model, alpha=alpha, surrogate=surrogate)
+def test_gradient(constraints, model, alpha, surrogate):
+    problem = build(people(), constraints, model=model, alpha=alpha, surrogate=surrogate)
     theta, multipliers = random_point(problem)
     for part in ("whole", "plus", "minus"):
         for scale in (1.0, -2.5):
@@ -88,8 +90,8 @@ def test_gradient(rules, model, alpha, surrogate):
 
 @each_stack
 @each_model
-def test_parts_are_convex_and_differ_by_the_whole(rules, model):
-    problem = build(people(), rules, model=model)
+def test_parts_are_convex_and_differ_by_the_whole(constraints, model):
+    problem = build(people(), constraints, model=model)
     theta, _ = random_point(problem)
     way = np.random.default_rng(3).normal(size=theta.size)
     along = {}
@@ -111,14 +113,14 @@ def test_the_objective_is_the_mean_loss_and_the_penalty():
     assert problem.evaluate(theta).objective == pytest.approx(expected)
 
 
-def test_stacked_rules_are_the_single_ones():
-    who, rules = people(), STACKS[3]
-    stack = build(who, rules)
+def test_stacked_constraints_are_the_single_ones():
+    who, constraints = people(), STACKS[3]
+    stack = build(who, constraints)
     theta, _ = random_point(stack)
     d, values, bounds = stack.model.n_parameters, [], []
     aux = np.split(theta[d:], [2, 4])  # two centres, two thresholds, one centre
-    for rule, own in zip(rules, aux, strict=True):
-        single = build(who, [rule])
+    for constraint, own in zip(constraints, aux, strict=True):
+        single = build(who, [constraint])
         values.extend(single.evaluate(np.concatenate([theta[:d], own])).constraints)
         bounds.extend(zip(single.lower, single.upper, strict=True))
     assert stack.evaluate(theta).constraints == pytest.approx(values, abs=1e-14)
@@ -129,8 +131,8 @@ def test_stacked_rules_are_the_single_ones():
 
 
 @each_stack
-def test_bounds_loosen_with_the_tolerance(rules):
-    problem = build(people(), rules)
+def test_bounds_loosen_with_the_tolerance(constraints):
+    problem = build(people(), constraints)
     theta, _ = random_point(problem)
     before = None
     for tolerance in np.linspace(0, 1.1, 23):
@@ -168,7 +170,7 @@ def test_residuals_by_hand(shift):
 
 
 def test_multipliers_of_missing_bounds_are_not_complementary():
-    """A share that nothing limits from above must not have a price."""
+    """A share that nothing limits from above must not have an offset."""
     problem = build(people(), STACKS[1], tolerance=2.0)
     assert np.isinf(problem.upper).all()
     at = problem.evaluate(random_point(problem)[0])
@@ -178,7 +180,7 @@ def test_multipliers_of_missing_bounds_are_not_complementary():
     assert problem.kkt_residual(at, paid)["complementarity"] == 0.5
 
 
-def test_no_rules():
+def test_no_constraints():
     problem = build(people(), [])
     theta = problem.start(np.zeros(problem.model.n_parameters))
     at = problem.evaluate(theta)

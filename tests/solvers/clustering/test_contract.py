@@ -14,7 +14,7 @@ from skfair import Sensitive, papers, solvers
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, kmeans_cost, nondominated
-from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import DC_SOLVERS, SOLVERS
 from skfair.solvers.clustering.base import (
@@ -41,9 +41,11 @@ def people(n=120, seed=0):
 def problem_of(solver, X, sex, n_clusters=3):
     """A problem with the limits that the solver keeps."""
     groups = encode_groups(sex)
-    rules = balance_rules(groups, np.array([MIN_BALANCE])) if solver.keeps_balance else None
-    rules = Rules.none(groups.n_groups) if rules is None else rules
-    return RepresentationProblem(X, groups, rules, n_clusters)
+    constraints = (
+        balance_constraints(groups, np.array([MIN_BALANCE])) if solver.keeps_balance else None
+    )
+    constraints = Constraints.none(groups.n_groups) if constraints is None else constraints
+    return RepresentationProblem(X, groups, constraints, n_clusters)
 
 
 def run(solver, problem, start=None, *, seed=0, max_iter=40, callback=go_on):
@@ -66,7 +68,7 @@ def check_clustering(solver, problem, X, sex, clustering):
         center = clustering.centers[c] * scale + problem.units.mean
         assert center == pytest.approx(X[labels == c].mean(axis=0))
     assert clustering.lower_bound <= clustering.cost_at_bound * (1 + 1e-9)
-    assert clustering.multipliers.shape == (k, problem.rules.slack.shape[1])
+    assert clustering.multipliers.shape == (k, problem.constraints.slack.shape[1])
     assert len({len(column) for column in clustering.history.values()}) == 1
     if solver.keeps_balance:
         balance = balance_score(labels, sensitive_features=sex, n_clusters=k)
@@ -243,8 +245,8 @@ def test_shares_of_a_solver_that_keeps_them():
     X, sex = people()
     groups = encode_groups(sex)
     shares = groups.counts / groups.counts.sum()
-    rules = share_rules(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
-    problem = RepresentationProblem(X, groups, rules, 3)
+    constraints = share_constraints(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
+    problem = RepresentationProblem(X, groups, constraints, 3)
     for name in CLUSTERING_SOLVERS:
         solver = clustering_solver(name)
         if solver.keeps_shares:

@@ -1,4 +1,4 @@
-"""Rounding to labels under rules: the kernel, the linearisation, the result."""
+"""Rounding to labels under constraints: the kernel, the linearisation, the result."""
 
 import itertools
 
@@ -7,12 +7,12 @@ import pytest
 from scipy import sparse
 
 from skfair._kernels import cuts
-from skfair.cluster.limits import representation_rules
+from skfair.cluster.limits import representation_constraints
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
 from skfair.solvers.clustering.assignment import assign
-from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_rules
+from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_constraints
 from tests.naive.spectral import normalised_cut
 from tests.python_kernels import as_python
 
@@ -29,15 +29,10 @@ def graph(n, seed, density=0.4):
 
 def problem_of(codes, n_clusters, min_balance):
     groups = encode_groups(codes)
-    rules = representation_rules(
-        groups,
-        n_clusters,
-        min_balance=min_balance,
-        relative_balance=True,
-        share_bounds=None,
-        sums=groups.sums(),
+    constraints = representation_constraints(
+        groups, n_clusters, groups.sums(), (min_balance, True, None)
     )
-    return CostProblem(groups, rules, n_clusters)
+    return CostProblem(groups, constraints, n_clusters)
 
 
 forms = pytest.mark.parametrize(
@@ -111,7 +106,7 @@ def improve(request, monkeypatch):
 @forms
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.usefixtures("improve")
-def test_moves_lower_the_cut_and_keep_the_rules(form, seed):
+def test_moves_lower_the_cut_and_keep_the_constraints(form, seed):
     rng = np.random.default_rng(seed)
     n, K = 40, 3
     W, codes = graph(n, seed), rng.permutation(np.arange(n) % 2)
@@ -122,15 +117,15 @@ def test_moves_lower_the_cut_and_keep_the_rules(form, seed):
     weights = form(W)
     cut = Cut(weights, start.labels, K)
     found = improve_by_moves(weights, problem, cut, np.random.RandomState(0))
-    assert found.cut.value == pytest.approx(normalised_cut(W, found.labels), rel=1e-9)
-    assert found.cut.value < before
-    assert problem.rules.violation(problem.counts(found.labels)).sum() == 0
-    # No single move that keeps the rules would lower it by much more.
+    assert found.value == pytest.approx(normalised_cut(W, found.labels), rel=1e-9)
+    assert found.value < before
+    assert problem.constraints.violation(problem.counts(found.labels)).sum() == 0
+    # No single move that keeps the constraints would lower it by much more.
     for i, t in itertools.product(range(n), range(K)):
         moved = found.labels.copy()
         moved[i] = t
-        if problem.rules.violation(problem.counts(moved)).sum() == 0:
-            assert normalised_cut(W, moved) >= found.cut.value * (1 - 5e-3)
+        if problem.constraints.violation(problem.counts(moved)).sum() == 0:
+            assert normalised_cut(W, moved) >= found.value * (1 - 5e-3)
 
 
 @forms
@@ -159,7 +154,7 @@ def test_links_are_kept_up_to_date():
     cut = Cut(weights, start.labels.copy(), K)
     cell_rows = np.argsort(problem.cells, kind="stable")
     starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
-    values = problem.counts(cut.labels) @ problem.rules.matrix.T + problem.rules.slack
+    values = problem.counts(cut.labels) @ problem.constraints.matrix.T + problem.constraints.slack
     before, links = cut.value, np.ascontiguousarray(cut.links.T)
     gain = cuts.improve_cut(
         weights.matrix.indptr,
@@ -171,7 +166,7 @@ def test_links_are_kept_up_to_date():
         problem.cells,
         starts,
         cell_rows,
-        problem.rules.matrix,
+        problem.constraints.matrix,
         values,
         rng.permutation(n),
         cut.labels,
@@ -185,13 +180,13 @@ def test_links_are_kept_up_to_date():
     assert np.allclose(links.T, after.links)
     assert np.allclose(cut.within, after.within)
     assert np.allclose(cut.volume, after.volume)
-    expected = problem.counts(cut.labels) @ problem.rules.matrix.T + problem.rules.slack
+    expected = problem.counts(cut.labels) @ problem.constraints.matrix.T + problem.constraints.slack
     assert np.allclose(values, expected)
 
 
 @forms
 @pytest.mark.parametrize("min_balance", [0.5, 0.8, 1.0])
-def test_rounding_keeps_the_rules_near_the_optimum_of_a_tiny_graph(form, min_balance):
+def test_rounding_keeps_the_constraints_near_the_optimum_of_a_tiny_graph(form, min_balance):
     """Against all labels of ten rows."""
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -201,10 +196,10 @@ def test_rounding_keeps_the_rules_near_the_optimum_of_a_tiny_graph(form, min_bal
         best = min(
             normalised_cut(W, labels)
             for labels in (np.array(bits) for bits in itertools.product(range(K), repeat=n))
-            if problem.rules.violation(problem.counts(labels)).sum() <= 1e-9
+            if problem.constraints.violation(problem.counts(labels)).sum() <= 1e-9
         )
         weights, starts = form(W), [rng.integers(0, K, n) for _ in range(10)]
-        found = round_to_rules(weights, problem, starts, np.random.RandomState(0)).cut.value
+        found = round_to_constraints(weights, problem, starts, np.random.RandomState(0)).value
         assert best - 1e-9 <= found <= best * 1.1
 
 
@@ -213,19 +208,19 @@ def test_a_factor_gives_the_cut_of_its_product():
     Z, codes = rng.random((50, 4)), rng.permutation(np.arange(50) % 2)
     factor = FactoredWeights(lambda rows: Z[rows], 50, 4, np.float64)
     problem, labels = problem_of(codes, 3, 0.8), rng.integers(0, 3, 50)
-    found = round_to_rules(factor, problem, [labels], np.random.RandomState(0))
-    assert found.cut.value == pytest.approx(normalised_cut(Z @ Z.T, found.labels))
+    found = round_to_constraints(factor, problem, [labels], np.random.RandomState(0))
+    assert found.value == pytest.approx(normalised_cut(Z @ Z.T, found.labels))
     assert found.violation == 0
 
 
-def test_rows_without_edges_go_where_the_rules_need_them():
+def test_rows_without_edges_go_where_the_constraints_need_them():
     """Two tight pairs of one group; the rows without edges are of the other group."""
     W = np.zeros((8, 8))
     W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = 1.0
     codes = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     problem = problem_of(codes, 2, 1.0)
     labels = np.array([0, 0, 1, 1, 0, 0, 0, 0])
-    found = round_to_rules(DenseWeights(W), problem, [labels], np.random.RandomState(0))
-    assert found.cut.value == 0
+    found = round_to_constraints(DenseWeights(W), problem, [labels], np.random.RandomState(0))
+    assert found.value == 0
     assert found.violation == 0
     assert np.bincount(found.labels[4:]).tolist() == [2, 2]

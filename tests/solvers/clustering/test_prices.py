@@ -15,9 +15,10 @@ from skfair._kernels import moves
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import whole_rows
-from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers import smooth_dual
 from skfair.solvers.clustering import assignment, prices
 from skfair.solvers.clustering.assignment import assign, maximise_dual
 from skfair.solvers.clustering.base import RunSettings
@@ -32,35 +33,42 @@ def random_problem(seed, n=60, n_clusters=3, n_groups=2, beta=0.7, weights=None,
     X = rng.normal(size=(codes.size, 2)) + np.eye(max(2, n_groups))[codes][:, :2]
     groups = encode_groups(codes)
     attained = groups.counts.min() / groups.counts.max()
-    rules = balance_rules(groups, np.array([beta * attained]))
-    problem = RepresentationProblem(X.astype(dtype), groups, rules, n_clusters, weights)
+    constraints = balance_constraints(groups, np.array([beta * attained]))
+    problem = RepresentationProblem(X.astype(dtype), groups, constraints, n_clusters, weights)
     centers = problem.scaled(rng.choice(codes.size, n_clusters, replace=False)).astype(float)
     return problem, centers
 
 
 def dense(problem, centers):
-    return np.concatenate([block for _, block in problem.distances(centers).blocks()])
+    return np.concatenate(problem.distances(centers).each(lambda _, costs: costs))
 
 
 def linear_program(problem, centers, integer=False):
-    """The cheapest assignment by HiGHS: every point once, every rule in every cluster."""
+    """The cheapest assignment by HiGHS: every point once, every constraint in every cluster."""
     D = dense(problem, centers)
     n, k = D.shape
     once = sparse.kron(sparse.eye(n), np.ones((1, k)))
-    parts = problem.rules.matrix[:, problem.cells] * problem.weights  # (rules, n)
-    rules = sparse.vstack([sparse.kron(sparse.csr_array(parts), np.eye(k)[[c]]) for c in range(k)])
-    slack = problem.rules.slack.ravel()
+    parts = problem.constraints.matrix[:, problem.cells] * problem.weights  # (constraints, n)
+    constraints = sparse.vstack(
+        [sparse.kron(sparse.csr_array(parts), np.eye(k)[[c]]) for c in range(k)]
+    )
+    slack = problem.constraints.slack.ravel()
     cost = (D * problem.weights[:, None]).ravel()
     if integer:
         found = milp(
             cost,
             integrality=np.ones(cost.size),
             bounds=(0, 1),
-            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(rules, -slack, np.inf)],
+            constraints=[
+                LinearConstraint(once, 1, 1),
+                LinearConstraint(constraints, -slack, np.inf),
+            ],
             options={"mip_rel_gap": 1e-9},
         )
     else:
-        found = linprog(cost, A_ub=-rules, b_ub=slack, A_eq=once, b_eq=np.ones(n), bounds=(0, 1))
+        found = linprog(
+            cost, A_ub=-constraints, b_ub=slack, A_eq=once, b_eq=np.ones(n), bounds=(0, 1)
+        )
     return found.fun / problem.total_weight if found.status == 0 else np.nan
 
 
@@ -78,7 +86,7 @@ def test_assignment_is_near_the_linear_programme_and_above_its_own_bound(
     found = assign(problem, centers)
     exact = linear_program(problem, centers)
     assert found.violation <= 1e-9
-    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    assert problem.constraints.violation(problem.counts(found.labels)).sum() <= 1e-9
     D = dense(problem, centers)
     cost = D[np.arange(problem.n_samples), found.labels].mean()
     assert found.cost == pytest.approx(cost)
@@ -95,14 +103,14 @@ def test_assignment_equals_enumeration_on_tiny_problems(seed):
     codes = np.repeat([0, 1], 5)
     X = rng.normal(size=(10, 2))
     groups = encode_groups(codes)
-    rules = balance_rules(groups, np.array([0.6]))
-    problem = RepresentationProblem(X, groups, rules, 2)
+    constraints = balance_constraints(groups, np.array([0.6]))
+    problem = RepresentationProblem(X, groups, constraints, 2)
     centers = problem.scaled(np.array([0, 9])).astype(float)
     D = dense(problem, centers)
     best = np.inf
     for labels in itertools.product([0, 1], repeat=10):
         labels = np.array(labels)
-        if problem.rules.violation(problem.counts(labels)).sum() <= 1e-9:
+        if problem.constraints.violation(problem.counts(labels)).sum() <= 1e-9:
             best = min(best, D[np.arange(10), labels].mean())
     found = assign(problem, centers)
     assert found.violation <= 1e-9
@@ -110,7 +118,7 @@ def test_assignment_equals_enumeration_on_tiny_problems(seed):
     assert found.lower_bound <= best + 1e-12
     exact = assign(problem, centers, exact=True)
     assert exact.cost == pytest.approx(best, rel=1e-4)
-    assert problem.rules.violation(problem.counts(exact.labels)).sum() <= 1e-9
+    assert problem.constraints.violation(problem.counts(exact.labels)).sum() <= 1e-9
 
 
 @settings(deadline=None, max_examples=6)
@@ -133,7 +141,7 @@ def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, bet
     if plain.violation > 1e-9:  # weighted points need not fit
         assert np.array_equal(found.labels, plain.labels)
         return
-    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    assert problem.constraints.violation(problem.counts(found.labels)).sum() <= 1e-9
     D = dense(problem, centers)
     cost = np.average(D[np.arange(n), found.labels], weights=weights)
     assert found.cost == pytest.approx(cost)
@@ -209,13 +217,13 @@ def listed_moves(D, labels, problem, n_kept):
 
 def repaired(problem, labels, counts, lists, max_steps, kernel=moves.move_points):
     """Repair labels and counts; the steps, and values of the constraints."""
-    values = counts @ problem.rules.matrix.T + problem.rules.slack
+    values = counts @ problem.constraints.matrix.T + problem.constraints.slack
     shape = lists[2].shape
     least = np.full(shape[:2], np.inf)
     heads = np.zeros(shape, int), np.zeros((2, *shape))
     choices = least, np.zeros(shape[:2], int), np.ones(shape[0], bool)
     scratch = (*heads, *choices)
-    given = problem.rule_entries, values, labels, problem.weights, counts, lists, scratch
+    given = problem.constraint_entries, values, labels, problem.weights, counts, lists, scratch
     return kernel(True, *given, max_steps, 1e-9, np.inf)[0], values
 
 
@@ -230,23 +238,27 @@ def test_a_repair_counts_what_it_moves(compiled, kind, is_weighted, monkeypatch)
     codes = np.repeat(np.arange(4), [29, 27, 15, 14])
     weights = np.append(1.5, rng.integers(1, 4, codes.size - 1)) if is_weighted else None
     groups = encode_groups(codes)
-    rules = share_rules(groups, np.full(4, 0.2), np.full(4, 0.3))
+    constraints = share_constraints(groups, np.full(4, 0.2), np.full(4, 0.3))
     if kind == "balance":
-        rules = balance_rules(groups, np.array([0.4]))
+        constraints = balance_constraints(groups, np.array([0.4]))
     elif kind == "overlapping":
-        rules = Rules(rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5), np.full(6, -3.0))
+        constraints = Constraints(
+            rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5), np.full(6, -3.0)
+        )
     X = rng.normal(size=(codes.size, 2)) + codes[:, None]
-    problem = RepresentationProblem(X, groups, rules, 3, weights)
+    problem = RepresentationProblem(X, groups, constraints, 3, weights)
     D = dense(problem, problem.scaled(np.array([0, 40, 80])).astype(float))
     labels = D.argmin(axis=1)
     counts = problem.counts(labels)
-    missed = problem.rules.violation(counts).sum()
+    missed = problem.constraints.violation(counts).sum()
     kernel = moves.move_points if compiled else plain["move_points"]
     given = labels, counts, listed_moves(D, labels, problem, 40)
     steps, values = repaired(problem, *given, 1000, kernel)
     assert steps > 5
     assert_allclose(counts, problem.counts(labels))
-    assert_allclose(values, counts @ problem.rules.matrix.T + problem.rules.slack, atol=1e-12)
+    assert_allclose(
+        values, counts @ problem.constraints.matrix.T + problem.constraints.slack, atol=1e-12
+    )
     assert np.maximum(0, -values).sum() < missed
 
 
@@ -274,7 +286,7 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_first_repair_costs_least_for_what_it_mends(seed):
     problem, centers = random_problem(seed, 60, 3, 3, 0.8)
-    D, rules = dense(problem, centers).astype(float), problem.rules
+    D, constraints = dense(problem, centers).astype(float), problem.constraints
     start = D.argmin(axis=1)
     labels, lists = start.copy(), listed_moves(D, start, problem, start.size)
     assert repaired(problem, labels, problem.counts(start), lists, 1)[0] == 1
@@ -282,7 +294,9 @@ def test_the_first_repair_costs_least_for_what_it_mends(seed):
     def price(i, t):
         moved = start.copy()
         moved[i] = t
-        mended = rules.violation(problem.counts(start)) - rules.violation(problem.counts(moved))
+        mended = constraints.violation(problem.counts(start)) - constraints.violation(
+            problem.counts(moved)
+        )
         return (D[i, t] - D[i, start[i]]) / mended.sum() if mended.sum() > 1e-9 else np.inf
 
     (changed,) = np.flatnonzero(labels != start)
@@ -307,21 +321,21 @@ def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch)
     placed = Placement(problem, distances, labels, counts)
     placed.repair()
     left = placed.violation
-    assert left == pytest.approx(problem.rules.violation(problem.counts(labels)).sum())
+    assert left == pytest.approx(problem.constraints.violation(problem.counts(labels)).sum())
     assert left <= 1e-9
     assert_allclose(counts, problem.counts(labels))
     before = D[np.arange(problem.n_samples), labels].sum()
     placed.improve()
     assert D[np.arange(problem.n_samples), labels].sum() <= before + 1e-12
     assert_allclose(counts, problem.counts(labels))
-    assert problem.rules.violation(counts).sum() <= 1e-9
+    assert problem.constraints.violation(counts).sum() <= 1e-9
     # No single feasible move and no swap within a cell is left that lowers the cost.
     for i in range(problem.n_samples):
         for t in range(3):
             trial = labels.copy()
             trial[i] = t
             if D[i, t] < D[i, labels[i]] - 1e-9:
-                assert problem.rules.violation(problem.counts(trial)).sum() > 1e-9
+                assert problem.constraints.violation(problem.counts(trial)).sum() > 1e-9
     for i, j in itertools.combinations(range(problem.n_samples), 2):
         if problem.cells[i] == problem.cells[j]:
             here = D[i, labels[i]] + D[j, labels[j]]
@@ -348,8 +362,8 @@ def test_overlapping_attributes_share_prices():
     table = np.column_stack((X[:, 0] > 0, X[:, 1] + rng.normal(size=n) > 0, rng.random(n) < 0.3))
     groups = encode_groups(table, intersectional=False)
     shares = groups.counts / n
-    rules = share_rules(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
-    problem = RepresentationProblem(X, groups, rules, 4)
+    constraints = share_constraints(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
+    problem = RepresentationProblem(X, groups, constraints, 4)
     found = fair_lloyd(problem, problem.scaled(np.arange(4)).astype(float))
     assert found.violation <= 1e-9
     for k in range(4):
@@ -366,7 +380,7 @@ def test_weights_are_repetitions():
     problem, centers = random_problem(0, 40)
     times = rng.integers(1, 4, problem.n_samples)
     groups = encode_groups(problem.cells)
-    matrix = balance_rules(groups, np.array([0.4]))
+    matrix = balance_constraints(groups, np.array([0.4]))
     weighted = RepresentationProblem(problem.X, groups, matrix, 3, times.astype(float))
     again = np.repeat(np.arange(times.size), times)
     repeated = RepresentationProblem(
@@ -395,9 +409,9 @@ def test_offsets_and_scales_do_not_matter(offset, factor):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     groups = encode_groups((X[:, 0] > 0).astype(int))
-    rules = balance_rules(groups, np.array([0.5]))
-    problem = RepresentationProblem(X, groups, rules, 3)
-    moved = RepresentationProblem((X + offset) * factor, groups, rules, 3)
+    constraints = balance_constraints(groups, np.array([0.5]))
+    problem = RepresentationProblem(X, groups, constraints, 3)
+    moved = RepresentationProblem((X + offset) * factor, groups, constraints, 3)
     centers = problem.scaled(np.arange(3)).astype(float)
     one, other = (fair_lloyd(p, centers) for p in (problem, moved))
     assert np.mean(one.labels == other.labels) > 0.95
@@ -413,14 +427,14 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     small = RepresentationProblem(
         problem.X,
         encode_groups(problem.cells),
-        balance_rules(encode_groups(problem.cells), np.array([0.5])),
+        balance_constraints(encode_groups(problem.cells), np.array([0.5])),
         4,
     )
     assert small.norms.dtype == np.float32
     whole = RepresentationProblem(
         problem.X.astype(np.float32),
         encode_groups(problem.cells),
-        balance_rules(encode_groups(problem.cells), np.array([0.5])),
+        balance_constraints(encode_groups(problem.cells), np.array([0.5])),
         4,
     )
     assert_allclose(small.norms, whole.norms, rtol=1e-5)
@@ -468,7 +482,7 @@ def test_a_sample_holds_the_groups_in_the_shares_of_all_rows(is_weighted):
 
     assert_allclose(shares(part), shares(problem))
     assert part.weights.sum() == pytest.approx(part.total_weight)
-    # So it can keep the rules of the whole: the dual is bounded.
+    # So it can keep the constraints of the whole: the dual is bounded.
     found = maximise_dual(part, part.distances(centers), problem.no_multipliers())
     assert np.abs(found).max() < 1e3
 
@@ -486,10 +500,10 @@ def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
     seen = []
     clustering = found(lambda c: seen.append(c))
     assert clustering.violation <= 1e-9
-    assert problem.rules.violation(problem.counts(clustering.labels)).sum() <= 1e-9
+    assert problem.constraints.violation(problem.counts(clustering.labels)).sum() <= 1e-9
     assert clustering.cost <= whole.cost * 1.02
     assert clustering.lower_bound <= clustering.cost_at_bound <= clustering.lower_bound * 1.01
-    # A stop at any time leaves whole rows within the rules, and no further rounds.
+    # A stop at any time leaves whole rows within the constraints, and no further rounds.
     for last in range(1, len(seen) + 1, 3):
         calls = []
         stopped = found(lambda c, calls=calls, last=last: calls.append(c) or len(calls) == last)
@@ -502,7 +516,7 @@ def test_empty_clusters_are_seeded_again():
     problem, centers = random_problem(2)
     far = centers.copy()
     far[2] = 1e3  # nobody goes there
-    found = fair_lloyd(problem.with_rules(Rules(np.zeros((0, 2)), np.zeros(0))), far)
+    found = fair_lloyd(problem.with_constraints(Constraints(np.zeros((0, 2)), np.zeros(0))), far)
     assert np.unique(found.labels).size == 3
 
 
@@ -532,17 +546,17 @@ def test_the_result_is_the_best_of_the_finishing_rounds():
 
 def test_too_many_groups_for_pairs():
     groups = encode_groups([f"g{i}" for i in range(400)])
-    with pytest.raises(ValueError, match="needs 159600 rules per cluster. Use share_bounds"):
-        balance_rules(groups, np.array([0.5]))
+    with pytest.raises(ValueError, match="needs 159600 constraints per cluster. Use share_bounds"):
+        balance_constraints(groups, np.array([0.5]))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypatch):
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
     table, bounds, costs = problem.distances(centers), [], []
-    assert problem.no_multipliers().size > assignment.MANY
-    for many in (20, assignment.MANY, 10**9):
-        monkeypatch.setattr(assignment, "MANY", many)
+    assert problem.no_multipliers().size > smooth_dual.MANY
+    for many in (20, smooth_dual.MANY, 10**9):
+        monkeypatch.setattr(smooth_dual, "MANY", many)
         prices_ = maximise_dual(problem, table, problem.no_multipliers(), max_iter=200)
         assert prices_.min() >= 0
         assert (prices_ > 0).mean() < 0.6

@@ -12,11 +12,11 @@ from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.protocol import Problem, TwiceDifferentiable
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import SOLVERS, check_needs
-from tests.small_problems import build, make_rule, names_of, people, raw, same_point, twin
+from tests.small_problems import build, make_constraint, names_of, people, raw, same_point, twin
 
 each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])
 
-# rules, reference, loss, levels of the attributes, bound
+# constraints, reference, loss, levels of the attributes, bound
 CASES = [
     (["demographic_parity"], "pairwise", "log_loss", (2,), 0.03),
     (["demographic_parity"], "pairwise", "log_loss", (4,), 0.05),
@@ -40,9 +40,9 @@ each_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
 
 
 def build_case(case, **options):
-    rules, reference, loss, levels, bound = case
+    constraints, reference, loss, levels, bound = case
     who = people(11, n_levels=levels)
-    made = [make_rule(name, reference) for name in rules]
+    made = [make_constraint(name, reference) for name in constraints]
     return who, build(who, made, bound, loss=loss, **options)
 
 
@@ -54,8 +54,8 @@ def scipy_solution(name):
 
 
 def twin_of_case(case):
-    rules, reference, loss, levels, bound = case
-    return twin(people(11, n_levels=levels), rules, bound, loss=loss, reference=reference)
+    constraints, reference, loss, levels, bound = case
+    return twin(people(11, n_levels=levels), constraints, bound, loss=loss, reference=reference)
 
 
 def start(problem):
@@ -68,11 +68,11 @@ def solve(make, problem, tol=1e-8, **options):
 
 
 def pulls(problem, multipliers):
-    """What the multipliers weigh each row with, rule by rule: the same for any way to write it."""
-    ends = np.cumsum([rule.upper.size for rule in problem.rules])[:-1]
+    """What the multipliers weigh each row with, by constraint: the same however it is written."""
+    ends = np.cumsum([constraint.upper.size for constraint in problem.constraints])[:-1]
     return [
-        rule.row_weights * (rule.matrix.T @ part)[rule.cells]
-        for rule, part in zip(problem.rules, np.split(multipliers, ends), strict=True)
+        constraint.row_weights * (constraint.matrix.T @ part)[constraint.cells]
+        for constraint, part in zip(problem.constraints, np.split(multipliers, ends), strict=True)
     ]
 
 
@@ -125,7 +125,7 @@ def test_multipliers_are_the_price_of_the_bound(make, case):
 
 
 @each_solver
-def test_without_rules_it_is_logistic_regression(make):
+def test_without_constraints_it_is_logistic_regression(make):
     who = people(11)
     problem = build(who, [], alpha=0.05)
     result, _ = solve(make, problem)
@@ -163,7 +163,7 @@ def test_a_loose_bound_costs_nothing(make, bound):
 
 
 @pytest.mark.parametrize(
-    ("seed", "levels", "rule", "loss"),
+    ("seed", "levels", "constraint", "loss"),
     [
         (0, (4,), "demographic_parity", "squared_hinge"),
         (1, (3, 2), "loss_parity", "squared_hinge"),
@@ -171,9 +171,11 @@ def test_a_loose_bound_costs_nothing(make, bound):
     ],
 )
 @each_solver
-def test_converged_means_a_kkt_residual_of_tol(make, seed, levels, rule, loss):
+def test_converged_means_a_kkt_residual_of_tol(make, seed, levels, constraint, loss):
     """Complementarity too, where multipliers are large."""
-    problem = build(people(seed, n_levels=levels), make_rule(rule, "overall"), 0.03, loss=loss)
+    problem = build(
+        people(seed, n_levels=levels), make_constraint(constraint, "overall"), 0.03, loss=loss
+    )
     result, at = solve(make, problem, tol=1e-6)
     assert result.status == "converged"
     assert np.abs(result.multipliers).max() > 2
@@ -397,7 +399,7 @@ def test_a_problem_without_second_derivatives_is_refused_by_name():
         pass
 
     _, linear = build_case(CASES[0])
-    problem = Curveless(linear.model, linear.loss, linear.targets, linear.rules)
+    problem = Curveless(linear.model, linear.loss, linear.targets, linear.constraints)
     with pytest.raises(TypeError, match="ALNewton cannot solve a Curveless.*'hessian'") as error:
         check_needs(ALNewton(), problem)
     assert "gradient" not in str(error.value)
@@ -421,7 +423,7 @@ def test_the_class_of_a_solver_is_no_solver():
         check_needs(ALNewton, build_case(CASES[0])[1])
 
 
-def test_newton_squares_the_error_where_only_the_rule_keeps_a_minimum():
+def test_newton_squares_the_error_where_only_the_constraint_keeps_a_minimum():
     """-30 x^2 + y^2 / 2 + exp(x + y) with x + x^2 / 10 = 1: the penalty of 10 is not enough."""
     x = 5 * (np.sqrt(1.4) - 1)
     y = brentq(lambda y: y + np.exp(x + y), -2, 0)  # where the derivative by y is 0
@@ -465,10 +467,10 @@ class Bowl:
 # A sample of the rows shows the way
 
 
-@pytest.mark.parametrize("rules", ["demographic_parity", "mean_score_parity", []], ids=str)
-def test_a_sample_saves_steps_and_changes_nothing_else(rules, monkeypatch):
-    loss = "squared_error" if rules == "mean_score_parity" else "log_loss"
-    problem = build(people(12, n=40_000, d=6), rules, 0.02, loss=loss)
+@pytest.mark.parametrize("constraints", ["demographic_parity", "mean_score_parity", []], ids=str)
+def test_a_sample_saves_steps_and_changes_nothing_else(constraints, monkeypatch):
+    loss = "squared_error" if constraints == "mean_score_parity" else "log_loss"
+    problem = build(people(12, n=40_000, d=6), constraints, 0.02, loss=loss)
     full, at = solve(ALNewton, problem, tol=1e-9)
     monkeypatch.setattr(LinearConstrainedERM, "sampled", lambda self: None)
     alone, expected = solve(ALNewton, problem, tol=1e-9)

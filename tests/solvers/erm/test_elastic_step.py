@@ -1,4 +1,4 @@
-"""The least value of a quadratic model under linear rules: against general solvers."""
+"""The least value of a quadratic model under linear constraints: against general solvers."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from scipy.optimize import linprog, minimize
 from skfair.solvers.erm.elastic_step import elastic_step
 
 
-def model(seed, n_rules, p=4):
+def model(seed, n_constraints, p=4):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(p, p))
-    return root @ root.T + 0.1 * np.eye(p), rng.normal(size=p), rng.normal(size=(n_rules, p))
+    return root @ root.T + 0.1 * np.eye(p), rng.normal(size=p), rng.normal(size=(n_constraints, p))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -40,7 +40,7 @@ def test_the_least_value_is_that_of_slsqp_and_multipliers_balance_it(seed, radiu
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rules_that_exclude_each_other_are_missed_by_the_least(seed):
+def test_constraints_that_exclude_each_other_are_missed_by_the_least(seed):
     H, g, A = model(seed, 9)
     A, b = np.vstack([A, -A]), np.full(18, 0.2)
     found = elastic_step(H, g, A, b, 0.5)
@@ -54,7 +54,7 @@ def test_rules_that_exclude_each_other_are_missed_by_the_least(seed):
     assert (b - A @ found.d).max() == pytest.approx(least.fun, abs=1e-4)
 
 
-def test_rules_out_of_reach_change_nothing():
+def test_constraints_out_of_reach_change_nothing():
     H, g, A = model(7, 5)
     b = A @ np.zeros(4) - 0.05
     far = elastic_step(H, g, np.vstack([A, A]), np.append(b, np.full(5, -np.inf)), 0.3)

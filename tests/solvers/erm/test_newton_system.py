@@ -32,10 +32,10 @@ def systems(problem, *, is_near=True, scale=1.0):
 
 
 @pytest.mark.parametrize("is_near", [False, True])
-@pytest.mark.parametrize("rules", ["mean_score_parity", "demographic_parity"])
-def test_steps_of_both_systems_are_the_same(rules, is_near):
-    loss = "squared_error" if rules == "mean_score_parity" else "log_loss"
-    problem = build(people(3, n=400, d=5, n_levels=(3,)), rules, loss=loss)
+@pytest.mark.parametrize("constraints", ["mean_score_parity", "demographic_parity"])
+def test_steps_of_both_systems_are_the_same(constraints, is_near):
+    loss = "squared_error" if constraints == "mean_score_parity" else "log_loss"
+    problem = build(people(3, n=400, d=5, n_levels=(3,)), constraints, loss=loss)
     matrix, products = systems(problem, is_near=is_near, scale=0.01)
     assert products.step() == pytest.approx(matrix.step(), rel=1e-5, abs=1e-6)
     missed = np.linspace(-0.1, 0.1, matrix.active.size)
@@ -92,7 +92,7 @@ def test_a_shift_is_added_only_where_nothing_leads_downhill(curvatures, gradient
 
 
 @pytest.mark.parametrize(
-    ("rules", "loss"),
+    ("constraints", "loss"),
     [
         (["demographic_parity"], "log_loss"),
         (["equalized_odds"], "hinge"),
@@ -100,13 +100,13 @@ def test_a_shift_is_added_only_where_nothing_leads_downhill(curvatures, gradient
         (["demographic_parity", "equal_opportunity"], "log_loss"),
     ],
 )
-def test_products_reach_the_optimum_of_slsqp(as_wide, rules, loss):
+def test_products_reach_the_optimum_of_slsqp(as_wide, constraints, loss):
     who = people(11, n_levels=(4,))
-    problem = build(who, rules, 0.05, loss=loss)
+    problem = build(who, constraints, 0.05, loss=loss)
     assert "products" in problem.offers
     found = solve(problem)
     assert found.status == "converged"
-    expected = twin(who, rules, 0.05, loss=loss).slsqp()
+    expected = twin(who, constraints, 0.05, loss=loss).slsqp()
     assert problem.evaluate(found.theta).objective == pytest.approx(expected.fun, abs=1e-6)
 
 

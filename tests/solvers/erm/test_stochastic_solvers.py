@@ -20,7 +20,7 @@ from skfair.solvers.erm.stochastic import Adam, StochasticSolver
 from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
-# Solvers that keep the rules, and enough steps for these problems.
+# Solvers that keep the constraints, and enough steps for these problems.
 QUICK = {"learning_rate": 0.02, "eta": 0.15}
 FAIR = [(ALM(**QUICK), 250), (SSLALM(**QUICK), 250), (SSw(), 200), (Ghost(max_level=2), 120)]
 FAIR = [pytest.param(*pair, id=type(pair[0]).__name__) for pair in FAIR]
@@ -111,7 +111,7 @@ def test_near_the_optimum(name, solver, max_iter):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_rules_bind(name):
+def test_the_constraints_bind(name):
     """Else the test above would be one of descent alone."""
     problem, expected = solved(name)
     ignoring = SGD().solve(problem, problem.start(None), max_iter=300, random_state=0)
@@ -122,14 +122,14 @@ def test_the_rules_bind(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_without_rules(name):
+def test_without_constraints(name):
     problem = free()
     result = SOLVERS[name]().solve(problem, problem.start(None), max_iter=100, random_state=0)
     assert problem.evaluate(result.theta).objective == pytest.approx(unconstrained().fun, abs=0.02)
     assert result.multipliers.size == 0
 
 
-def test_sgd_reaches_the_optimum_without_rules():
+def test_sgd_reaches_the_optimum_without_constraints():
     problem = parity()
     result = SGD().solve(problem, problem.start(None), max_iter=500, random_state=0)
     at = problem.evaluate(result.theta)
@@ -529,7 +529,7 @@ def test_the_scan_is_exact_for_one_constraint_out_of_reach():
     assert relaxation(model, 0.4, 1.0) == pytest.approx(2 - 0.4 * 1.75)
 
 
-def test_ghost_steps_are_plain_ones_without_rules():
+def test_ghost_steps_are_plain_ones_without_constraints():
     """Directions are then linear in the batch, so the levels of (9) cancel."""
     problem = free()
     solver = Ghost(n_loss=5, averaging=None, output="last", tau=2.0, alpha=0.3, alpha_hat=0.2)

@@ -1,0 +1,242 @@
+"""Paths of offsets for two classes, from certainly fair to free: of each fold, without its rows.
+
+The *shrink phase*, left out where it is not needed, begins with the same decision for nearly
+everybody and makes the other one more and more often, with offsets at which no gap is left. The
+*relax phase* decides all of them, and lets the gaps grow up to the limits and a little beyond. A
+transition leads from one to the other. How good a path is decides how much accuracy a certificate
+costs, not whether it holds: other rows judge it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy import special
+
+from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.certified.gap_solver import GapSolver, PathRows
+from skfair.enforcement.certified.walk import RowRates, likely_p_values
+from skfair.utils.rounding import ROUNDING
+
+# Decisions are soft while offsets are searched; the last temperature decides nearly all rows.
+TEMPERATURES = (0.1, 0.03, 0.01)
+_LAST = TEMPERATURES[-1:]
+# Where so much is missed, in squares of standard errors, points are sought again from the first
+# temperature to lower ones.
+_COARSE, _THOROUGH = 0.25, (*TEMPERATURES, 0.003, 0.001)
+# Nodes of a phase. Half of them lose .002 of accuracy (+- .001, 160 fits); twice as many gain
+# nothing in a fifth more time.
+N_NODES = 12
+# Shrink phase: how many of the rarer decisions are made.
+SHARES = np.geomspace(0.03, 0.84, N_NODES)
+# Relax phase: gaps in units of their limits, up to a bit beyond. If groups have several rates,
+# it begins where the gap that is nearest to its limit is this many standard errors below it, or by
+# as many as can be.
+GAPS = np.linspace(0.0, 1.1, N_NODES)
+SLACKS = np.linspace(-0.5, 5.0, N_NODES)
+# Parts of the way from one node to the next, and of the transition between the phases. Groups that
+# the other columns hardly tell take large offsets when shrinking, small ones when relaxing, which
+# leave gaps, so much of the accuracy may lie between: .087 on a step of one in three parts.
+N_PARTS, N_TRANSITION = 3, 8
+N_LAST = (N_NODES - 1) * N_PARTS + 1
+# Limits on several rates of each group need no shrink phase if the relax phase begins this many
+# standard errors below them: it certifies anyway, and a walk may end before. Equalized odds .05
+# gain 1.0 +- .5 points (24 fits, n=12,000), up to 8, and none of 42 loses its certificate. Single
+# rates gain nothing, and 4 of 105 lose theirs.
+_FAR = 2.4
+# The transition is made if gaps come nearer to their limits by this many standard errors.
+_NEARER = 1.0
+# Standard errors by which the shrink phase is to satisfy limits. Steps with less are tried again.
+_SAFE = 8.0
+# Rows of one cell whose probabilities differ by less are treated as one.
+_WIDTH = 2e-3
+
+
+def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
+    """Return numbers that rows share if they are in the same cell, with nearly the same chance."""
+    n_steps = int(1 / _WIDTH) + 1
+    return cells * n_steps + (chances / _WIDTH).astype(np.int64)
+
+
+def offset_paths(rows: PathRows) -> FloatArray:
+    """Return the offsets of the second decision, shape (n_folds, n_steps, n_features).
+
+    The last step is free if the decisions without offsets have gaps below the limits. The relax
+    phase has the same number of steps in all paths.
+    """
+    solver = GapSolver(rows)
+    start, second = (_by_slack if solver.has_several else _by_gaps)(solver)
+    first: list[FloatArray] = []
+    is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR
+    if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
+        first, end = _shrunk(solver, solver.selection_rates(start))
+        if solver.has_several:  # limits of several rates let the walk pass in small steps only
+            half = len(first) // 2
+            first = [*first[:half], *_between(first[half:])]
+        first += _transition(solver, end, start)
+    return np.stack([*first, *second], axis=1)
+
+
+def _by_gaps(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
+    """Return where the relax phase begins, and its steps: gaps grow up to their limits."""
+    nodes: list[FloatArray] = []
+    point, share = solver.nothing, _common_share(solver)
+    for gap in GAPS[::-1]:  # from small offsets to large ones: nearest to the free decisions
+        window = solver.targets(gap)
+        point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
+        offsets = solver.offsets(point)
+        offsets[solver.is_free(window)] = 0.0  # gaps are below the limits without offsets
+        nodes.append(offsets)
+    return point, _between(nodes[::-1])
+
+
+def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
+    """Return where the relax phase begins, and its steps: all gaps come nearer to their limits.
+
+    It may be that no offsets close the gaps of all rates: if groups are known, one threshold for
+    each of them decides. What closes one gap may then widen another one. So what is wanted is that
+    all gaps are this many standard errors below their limits. Offsets that do not bring the worst
+    of them further below its limit are left out.
+    """
+    point, share = solver.nothing, _common_share(solver)
+    most = np.full(len(point), -np.inf)
+    nodes: list[list[FloatArray]] = [[] for _ in point]
+    for slack in SLACKS:  # from small offsets to large ones: nearest to the free decisions
+        window = solver.window(point, slack)
+        warmth = TEMPERATURES if slack == SLACKS[0] else _LAST
+        points = solver.solve(point, window, share, warmth)
+        points[solver.is_free(window)] = 0.0
+        reached = solver.slack(points)
+        point = np.where((reached > most)[:, None], points, point)
+        offsets = solver.offsets(point)
+        for k in np.flatnonzero(reached > most):
+            nodes[k].append(offsets[k])
+        most = np.maximum(most, reached)
+    evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
+    return point, [*np.stack(evenly, axis=1)]
+
+
+def _common_share(solver: GapSolver) -> FloatArray | None:
+    """Return what all steps are to select, (n_folds,): as many as without offsets; None if free."""
+    return None if solver.rows.from_few is not None else solver.selection_rates(solver.nothing)
+
+
+def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+    """Return the steps of the shrink phase, and the point of the last one.
+
+    It selects nearly the share of rows with which the relax phase begins.
+    """
+    rows, points = solver.rows, solver.nothing.copy()
+    first: list[FloatArray] = []
+    no_gap = solver.targets(0.0)
+    for share in SHARES:
+        wanted = share * full if rows.from_few else 1 - share * (1 - full)
+        if not first:  # no offsets but one for all
+            points[:, -1] = [
+                np.quantile(rows.gains[rows.folds != k], 1 - share)
+                for k, share in enumerate(wanted)
+            ]
+        window = solver.window(points, _SAFE) if solver.has_several else no_gap
+        points = solver.solve(points, window, wanted, _LAST)
+        # Decisions that are far from all rows of a group are too sharp to tell where these lie, and
+        # where many scores are nearly the same, decided rows need lower temperatures.
+        missed = solver.misses(points, window, wanted)
+        most = _COARSE if first else 0.0  # later steps begin at the first one
+        if missed.max() > most:
+            other = solver.solve(points, window, wanted, _THOROUGH, missed > most)
+            is_better = solver.misses(other, window, wanted) < missed
+            points = np.where(is_better[:, None], other, points)
+        if solver.has_several:
+            points = _with_slack(solver, points, wanted)
+        first.append(solver.offsets(points))
+    return first, points
+
+
+def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
+    """Return the steps on straight lines between two points, without these.
+
+    Folds whose gaps stay where they are wait at the first point: offsets that close gaps at both
+    ends need not do so between.
+    """
+    comes_nearer = solver.slack(low) - solver.slack(high) >= _NEARER
+    end = np.where(comes_nearer[:, None], high, low)
+    return _between([solver.offsets(low), solver.offsets(end)], N_TRANSITION)[1:-1]
+
+
+def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
+    """Return points at which the gap that is nearest to its limit is further below it."""
+    slack = solver.slack(point)
+    window = solver.window(point, slack[:, None] + 1.0)
+    other = solver.solve(point, window, share, _LAST, slack < _SAFE)
+    return np.where((solver.slack(other) > slack)[:, None], other, point)
+
+
+def starts_with_few(
+    rates: RowRates,
+    # (n_samples,): expected worth of the second decision minus that of the first one
+    gains: FloatArray,
+    is_rare: bool,  # whether the second class is the rarer one
+    confidence: float,
+) -> bool:
+    """Return whether the shrink phase begins with few selected people, not with few refused ones.
+
+    Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
+    one, a walk that begins with few selected people may yet end at a true positive rate of one
+    half, and one from the other end may not. The end is taken from which the expected worth of the
+    last certified step is larger; of equals that of the rarer decision.
+
+    The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
+    rows, expected worth and the pooled rates of groups under a common threshold. If groups have
+    equal rates, a pooled rate is uncorrelated with each difference of rates: the covariance of
+    (n_1 r_1 + n_2 r_2) / n with r_1 - r_2 is r (1 - r) / n - r (1 - r) / n. If their rates differ
+    by the limit, a little correlation is left.
+    """
+    if not _can_shrink(rates):
+        return is_rare
+    full = min(float(rates.weights @ (gains > 0)), 1.0)  # rounded, the sum may be larger
+    shares = np.array([0.0, *SHARES, 1.0])
+    wanted = np.concatenate([shares * full, 1 - shares * (1 - full)])
+    selected = gains[:, None] > np.quantile(gains, 1 - wanted)
+    likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
+    constant = max(0.0, float(rates.weights @ gains))
+    worth: list[float] = []
+    for chance, gained in zip(
+        special.ndtr(likely).reshape(2, -1),
+        ((rates.weights * gains) @ selected).reshape(2, -1),
+        strict=True,
+    ):
+        reached = np.minimum.accumulate(chance[1:])  # all steps before pass, too
+        before = np.append(constant, gained[1:-1])
+        worth.append(constant + float(reached @ (gained[1:] - before)))
+    few, many = worth
+    return bool(few > many - ROUNDING if is_rare else few > many + ROUNDING)
+
+
+def full_step(n_steps: int) -> int:
+    """Return the first step of the relax phase: everybody is decided, with small gaps."""
+    return n_steps - N_LAST
+
+
+def _can_shrink(rates: RowRates) -> bool:
+    """Whether decisions get fairer, and can be shown to be, if nearly nobody is selected."""
+    if any(block.is_ratio for block in rates.blocks):
+        return False
+    share, _ = rates.counts(np.zeros((rates.weights.size, 1), dtype=bool))
+    return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
+
+
+def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
+    """Return the nodes with steps between them on straight lines."""
+    steps = [
+        left + (right - left) * part / n for left, right in pairwise(nodes) for part in range(n)
+    ]
+    return [*steps, nodes[-1]]
+
+
+def _evenly(nodes: list[FloatArray], n: int) -> FloatArray:
+    """Return n steps at equal distances on straight lines between the nodes."""
+    at = np.linspace(0, len(nodes) - 1, n)
+    left = np.minimum(at.astype(np.int64), max(len(nodes) - 2, 0))
+    part, ends = (at - left)[:, None], np.array(nodes)
+    return np.asarray((1 - part) * ends[left] + part * ends[np.minimum(left + 1, len(nodes) - 1)])

@@ -1,0 +1,201 @@
+"""From constraints to offsets that keep them on the rows: soft offsets first, then strict rounds.
+
+Offsets that satisfy the constraints in expectation miss them on the rows: decisions are whole, and
+the probabilities are not quite right. So the bounds are shifted by what was missed, a few times,
+and exact line searches do the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.special import softmax
+
+from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.decisions.dual import SoftRows, solve_dual
+from skfair.enforcement.decisions.lines import (
+    MOST_SORTED,
+    NEAR,
+    Candidate,
+    decided,
+    offsets,
+    polish,
+)
+from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
+from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
+from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
+from skfair.enforcement.truth import Truth
+
+TEMPERATURES = (0.05, 0.01, 0.002)
+# Larger data sets are sampled for the soft offsets; few rows will do for the first offsets.
+SAMPLE, FEW = 10_000, 4_000
+# Steps at each temperature, and in a round.
+FIRST_STEPS, STEPS = 40, 15
+# Bounds are made tighter by at most this much in a round.
+_LARGEST_MARGIN = 0.004
+# Rows that the last line searches may truth, in all.
+SEARCHED_ROWS = 1e6
+
+
+@dataclass
+class OffsetSearch:
+    """Searches offsets for rows, constraints and shares.
+
+    Attributes
+    ----------
+    truth : Truth
+        Constraints, classes and weights.
+    features : Features
+        How features are numbered.
+    kinds : ndarray of shape (n_samples,)
+        Stratum and true class of each row, as one number.
+    values : ndarray of shape (n_samples, n_classes)
+        Expected worth of each decision.
+    shares : Shares
+        What rows are expected to add to rates.
+    rng : RandomState
+        Draws the sample.
+    tie_weight : float, default=0.0
+        Weight of v log v for expected worth v, which is part of the values.
+    start : tuple, default=None
+        Constraints, sampled rows and multipliers to begin at.
+    """
+
+    truth: Truth
+    features: Features
+    kinds: IntArray
+    values: FloatArray
+    shares: Shares
+    rng: np.random.RandomState
+    tie_weight: float = 0.0
+    start: tuple[LinearRows, SoftRows, FloatArray] | None = None
+
+    def candidate(self, offsets: FloatArray) -> Candidate:
+        """Return offsets with their decisions."""
+        return Candidate(self.truth, self.values, self.shares, offsets, self._columns)
+
+    @cached_property
+    def _columns(self) -> FloatArray | sparse.csc_array:
+        return by_column(self.shares)
+
+    @cached_property
+    def free(self) -> Candidate:
+        """The decisions without constraints."""
+        return self.candidate(np.zeros((self.features.size, self.truth.n_classes)))
+
+    def polished(self, best: Candidate) -> Candidate:
+        """Return what exact line searches make of a candidate."""
+        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
+        return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
+
+    def parted(self, weight: float) -> OffsetSearch:
+        """Return a search that parts rows by v log v, which offsets alone cannot do.
+
+        It begins at the multipliers of this one.
+        """
+        rows, data, multipliers = self._soft
+        data = SoftRows(parted(data.values, weight), data.shares, data.weights)
+        values = parted(self.values, weight)
+        return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
+
+    def under(self, truth: Truth) -> OffsetSearch:
+        """Return a search under other limits, which begins at the multipliers of this one."""
+        other = replace(self, truth=truth)
+        if other.free.verdict.is_feasible:
+            return other
+        _, data, multipliers = self._soft
+        return replace(other, start=(other._rows_near(other.free, data), data, multipliers))
+
+    def soft(self) -> Candidate:
+        """Return the decisions at soft offsets, which nearly satisfy the limits."""
+        rows, _, multipliers = self._soft
+        return self.candidate(self._offsets(rows, multipliers))
+
+    def lost(self, candidate: Candidate) -> float:
+        """Return how much less decisions are expected to be worth than soft ones."""
+        data = self._soft[1]
+        chosen = decided(margins(data.values, data.shares, candidate.offsets))
+        return self.outlook() - float(data.weights @ data.values[np.arange(chosen.size), chosen])
+
+    def outlook(self) -> float:
+        """Return what soft decisions are expected to be worth."""
+        rows, data, multipliers = self._soft
+        of_classes = margins(data.values, data.shares, self._offsets(rows, multipliers))
+        chances = softmax(of_classes / TEMPERATURES[-1], axis=1)
+        return float(data.weights @ (chances * data.values).sum(axis=1))
+
+    @cached_property
+    def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
+        """Constraints near free decisions, sampled rows, and the multipliers of soft decisions."""
+        if self.start is not None:
+            rows, data, multipliers = self.start
+            return rows, data, solve_dual(data, rows, multipliers, TEMPERATURES[-1], STEPS)
+        few, data = self._samples()
+        rows = self._rows_near(self.free, data)
+        multipliers = np.zeros(rows.upper.size)
+        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
+            multipliers = solve_dual(some, rows, multipliers, temperature, FIRST_STEPS)
+        return rows, data, multipliers
+
+    def run(self) -> Candidate:
+        """Return the best offsets found."""
+        best = self.free
+        if best.verdict.is_feasible:
+            return best
+        rows, data, multipliers = self._soft
+        shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
+        is_sampled = data.weights.size < self.kinds.size
+        for n_done in range(MAX_ROUNDS):
+            candidate = self.candidate(self._offsets(rows, multipliers))
+            missed, excess = self._missed(rows, candidate, data), candidate.verdict.excess
+            for label, which in offsets(self.truth, self.features):
+                candidate.improve(label, which, NEAR if best.verdict.is_feasible else MOST_SORTED)
+            n_idle += candidate.verdict.is_feasible
+            if candidate.verdict.is_better_than(best.verdict):
+                best, n_idle = candidate, 0
+            is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
+            is_idle = is_sampled and n_idle == PATIENCE  # of few rows, late rounds may find much
+            if best.verdict.is_feasible and (is_settled or is_idle):
+                break
+            shift += DAMPING * (missed - shift)
+            excess = max(excess, candidate.verdict.excess)
+            if n_done > 0 and excess > 0:
+                margin += min(1.1 * excess, _LARGEST_MARGIN)
+            if any(bound.quotients is not None for bound in self.truth.bounds):
+                rows = self._rows_near(candidate, data)
+            lower, upper = moved_bounds(rows.lower, rows.upper, shift, margin)
+            tighter = rows._replace(lower=lower, upper=upper)
+            multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
+        return self.polished(best)
+
+    def _samples(self) -> tuple[SoftRows, SoftRows]:
+        """Return few rows that stand for all, of each cell and class in proportion, and more."""
+        data = SoftRows(self.values, self.shares, self.truth.weights)
+        cells = max(self.truth.cells, key=lambda cells: cells.max())
+        strata = cells * self.features.n_kinds + self.kinds
+        if strata.size > 1.25 * SAMPLE:
+            data, strata = data.sample(SAMPLE, strata, self.rng)
+        if strata.size > 1.25 * FEW:
+            return data.sample(FEW, strata, self.rng)[0], data
+        return data, data
+
+    def _rows_near(self, candidate: Candidate, data: SoftRows) -> LinearRows:
+        is_estimated = isinstance(self.shares, np.ndarray)
+        means, totals = candidate.decisions.means, None if is_estimated else data.totals
+        return linear_rows(self.truth, self.features, self.kinds, means, totals)
+
+    def _offsets(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
+        """Return offsets relative to those of the first class: what all cost changes nothing."""
+        shape = self.features.size, self.truth.n_classes
+        offsets: FloatArray = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
+        return offsets - offsets[:, :1]
+
+    def _missed(self, rows: LinearRows, candidate: Candidate, data: SoftRows) -> FloatArray:
+        """Return by how much the decisions themselves exceed what is expected of the sample."""
+        _, table = data.soft_table(candidate.offsets, TEMPERATURES[-1])
+        pairs = zip(self.truth.bounds, candidate.decisions.means, strict=True)
+        strict = np.concatenate([bound.row_values(means) for bound, means in pairs])
+        return np.asarray(strict - rows.fixed - rows.matrix @ table.ravel())

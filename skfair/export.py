@@ -1,0 +1,483 @@
+"""Fitted models for other programs: ONNX graphs (extra ``onnx``), and files of skops and MLflow.
+
+skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
+pipelines of both become one graph. A converter gets the inputs and returns the outputs as
+expressions; the table ``KINDS`` says which classes it is for and how the outputs are called. The
+inputs are the columns that the model uses or, of a model with others inside, what these return:
+skl2onnx parses these as it parses any model, so they may be pipelines, or what a user has
+registered. Our own operators compute in double precision, as predictions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.utils.validation import check_is_fitted
+
+from skfair._typing import IntArray, MatrixLike
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairKMeans
+from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
+from skfair.ranking import FairRanker
+from skfair.regression import ConstrainedERMRegressor
+from skfair.utils.rounding import TINY
+
+__all__ = ["to_onnx", "trusted_types"]
+
+_Outputs = tuple[Any, ...]
+# Numbers of types in ONNX
+_FLOAT, _INTEGER, _DOUBLE = 1, 7, 11
+
+
+class _Ops:
+    """ONNX operators of one version, for numbers of double precision."""
+
+    def __init__(self, version: int) -> None:
+        from skl2onnx.algebra import onnx_ops
+
+        self._ops, self.version = onnx_ops, version
+
+    def number(self, values: Any) -> Any:
+        """Return numbers of any type in double precision."""
+        return self("Cast", values, to=_DOUBLE)
+
+    def sums(self, values: Any, n_columns: int) -> Any:
+        """Return the sum of each row, as one column."""
+        return self("MatMul", values, np.ones((n_columns, 1)))
+
+    def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
+        """Apply an operator."""
+        return getattr(self._ops, f"Onnx{name}")(*inputs, op_version=self.version, **attributes)
+
+
+class _Columns:
+    """The columns of the inputs that a model uses, as one matrix."""
+
+    def __init__(self, positions: IntArray | None) -> None:
+        self.positions = positions  # None for all
+
+
+def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
+    """Return the scores of a linear model or a network, one column."""
+    if hasattr(model, "parameters_"):
+        raise ValueError(
+            f"{type(model).__name__}(model=...) has no ONNX converter: convert the model that was "
+            "plugged in with its own library, and add the threshold of the fitted estimator."
+        )
+    if not hasattr(model, "coefs_"):
+        coef = np.ravel(getattr(model, "_used_weights", model.coef_)).astype(np.float64)
+        intercept = np.float64(np.ravel(getattr(model, "intercept_", 0.0)))
+        return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
+    for layer, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
+        rows = rows if layer == 0 else ops("Relu", rows)
+        rows = ops("Add", ops("MatMul", rows, np.float64(coef)), np.float64(intercept))
+    return rows
+
+
+def _labelled(model: BaseEstimator, scores: Any, ops: _Ops) -> _Outputs:
+    """Return the classes of scores that are positive, and of others; and the scores."""
+    sign = getattr(model, "_sign", 1.0)  # a score of 0 is not that of the positive class
+    compared = "Greater" if sign > 0 else "GreaterOrEqual"
+    is_second = ops(compared, scores, np.zeros(1))
+    number = ops("Reshape", ops("Cast", is_second, to=_INTEGER), np.array([-1], dtype=np.int64))
+    return ops("Gather", _classes(model.classes_), number, axis=0), scores
+
+
+def _classes(classes: Any) -> Any:
+    """Return classes as ONNX knows them: integers or strings."""
+    classes = np.asarray(classes)
+    return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)
+
+
+def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    _refuse_groups(model, getattr(model, "is_group_aware_", False))
+    if not _certified_decisions(model):
+        return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
+    # Log-odds at which the decisions are even, as decision_function returns them.
+    lead = ops("MatMul", ops.number(inputs[0]), np.array([[-1.0], [1.0]]))
+    lead = ops("Max", ops("Min", lead, np.full(1, 1 - 1e-12)), np.full(1, -1 + 1e-12))
+    odds = ops("Div", ops("Add", lead, np.ones(1)), ops("Sub", np.ones(1), lead))
+    return _labelled(model, ops("Log", odds), ops)
+
+
+def _certified_decisions(model: BaseEstimator) -> list[Any]:
+    """Return the decisions with offsets that a certificate has put in the place of a model."""
+    return [model.decisions_] if hasattr(model, "decisions_") else []
+
+
+def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    return (_scores(model, ops.number(inputs[0]), ops),)
+
+
+def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    """Nearest centres, as ``predict`` of rows whose groups are not known."""
+    hint = "Fit it without sensitive=, and pass sensitive_features= to fit"
+    _refuse_groups(model, model._sensitive.columns is not None, hint)
+    centers = np.float64(model.cluster_centers_)
+    # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
+    middle = centers.mean(axis=0)
+    rows, centers = ops("Sub", ops.number(inputs[0]), middle), centers - middle
+    squared = ops.sums(ops("Mul", rows, rows), middle.size)
+    inner = ops("MatMul", rows, -2.0 * centers.T)
+    distances = ops("Add", ops("Add", inner, (centers**2).sum(axis=1)), squared)
+    labels = ops("ArgMin", distances, axis=1, keepdims=0)
+    return labels, ops("Sqrt", ops("Max", distances, np.zeros(1)))
+
+
+def _decision_models(model: BaseEstimator) -> list[Any]:
+    """Return the models of classes and those of the groups of each attribute, in this order."""
+    _refuse_groups(model, model.is_group_aware_)
+    if model._strata_levels is not None:
+        raise ValueError(
+            "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
+            "model with Python."
+        )
+    models = list(model.estimators_)
+    if model._group_models is not None and model.offsets_.any():
+        models += chain.from_iterable(model._group_models.models)
+    for kind in [type(_last_step(_unwrapped(fitted))) for fitted in models]:
+        if issubclass(kind, HistGradientBoostingClassifier):
+            raise ValueError(
+                "skl2onnx 1.20 converts no HistGradientBoostingClassifier, which also estimates "
+                "groups where no linear model decides. Fit with group_estimator=, such as "
+                "LogisticRegression(), and another estimator."
+            )
+        if kind in KINDS:
+            raise TypeError(
+                f"{type(model).__name__} has a {kind.__name__} inside, whose converter returns no "
+                "probabilities. Use the model with Python."
+            )
+    return models
+
+
+def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    """The decision of largest worth minus offset; the groups are estimated from the row."""
+    of_models = iter(inputs)
+    chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
+    margins = ops("MatMul", chances, np.float64(model._worth))
+    if model.offsets_.any():
+        margins = ops("Sub", margins, _paid(model, chances, of_models, ops))
+    number = ops("ArgMax", margins, axis=1, keepdims=0)
+    if model._sign < 0:
+        margins = ops("Gather", margins, model._order.copy(), axis=1)
+    return ops("Gather", _classes(model._ordered_classes), number, axis=0), margins
+
+
+def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
+    """Return the expected offset of each decision."""
+    offsets, groups = model._ordered_offsets[:, 0], model._group_models
+    if groups is None:  # no offset depends on the group
+        of_anybody = offsets[model._group_levels.offsets[:-1]].sum(axis=0)
+        return ops("MatMul", chances, of_anybody)
+    joint = [_joint_chances(groups, k, chances, of_models, ops) for k in range(len(groups.models))]
+    together = ops("Concat", *joint, axis=1)
+    return ops("MatMul", together, offsets.reshape(-1, offsets.shape[-1]))
+
+
+def _joint_chances(
+    groups: GroupModels, number: int, chances: Any, of_models: Iterator[Any], ops: _Ops
+) -> Any:
+    """Return P(group and class | row) of an attribute, a column a pair, as the offsets lie."""
+    models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
+    of_group = np.repeat(np.eye(size), n_classes, axis=1)
+    of_class = np.tile(np.eye(n_classes), (1, size))
+    pairs = _mean_chances(models, groups.labels[number], of_models, ops)
+    if size * n_classes > MOST_PAIRS:  # the models are of groups alone
+        return ops("Mul", ops("MatMul", pairs, of_group), ops("MatMul", chances, of_class))
+    # The models of pairs say P(group | class), and P(group) of a class they find impossible.
+    of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
+    pairs = ops("Add", pairs, of_groups)
+    ratio = ops("Div", chances, ops("MatMul", pairs, of_class.T))
+    return ops("Mul", ops("MatMul", ratio, of_class), pairs)
+
+
+def _mean_chances(
+    models: list[BaseEstimator], classes: Any, of_models: Iterator[Any], ops: _Ops
+) -> Any:
+    """Return the mean of the next probabilities of several models, which may each lack classes."""
+    total = None
+    for model in models:
+        known = np.asarray(_unwrapped(model).classes_)
+        mass = ops.number(next(of_models))
+        part = ops("Div", mass, ops.sums(mass, known.size))
+        if not np.array_equal(known, classes):  # some may be lacking, or in another order
+            part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
+        total = part if total is None else ops("Add", total, part)
+    return ops("Div", total, np.full(1, float(len(models))))
+
+
+def _unwrapped(model: BaseEstimator) -> BaseEstimator:
+    """Return the model whose probabilities a wrapper passes on.
+
+    Forests and others have an ``estimator_``, too, but it is what their parts are copied from.
+    """
+    if isinstance(model, FrozenEstimator):
+        return _unwrapped(model.estimator)
+    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV):
+        return _unwrapped(model.estimator_)
+    return model
+
+
+def _last_step(model: BaseEstimator) -> BaseEstimator:
+    """Return the model that a pipeline ends in; any other model as it is."""
+    return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
+
+
+def _refuse_groups(
+    model: BaseEstimator,
+    uses_groups: bool,
+    hint: str = "Fit it with group_aware=False, or convert the model inside and apply "
+    "to_thresholds()",
+) -> None:
+    if uses_groups:
+        raise ValueError(
+            f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
+            f"input for them. {hint}."
+        )
+
+
+class Kind(NamedTuple):
+    """What a converter computes, how its outputs are called, and whose outputs it reads."""
+
+    convert: Callable[[Any, list[Any], _Ops], _Outputs]
+    outputs: tuple[str, ...]
+    models: Callable[[Any], list[Any]] = lambda model: []  # none: it reads the columns of X
+
+
+KINDS: Mapping[type, Kind] = {
+    ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
+    ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
+    PartialParityClassifier: Kind(_classifier, ("label", "scores")),
+    FairRanker: Kind(_one_number, ("scores",)),
+    FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
+    FairKMeans: Kind(_clusters, ("label", "distances")),
+}
+
+
+def _number_type(inputs: list[Any]) -> Any:
+    """Return the type of numbers: single precision if all numbers of the inputs have it."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+
+    kinds = {type(variable.type) for variable in inputs} - {StringTensorType}
+    return FloatTensorType if kinds == {FloatTensorType} else DoubleTensorType
+
+
+def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
+    """Return what the model reads: one matrix, or its inputs of one column each as they are."""
+    positions = model._model_positions
+    if len(inputs) > 1 and positions is not None:
+        inputs, positions = [inputs[i] for i in positions], None
+    if len(inputs) > 1 and not as_matrix:
+        return inputs
+    operator = scope.declare_local_operator("SkfairColumns", _Columns(positions))
+    operator.inputs = inputs
+    # Steps that choose among columns want to know how many there are.
+    its_type = _number_type(inputs)([None, model.model_features_.size])
+    operator.outputs.append(scope.declare_local_variable("columns", its_type))
+    return list(operator.outputs)
+
+
+def _reads_columns(model: BaseEstimator) -> bool:
+    """Whether a model, or the first step of a pipeline, chooses among columns by itself."""
+    steps = getattr(model, "steps", None)
+    return _reads_columns(steps[0][1]) if steps else isinstance(model, ColumnTransformer)
+
+
+def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: Any) -> Any:
+    """Return what a model inside another says of rows: its second output."""
+    from skl2onnx._parse import _parse_sklearn
+
+    if type(model) not in KINDS:
+        scope.add_options(id(_last_step(model)), {"zipmap": False})
+    return _parse_sklearn(scope, model, inputs, custom_parsers=parsers)[1]
+
+
+@cache
+def _register() -> None:
+    """Register the converters with skl2onnx, once."""
+    import skl2onnx
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+
+    def parse(scope: Any, model: BaseEstimator, inputs: Any, custom_parsers: Any = None) -> Any:
+        kind = KINDS[type(model)]
+        inside = [_unwrapped(inner) for inner in kind.models(model)]
+        used = _used_inputs(scope, model, inputs, not any(map(_reads_columns, inside)))
+        operator = scope.declare_local_operator(f"Skfair{type(model).__name__}", model)
+        operator.inputs = [
+            _parse_inside(scope, inner, used, custom_parsers) for inner in inside
+        ] or used
+        number = _number_type(used)
+        for name in kind.outputs:
+            its_type = number
+            if name == "label":
+                is_text = hasattr(model, "classes_") and _classes(model.classes_).dtype.kind == "U"
+                its_type = StringTensorType if is_text else Int64TensorType
+            operator.outputs.append(scope.declare_local_variable(name, its_type()))
+        return operator.outputs
+
+    def shape(operator: Any) -> None:
+        for output in operator.outputs:
+            output.type.shape = [None] if output.raw_name == "label" else [None, None]
+
+    def add(values: Any, output: Any, ops: _Ops, scope: Any, container: Any) -> None:
+        if not isinstance(output.type, Int64TensorType | StringTensorType):
+            is_double = isinstance(output.type, DoubleTensorType)
+            values = ops("Cast", values, to=_DOUBLE if is_double else _FLOAT)
+        ops("Identity", values, output_names=[output]).add_to(scope, container)
+
+    def convert(scope: Any, operator: Any, container: Any) -> None:
+        model, ops = operator.raw_operator, _Ops(container.target_opset)
+        outputs = KINDS[type(model)].convert(model, operator.inputs, ops)
+        for output, values in zip(operator.outputs, outputs, strict=True):
+            add(values, output, ops, scope, container)
+
+    def convert_columns(scope: Any, operator: Any, container: Any) -> None:
+        ops, positions = _Ops(container.target_opset), operator.raw_operator.positions
+        columns = [ops.number(variable) for variable in operator.inputs]
+        rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+        if positions is not None:
+            rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
+        add(rows, operator.outputs[0], ops, scope, container)
+
+    for kind in KINDS:
+        skl2onnx.update_registered_converter(
+            kind, f"Skfair{kind.__name__}", shape, convert, parser=parse
+        )
+    skl2onnx.update_registered_converter(_Columns, "SkfairColumns", shape, convert_columns)
+
+
+def to_onnx(
+    model: BaseEstimator,
+    X: MatrixLike,
+    *,
+    target_opset: int | Mapping[str, int] | None = None,
+    options: Mapping[Any, Any] | None = None,
+) -> Any:
+    """Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
+
+    The graph computes what ``predict`` computes without the groups of the rows: scores of linear
+    models and networks, nearest centres, and decisions of a :class:`~skfair.classification.\
+FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``label`` and ``scores``
+    (``margins``, ``distances``) or ``prediction``.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of skfair, or a fitted :class:`~sklearn.pipeline.Pipeline` of steps that
+        skl2onnx knows and one of skfair.
+    X : array-like of shape (n_samples, n_features)
+        Some rows, from which the types of the inputs are read. An array is one input, ``X``; of a
+        DataFrame each column is one. The sensitive columns of a model can be left out.
+    target_opset : int or dict, default=None
+        Versions of the operators, as of ``skl2onnx.to_onnx``; None for the newest that it knows.
+        Converters of other libraries may need one of their domain, such as
+        ``{"": 18, "ai.onnx.ml": 3}``.
+    options : dict, default=None
+        Options of other converters, as of ``skl2onnx.to_onnx``.
+
+    Returns
+    -------
+    graph : onnx.ModelProto
+        ``graph.SerializeToString()`` is what runtimes load.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> from skfair.export import to_onnx
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(100, 3)).astype("float32"), rng.choice(["f", "m"], 100)
+    >>> model = ConstrainedERMClassifier(max_disparity=0.1)
+    >>> model = model.fit(X, X[:, 0] > 0, sensitive_features=sex)
+    >>> graph = to_onnx(model, X)  # doctest: +SKIP
+    >>> [output.name for output in graph.graph.output]  # doctest: +SKIP
+    ['label', 'scores']
+    """
+    try:
+        import skl2onnx
+    except ImportError as error:
+        raise ImportError("to_onnx needs skl2onnx: pip install 'skfair-suite[onnx]'.") from error
+    check_is_fitted(model)
+    last = _last_step(model)
+    if type(last) not in KINDS:
+        raise TypeError(
+            f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
+            f"in one of them. Got {type(last).__name__}."
+        )
+    settings = (of_step for of_step in (options or {}).values() if isinstance(of_step, Mapping))
+    if any(of_step.get("raw_scores") for of_step in settings):
+        raise ValueError(
+            "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
+        )
+    _register()
+    rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
+    if last is model and rows.shape[1] == model.model_features_.size:
+        model = copy(model)  # that gets no sensitive columns
+        if hasattr(model, "_used_weights"):
+            model.coef_ = model._used_weights[None]
+        model._model_positions, model.n_features_in_ = None, rows.shape[1]
+    width = getattr(model, "n_features_in_", rows.shape[1])
+    if rows.shape[1] != width:
+        hint = "" if getattr(last, "query_column", None) is None else " without the query column"
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, but the graph of {type(last).__name__} reads "
+            f"{width}. Pass X{hint} as the graph will get it."
+        )
+    return skl2onnx.to_onnx(model, rows[:1], target_opset=target_opset, options=options)
+
+
+def trusted_types(model: BaseEstimator) -> list[str]:
+    """List the types that ``skops`` must be told to trust before it loads a fitted model.
+
+    ``skops.io.load`` and MLflow read models without pickle, and create only objects of types that
+    they know or that a user lists. Take the list from a model that you fitted yourself: types
+    that are found in a file of somebody else are to be looked at first.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of skfair, or any other that has some of skfair inside, such as a
+        pipeline or a search.
+
+    Returns
+    -------
+    types : list of str
+        The full names of the types, sorted: ``trusted=`` of ``skops.io.load`` and
+        ``skops_trusted_types=`` of ``mlflow.sklearn.log_model``.
+
+    See Also
+    --------
+    to_onnx : Models for programs without Python.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> from skfair.export import trusted_types
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(100, 3)), rng.choice(["f", "m"], 100)
+    >>> model = ConstrainedERMClassifier(max_disparity=0.1)
+    >>> model = model.fit(X, X[:, 0] > 0, sensitive_features=sex)
+    >>> trusted_types(model)[-1]  # doctest: +SKIP
+    'skfair.groups.levels.GroupLevels'
+    """
+    try:
+        from skops import io
+    except ImportError as error:
+        raise ImportError("trusted_types needs skops: pip install skops.") from error
+    check_is_fitted(model)
+    return sorted(io.get_untrusted_types(data=io.dumps(model)))

@@ -1,0 +1,294 @@
+"""The arguments of ``fit`` and of prediction, checked: rows, groups, weights and strata.
+
+An estimator has the parameter ``sensitive``; what later rows are read by is stored in it:
+``groups_``, ``model_features_``, and scikit-learn's ``n_features_in_`` and ``feature_names_in_``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    column_or_1d,
+    validate_data,
+)
+
+from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
+from skfair.blocks.partitions import align, is_lazy, meta_of
+from skfair.exceptions import MissingGroupsWarning
+from skfair.groups.attributes import check_aligned, check_alignment
+from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.foreign_tables import refuse_arrow_table
+from skfair.groups.kinds import read_training
+from skfair.groups.named_columns import (
+    column_positions,
+    dropped_columns,
+    keep_columns,
+    take_columns,
+)
+from skfair.groups.probabilities import GroupProbabilities, read_probabilities
+from skfair.groups.strata import read_strata
+from skfair.groups.training_data import TrainingData
+from skfair.utils.text import listed
+from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
+
+# What the rows of estimators that fit a model of their own must be.
+ROW_CHECKS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
+
+
+def read_rows(
+    estimator: Any,
+    X: MatrixLike,
+    y: ColumnLike | None = None,
+    *,
+    sensitive_features: ColumnsLike | None = None,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    supervised: bool = True,
+    **check_params: Any,  # of scikit-learn's checks of X and y
+) -> TrainingData:
+    """Return everything that ``fit`` got, checked: rows in memory, or in blocks.
+
+    With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
+    """
+    asked = estimator._sensitive
+    _check_columns("sensitive_features", sensitive_features, asked.columns)
+    _check_columns("control_features", control_features, asked.within)
+    others = sensitive_features, control_features, sample_weight
+    if estimator._reads_blocks and is_lazy(X, y, *others):
+        read_lazy_columns(estimator, X, sensitive_features)
+        blocks = read_training(
+            align(
+                X=X,
+                y=y,
+                sensitive_features=sensitive_features,
+                control_features=control_features,
+                sample_weight=sample_weight,
+            ),
+            positions=estimator._model_positions,
+            sensitive_columns=asked.columns,
+            control_columns=asked.within,
+            intersectional=asked.crossed,
+            names=estimator.model_features_,
+            **check_params,
+        )
+        of_kinds = blocks.classes, blocks.weights, blocks.groups, blocks.strata
+        store_groups(estimator, blocks.groups, blocks.n_samples)
+        return TrainingData(None, *of_kinds, blocks)
+    refuse_lazy(estimator, X, y, *others)
+    check_aligned(X=X, y=y, sample_weight=sample_weight)
+    vars(estimator).pop("n_features_in_", None)  # texts have no columns
+    if asked.columns is None:
+        checked = validate_data(estimator, X, **({"y": y} if supervised else {}), **check_params)
+        _choose_columns(estimator, X)
+    else:
+        validate_data(estimator, X, skip_check_array=True)
+        sensitive_features = take_columns(X, asked.columns)
+        _choose_columns(estimator, X)
+        rest = keep_columns(X, estimator._model_positions)
+        checked = _check_kept_columns(estimator, rest, y, supervised, check_params)
+    rows, y = checked if supervised else (checked, y)
+    if asked.within is not None:
+        control_features = take_columns(X, asked.within, "within")
+    n_samples, strata = _num_samples(rows), None
+    weights = check_weights(sample_weight, n_samples)
+    if control_features is not None:
+        strata = read_strata(control_features, n_samples=n_samples, like=X)
+    groups = _encode_groups(estimator, n_samples, sensitive_features, X)
+    data = TrainingData.of(rows, y, weights, groups, strata)
+    store_groups(estimator, data.groups, n_samples)
+    return data
+
+
+def store_groups(estimator: Any, groups: GroupEncoding, n_rows: int) -> None:
+    """Store the groups of the fit and the number of its rows, and warn of small groups."""
+    estimator.groups_ = np.array(groups.names, dtype=object)
+    estimator._group_levels, estimator._n_rows = groups.levels, n_rows
+    groups.warn_small()
+
+
+def read_lazy_columns(
+    estimator: Any, X: MatrixLike, sensitive_features: ColumnsLike | None
+) -> None:
+    """Check the columns of a Dask collection and find those that the model uses."""
+    if not is_lazy(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
+            "collection. Pass X as one too, or compute() the others."
+        )
+    meta = meta_of(X)
+    validate_data(estimator, meta, skip_check_array=True)
+    if estimator._sensitive.columns is None and sensitive_features is None:
+        _warn_without_groups(estimator)
+    _choose_columns(estimator, meta)
+
+
+def _choose_columns(estimator: Any, table: MatrixLike) -> None:
+    """Store the columns that the model uses: all, or all but the sensitive ones."""
+    asked = estimator._sensitive
+    numbers = np.arange(getattr(estimator, "n_features_in_", 0))
+    features = getattr(estimator, "feature_names_in_", numbers)
+    positions = None
+    if asked.columns is not None:
+        positions = np.arange(len(features))
+        if not asked.keep:
+            positions = np.setdiff1d(positions, column_positions(table, asked.columns))
+        if not positions.size:
+            raise ValueError(
+                "X has only sensitive columns, which are kept out of the model: no feature is left "
+                "to learn from. Sensitive(..., keep=True) passes them on."
+            )
+        features = features[positions]
+    estimator._model_positions, estimator.model_features_ = positions, features
+
+
+def _check_kept_columns(
+    estimator: Any, rest: Any, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
+) -> Any:
+    """Return the checked columns that the model uses, and y with them if it is needed."""
+    if check_params.get("skip_check_array"):
+        check_consistent_length(rest, y)
+        return (rest, y) if supervised else rest
+    if supervised:
+        return check_X_y(rest, y, estimator=estimator, **check_params)
+    return check_array(rest, estimator=estimator, input_name="X", **check_params)
+
+
+def _encode_groups(
+    estimator: Any, n_samples: int, sensitive_features: ColumnsLike | None, X: MatrixLike
+) -> GroupEncoding | GroupProbabilities:
+    """Return the groups; without any, warn and treat all rows as one group."""
+    if sensitive_features is None:
+        _warn_without_groups(estimator)
+        return one_group(n_samples)
+    asked = estimator._sensitive
+    table = read_probabilities(estimator, asked, sensitive_features, n_samples, X)
+    return table or encode_groups(
+        sensitive_features, n_samples=n_samples, intersectional=asked.crossed, like=X
+    )
+
+
+def refuse_lazy(estimator: Any, *collections: Any) -> None:
+    """Raise for Dask collections: reading them here would gather all their rows."""
+    if is_lazy(*collections):
+        raise TypeError(
+            f"{type(estimator).__name__} does not read Dask collections here. Pass rows in memory: "
+            "all of them with .compute() if they fit, or a sample to fit and parts to predict."
+        )
+
+
+def read_features(estimator: Any, X: MatrixLike, **check_params: Any) -> Any:
+    """Return the columns of new rows that the model uses, checked.
+
+    A table may lack the sensitive columns, which the people who ask may not have.
+    """
+    refuse_lazy(estimator, X)
+    with config_context(array_api_dispatch=False):
+        if estimator._model_positions is None:
+            return validate_data(estimator, X, reset=False, **check_params)
+        refuse_arrow_table(X, "X")
+        if not _lacks_groups(estimator, X):
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+            X = keep_columns(X, estimator._model_positions)
+        return _check_kept_columns(estimator, X, None, False, check_params)
+
+
+def read_part(
+    estimator: Any,
+    X: MatrixLike,
+    y: ColumnLike | None,
+    sensitive_features: ColumnsLike | None,
+    sample_weight: ColumnLike | None,
+    **check_params: Any,
+) -> TrainingData:
+    """Return a later part of a stream, checked, in the groups of the first part."""
+    groups = read_part_groups(estimator, X, sensitive_features)
+    check_aligned(X=X, y=y, sample_weight=sample_weight)
+    rows = read_features(estimator, X, **check_params)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(rows, y)
+    return TrainingData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
+
+
+def read_part_groups(
+    estimator: Any, X: MatrixLike, sensitive_features: ColumnsLike | None = None
+) -> GroupEncoding:
+    """Return the groups of a later part of a stream, numbered as those of the first part."""
+    refuse_lazy(estimator, X, sensitive_features)
+    codes, levels = read_groups(estimator, X, sensitive_features), estimator._group_levels
+    if codes is None:
+        if levels.attributes:
+            raise ValueError(
+                "partial_fit got no sensitive_features, but the first part of the stream had "
+                "them. Pass the groups of every part."
+            )
+        codes = np.zeros((1, _num_samples(X)), np.int64)
+    counts = sum(np.bincount(attribute, minlength=levels.n_groups) for attribute in codes)
+    return GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
+
+
+def read_groups(
+    estimator: Any,
+    X: MatrixLike,
+    sensitive_features: ColumnsLike | None = None,
+    *,
+    allow_unseen: bool = False,
+) -> IntArray | None:
+    """Return the group numbers of new rows, or None if their groups are not known.
+
+    The groups come from ``sensitive_features``, else from ``sensitive``, columns of X; unseen
+    groups raise, or get the number -1.
+    """
+    if sensitive_features is None:
+        columns = estimator._sensitive.columns
+        if columns is None:
+            return None
+        if _lacks_groups(estimator, X):
+            raise ValueError(f"X has no column {listed(dropped_columns(estimator))}.")
+        sensitive_features = take_columns(X, columns)
+    n_samples = _num_samples(X)
+    check_alignment(sensitive_features, X)
+    codes: IntArray = estimator._group_levels.encode(
+        sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
+    )
+    return codes
+
+
+def _warn_without_groups(estimator: Any) -> None:
+    warn_user(
+        f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
+        "compares groups is active. Pass fit(..., sensitive_features=...) or set sensitive=, the "
+        "names of columns of X.",
+        MissingGroupsWarning,
+    )
+
+
+def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
+    """Whether X is a table of the columns that the model uses, without the sensitive ones."""
+    is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
+    return is_table and bool(dropped_columns(estimator))
+
+
+def _check_columns(argument: str, values: Any, columns: Any) -> None:
+    """Raise if the name of a column was passed in place of the column, or both were given."""
+    if isinstance(values, str):
+        raise TypeError(
+            f"{argument}={values!r} is a name. Pass the column itself, X[{values!r}], or give its "
+            "name to the estimator, sensitive=."
+        )
+    if values is not None and columns is not None:
+        raise ValueError(
+            f"{argument} was passed to fit although sensitive= of the estimator says that X holds "
+            f"them, in {columns!r}. Use one of the two."
+        )

@@ -1,0 +1,534 @@
+"""Audits of a data set before a model is trained on it: who is in it, and what tells the groups.
+
+Four kinds of questions are asked: whether the shares of the groups are those of a reference
+population, whether labels and missing values differ by group, which columns predict the group, and
+what changed since an earlier data set. The kinds share the level of the audit equally, and the
+tests of a kind are corrected for their number, so that few audits of fair data find anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, Seed
+from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
+from skfair.groups.means import CellMeans, wilson
+from skfair.groups.table import GroupTable
+from skfair.report.gaps import Gap
+from skfair.report.options import MISSING, Options, read_options
+from skfair.report.pages import render_template, rows_of
+from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, judge, shift_index
+from skfair.report.reading import MOST_CLASSES
+from skfair.report.result import PlainTables, head_of, where
+from skfair.report.sentences import apart_sentences, group_words, read_about
+from skfair.report.small_groups import without_small
+from skfair.report.subgroups import read_column
+from skfair.report.table import read_cells
+from skfair.report.views import View, find_gaps, rates_table, views_of
+from skfair.report.words import prose
+from skfair.utils.docs import documented
+from skfair.utils.factorize import factorize
+from skfair.utils.rounding import ROUNDING
+from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
+from skfair.utils.validation import check_rows, one_dimensional
+
+_OF_GAPS = [
+    *("view", "metric", "value", "value_low", "value_high"),
+    *("clear_first", "clear_second", "p_value"),
+]
+_BEYOND = "more than chance explains"
+
+
+@documented
+@dataclass(frozen=True, eq=False, repr=False)
+class DataAudit(PlainTables):
+    """What a data set says about groups of people; made by :func:`audit_data`.
+
+    All tables are plain DataFrames, ``view`` is an attribute. Where a table has a ``p_value``, it
+    is corrected for all tests of the audit, and ``is_beyond_chance`` is the verdict.
+
+    Parameters
+    ----------
+    title : str
+        Title of the report.
+    about, columns : dict
+        Facts that the user stated, and the name of the labels in the data.
+    decision : str
+        What counts as a positive label.
+    made_on, version : str
+        The date of the audit, and the version of the package that made it.
+    n_rows : int
+        Number of rows.
+    n_left_out : int or None
+        Number of rows left out, because their groups are too small; None if there are few.
+    n_columns, n_earlier : int
+        Numbers of columns that were looked at, and of rows of the earlier data.
+    attributes : list of str
+        Names of the sensitive attributes.
+    confidence : float
+        Coverage of all intervals.
+    n_simulations : int
+        Number of simulated samples behind the p-values of ``gaps``.
+    min_group_size, suppress_below : float
+        Smaller groups are not compared, and not shown.
+    hidden : DataFrame
+        The groups that are not shown: ``view`` and ``group``.
+    rates : DataFrame
+        As in :class:`Audit`: the measures are ``label[...]``, the share of a label, ``mean_label``,
+        and ``missing[...]``, the share of missing values of a column.
+    gaps : DataFrame
+        The largest difference of each measure with its interval, and the groups it is between.
+    n_columns, n_earlier : int
+        Numbers of columns that were looked at, and of rows of the earlier data.
+    shares : DataFrame
+        ``n`` and ``share`` of each group, with the ends of its interval, its share in the
+        ``reference`` population and in the ``earlier`` data; of groups that are not shown, ``n`` is
+        NaN, and ``p_value`` is an upper bound.
+    proxies : DataFrame
+        How well columns predict the group: ``auc`` on held-out rows, averaged over groups against
+        all others. The ``kind`` is "single", "all" for all columns together, or, if these give the
+        group away, "few" for the smallest set found that keeps 95% of what they explain.
+    drift : DataFrame
+        What changed since the earlier data: of each column the population stability index
+        ``psi``, and how well it tells the two data sets apart (``auc``).
+
+    See Also
+    --------
+    Audit : The same for predictions.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import audit_data
+    >>> loans = make_loans(500, random_state=0)
+    >>> found = audit_data(loans.data[["age"]], loans.sensitive_features["sex"])
+    >>> found.sentences()
+    ['sex, columns: none of 1 predicts it, as far as chance explains.']
+    """
+
+    n_columns: int
+    n_earlier: int
+    shares: pd.DataFrame
+    proxies: pd.DataFrame
+    drift: pd.DataFrame
+    _templates = "data.html.j2", "data.md.j2"
+    _schema = "data_schema.json", "1.0"
+
+    def sentences(self) -> list[str]:
+        """Say what was found for each attribute, and what changed.
+
+        Returns
+        -------
+        sentences : list of str
+            Findings contain the words "more than chance explains".
+        """
+        return [*_sentences(self), *apart_sentences(self.shares, self)]
+
+    def _rendered(self, template: str) -> str:
+        said = {"verdicts": self.sentences(), "limits": prose()["data_limits"]}
+        return render_template(template, audit=self, picture=None, title_of=_title, **said)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.title}: {plural(self.n_rows, 'row')}", *self.sentences()]
+        return "\n".join(map(visible, lines))
+
+
+def audit_data(
+    X: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    y: ColumnLike | None = None,
+    reference_shares: Mapping[str, Any] | None = None,
+    *,
+    earlier: Mapping[str, Any] | None = None,
+    pos_label: ClassLabel = None,
+    unknown: Any = None,
+    confidence: float = 0.95,
+    n_simulations: int = 500,
+    min_group_size: float | None = None,
+    suppress_below: float | None = None,
+    title: str = "Audit of the data",
+    about: Mapping[str, str] | None = None,
+    random_state: Seed = 0,
+) -> DataAudit:
+    """Audit a data set: shares of groups, labels, missing values, and columns that tell the group.
+
+    Parameters
+    ----------
+    X : DataFrame, dict or array-like of shape (n_samples, n_columns)
+        Any columns: numbers, text, missing values. Those with the name of an attribute are left
+        out.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several columns are several attributes.
+    y : array-like of shape (n_samples,), default=None
+        Labels or numbers; some may be missing.
+    reference_shares : dict, default=None
+        Who should be in the data: ``{"sex": {"female": 0.51, "male": 0.49}}``. Numbers of people
+        will do as well. Groups that are not in the data count as missing.
+    earlier : dict, default=None
+        An earlier data set to compare with: ``X``, ``sensitive_features`` and, if wanted, ``y``.
+    pos_label : label, default=None
+        The label whose rates are reported; None is the last one of two, and all of several.
+    unknown : level or list of levels, default=None
+        Levels that stand for an attribute that is not known, as in :func:`audit`.
+    confidence : float, default=0.95
+        Coverage of the intervals, and share of audits of fair data that find nothing.
+    n_simulations : int, default=500
+        Number of simulated samples behind the p-values of labels and missing values.
+    min_group_size, suppress_below : int, default=None
+        Groups of fewer rows are not compared (None: 30), and not shown (None: 10).
+    title : str, default="Audit of the data"
+        Title of the report.
+    about : dict, default=None
+        Facts for the head of the report, as in :func:`audit`.
+    random_state : int, RandomState instance or None, default=0
+        Seed of folds, permutations and simulations.
+
+    Returns
+    -------
+    found : DataAudit
+        Tables, and ``to_html``, ``to_markdown``, ``to_json``.
+
+    Notes
+    -----
+    Columns are read in at most 10 bins or 255 levels, and count by fold, level and group: O(n) for
+    each. P-values of columns come from permutations of the groups, corrected by Benjamini and
+    Hochberg (1995), so that few of the columns that are named have nothing to do with the group.
+    All columns together are judged by boosted trees on 20,000 rows at most.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_loans
+    >>> from skfair.report import audit_data
+    >>> loans = make_loans(4000, random_state=0)
+    >>> found = audit_data(loans.data, loans.sensitive_features["sex"], loans.target)
+    >>> sorted(found.proxies.query("is_beyond_chance")["column"])[1:]
+    ['housing', 'income']
+    """
+    check_text([title], "The title")
+    options = read_options(
+        random_state=random_state,
+        unknown=unknown,
+        confidence=confidence,
+        n_simulations=n_simulations,
+        min_group_size=min_group_size,
+        suppress_below=suppress_below,
+    )
+    sample, before = _Sample(X, sensitive_features, y, options, pos_label), None
+    if earlier is not None:
+        before = _read_earlier(earlier, sample, options)
+    measures = sample.table.measures
+    asked = [Gap(name, "difference", (name,)) for name in measures]
+    gaps, *_ = find_gaps(sample.table, sample.views, asked, options, [])
+    n_kinds = 2 + (reference_shares is not None) + (before is not None)
+    how = n_kinds, options
+    return DataAudit(
+        **head_of(sample.table, options, title, sample.n_lost),
+        about=read_about(about),
+        columns={} if sample.label is None else {"y_true": sample.label},
+        decision=sample.definition,
+        n_columns=len(sample.columns),
+        n_earlier=0 if before is None else before.n_rows,
+        hidden=sample.hidden,
+        shares=_corrected(_shares(sample, reference_shares, before, options), *how),
+        rates=rates_table(sample.table, sample.views, confidence) if measures else pd.DataFrame(),
+        gaps=_corrected(gaps[_OF_GAPS], *how, is_joint=True) if len(gaps) else gaps,
+        proxies=_proxies(sample, *how),
+        drift=pd.DataFrame() if before is None else _corrected(_drift(sample, before, *how), *how),
+    )
+
+
+def _corrected(
+    table: pd.DataFrame, n_kinds: int, options: Options, *, is_joint: bool = False
+) -> pd.DataFrame:
+    """Correct p-values for the tests of a kind, unless they are, and for the kinds."""
+    p_values = table["p_value"].to_numpy(np.float64, copy=True)
+    is_tested = np.isfinite(p_values)
+    if not is_joint and is_tested.any():
+        p_values[is_tested] = stats.false_discovery_control(p_values[is_tested])
+    p_values = np.minimum(n_kinds * p_values, 1.0)
+    is_beyond = p_values <= 1 - options.confidence + ROUNDING
+    return table.assign(p_value=p_values, is_beyond_chance=is_beyond)
+
+
+class _Sample:
+    """The rows that may be shown: their columns, groups, and sums of labels and missing values."""
+
+    def __init__(
+        self,
+        X: ColumnsLike,
+        sensitive_features: ColumnsLike,
+        y: ColumnLike | None,
+        options: Options,
+        pos_label: ClassLabel,
+    ) -> None:
+        columns = read_columns(X, Role("X", "Column", "value"))
+        n_rows, like = len(columns[0][1]), check_aligned(X=X, y=y)
+        missing = MISSING if MISSING in options.unknown else None
+        roles = [(sensitive_features, SENSITIVE, missing)]
+        levels, cells, combinations, _ = read_cells(roles, n_rows, like)
+        table = GroupTable(levels, combinations, np.bincount(cells).astype(np.float64))
+        self.table, left_out = without_small(table, options.suppress_below)
+        self.hidden = pd.DataFrame(left_out, columns=["view", "group"])
+        named_cells = (zip(levels, map(str, cell), strict=True) for cell in table.cells())
+        is_kept = np.array([not {*left_out} & {*named} for named in named_cells])
+        rows = is_kept[cells]
+        self._cells = (np.cumsum(is_kept) - 1)[cells[rows]]
+        self.n_rows = len(self._cells)
+        self.n_lost = n_rows - self.n_rows
+        named = {name or f"column_{j}": values for j, (name, values) in enumerate(columns)}
+        self.columns = {
+            name: pd.Series(values)[rows] for name, values in named.items() if name not in levels
+        }
+        self.label, self.definition, every = None, "", dict(self.columns)
+        if y is not None:
+            self.label, labels = str(getattr(y, "name", None) or "y"), one_dimensional(y, "y")
+            check_rows(len(labels), "y", n_rows)
+            every[self.label] = pd.Series(np.asarray(labels))[rows]
+            self.table.measures.update(self._label_rates(every[self.label], pos_label))
+        for name, values in every.items():
+            if values.hasnans:
+                self.table.measures[f"missing[{name}]"] = self._sums(values.isna().to_numpy())
+        self.labels = every.get(self.label or "")
+        self.views = views_of(self.table, options)[: len(levels)]
+
+    def codes(self, view: View) -> IntArray:
+        """Return the group of each row."""
+        return np.asarray(view.codes[self._cells])
+
+    def _sums(self, values: Any, counted: Any = None) -> CellMeans:
+        return CellMeans.of_rows(values, counted, self._cells, self.table.counts.size)
+
+    def _label_rates(
+        self, labels: pd.Series, pos_label: ClassLabel
+    ) -> Iterator[tuple[str, CellMeans]]:
+        """Yield the share of each class, or the mean, among rows that have a label."""
+        codes, levels = factorize(labels.to_numpy())
+        numbers = pd.to_numeric(pd.Series(levels), errors="coerce").to_numpy(np.float64)
+        is_many, is_number = len(levels) > MOST_CLASSES, bool(np.isfinite(numbers).all())
+        if is_number and (is_many or (numbers % 1).any()):
+            yield "mean_label", self._sums(np.append(numbers, 0.0)[codes], codes >= 0)
+            return
+        if is_many:
+            raise ValueError(
+                f"y has {len(levels)} different labels (at most {MOST_CLASSES} are read as "
+                "classes). Merge rare classes."
+            )
+        if pos_label is not None and pos_label not in levels:
+            raise ValueError(f"pos_label={pos_label!r} is no label of y: {listed(levels)}.")
+        chosen = levels if len(levels) > 2 else levels[-1:]
+        chosen = chosen if pos_label is None else [pos_label]
+        if len(chosen) == 1:
+            self.definition = f"Labelled positively means: column {self.label} = {listed(chosen)}."
+        for level in chosen:
+            yield f"label[{level}]", self._sums(codes == levels.index(level), codes >= 0)
+
+
+def _read_earlier(earlier: Mapping[str, Any], sample: _Sample, options: Options) -> _Sample:
+    """Read the earlier data set; raise unless it has the columns of the present one."""
+    if not isinstance(earlier, Mapping) or not {"X", "sensitive_features"} <= set(earlier):
+        raise ValueError("earlier must be a dict with X and sensitive_features, and y if wanted.")
+    before = _Sample(earlier["X"], earlier["sensitive_features"], earlier.get("y"), options, None)
+    known = {*before.columns, *before.table.attributes}
+    lacking = [name for name in (*sample.columns, *sample.table.attributes) if name not in known]
+    if lacking:
+        raise ValueError(
+            f"The earlier data lack {listed(lacking)}. Pass the same columns and attributes."
+        )
+    return before
+
+
+def _shares(
+    sample: _Sample,
+    reference_shares: Mapping[str, Any] | None,
+    before: _Sample | None,
+    options: Options,
+) -> pd.DataFrame:
+    """Return the share of each group, and compare it with the reference population.
+
+    Groups of the population that are not shown, or not there, have the rows that they may have at
+    most: their p-values are upper bounds.
+    """
+    reference = _read_shares(reference_shares, sample)
+    earlier = {
+        view.name: dict(zip(view.names, view.n_rows / view.n_rows.sum(), strict=True))
+        for view in ([] if before is None else before.views)
+    }
+    most, tables = int(np.ceil(options.suppress_below)) - 1, []
+    for view in sample.views:
+        expected, is_known = reference.get(view.name, {}), view.apart != "unknown"
+        total = int(view.n_rows[is_known].sum())
+        shares = np.where(is_known, view.n_rows, np.nan) / total
+        ends = wilson(shares, np.full(shares.size, total), options.confidence)
+        lost = [(name, *[np.nan] * 4, "hidden") for name in expected if name not in view.names]
+        known = zip(view.names, view.n_rows, shares, *ends, view.apart, strict=True)
+        columns = ["group", "n", "share", "share_low", "share_high", "apart"]
+        table = pd.DataFrame([*known, *lost], columns=columns)
+        table["reference"] = table["group"].map(expected).astype(float)
+        table["earlier"] = table["group"].map(earlier.get(view.name, {})).astype(float)
+        n = table["n"].fillna(most).astype(int)
+        n_all = total + n * table["n"].isna()
+        asked = zip(n, n_all, table["reference"], strict=True)
+        table["p_value"] = [
+            stats.binomtest(k, of, share).pvalue if share >= 0 else np.nan for k, of, share in asked
+        ]
+        tables.append(table.assign(view=view.name))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _read_shares(shares: Any, sample: _Sample) -> dict[str, dict[str, float]]:
+    """Return the share of each group in the reference population, by attribute."""
+    views = {view.name: view for view in sample.views}
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        raise TypeError(
+            "reference_shares must be a dict such as {'sex': {'female': 0.51, 'male': 0.49}}, got "
+            f"{shares!r}."
+        )
+    if len(views) == 1 and not any(isinstance(own, Mapping) for own in shares.values()):
+        shares = {next(iter(views)): shares}
+    read = {}
+    for name, own in shares.items():
+        if name not in views:
+            raise ValueError(
+                f"reference_shares names {name!r}, but the attributes are {listed(views)}."
+                f"{did_you_mean(name, views)}"
+            )
+        numbers = pd.to_numeric(pd.Series(own), errors="coerce").to_numpy(np.float64)
+        if not ((numbers >= 0).all() and 0 < numbers.sum() < np.inf):
+            raise ValueError(
+                f"reference_shares[{name!r}] must have a share or a number of people for each "
+                f"group, got {own!r}."
+            )
+        read[name] = dict(zip(map(str, own), (numbers / numbers.sum()).tolist(), strict=True))
+        is_known = views[name].apart != "unknown"
+        lacking = {*np.array(views[name].names)[is_known].tolist()} - {*read[name]}
+        if lacking:
+            raise ValueError(
+                f"reference_shares[{name!r}] lacks {listed(sorted(lacking))}. Give each group a "
+                "share, or name it in unknown= if it stands for rows without a group."
+            )
+    return read
+
+
+def _levels(values: pd.Series) -> IntArray:
+    """Return the bin or the level of each row; dates are numbers, rare levels are merged."""
+    if pd.api.types.is_datetime64_any_dtype(values):
+        values = values.astype("int64").where(values.notna())
+    return read_column(values, 10, 255).codes
+
+
+def _proxies(sample: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
+    """Judge single columns, and all together, by how well they predict the groups compared."""
+    columns = {name: _levels(values) for name, values in sample.columns.items()}
+    most = _n_permutations((len(columns) + 1) * len(sample.views), n_kinds, options)
+    records, models = [], {}
+    for view in sample.views:
+        is_compared = (view.apart == "") & (view.n_rows >= N_FOLDS)
+        if is_compared.sum() < 2 or not columns:
+            continue
+        codes = sample.codes(view)
+        rows = is_compared[codes]
+        groups = (np.cumsum(is_compared) - 1)[codes[rows]]
+        folds, own = deal_folds(groups, options.rng), {k: v[rows] for k, v in columns.items()}
+        for name, levels in own.items():
+            tested = judge(count_rows(levels, groups, folds), most, options.rng)
+            records.append((view.name, "single", name, *tested))
+        model = models[view.name] = Together(own, groups, options.rng)
+        records.append((view.name, "all", "all columns together", *model.judge([*own])))
+    names = ["view", "kind", "column", "auc", "p_value"]
+    table = _corrected(pd.DataFrame(records, columns=names), n_kinds, options)
+    few = []
+    for row in rows_of(where(table, kind="all", is_beyond_chance=True)):
+        singles = where(table, view=row.view, kind="single").sort_values("auc", ascending=False)
+        kept = models[row.view].smallest(singles["column"].tolist())
+        auc = models[row.view].judge(kept)[0]
+        few.append((row.view, "few", ", ".join(kept), auc, np.nan, False))
+    smallest = pd.DataFrame(few, columns=table.columns)
+    return pd.concat([table, smallest], ignore_index=True) if few else table
+
+
+def _n_permutations(n_tests: int, n_kinds: int, options: Options) -> int:
+    """Return twice as many as make a single p-value a finding, after all corrections."""
+    return int(np.ceil(2 * n_tests * n_kinds / (1 - options.confidence)))
+
+
+def _drift(sample: _Sample, before: _Sample, n_kinds: int, options: Options) -> pd.DataFrame:
+    """Compare each column, attribute and label with the earlier data."""
+    pairs: dict[str, tuple[Any, Any]]
+    pairs = {name: (before.columns[name], own) for name, own in sample.columns.items()}
+    views = {view.name: view for view in before.views}
+    for now in sample.views:
+        sides = (before, views[now.name]), (sample, now)
+        earlier, own = (pd.Series(np.array(v.names, object)[of.codes(v)]) for of, v in sides)
+        pairs[now.name] = earlier, own
+    if sample.label is not None and before.labels is not None:
+        pairs[sample.label] = before.labels, sample.labels
+    is_now = np.repeat([0, 1], [before.n_rows, sample.n_rows])
+    folds, most = deal_folds(is_now, options.rng), _n_permutations(len(pairs), n_kinds, options)
+    records = []
+    for name, both in pairs.items():
+        counts = count_rows(_levels(pd.concat(both, ignore_index=True)), is_now, folds)
+        records.append((name, shift_index(counts), *judge(counts, most, options.rng)))
+    return pd.DataFrame(records, columns=["column", "psi", "auc", "p_value"])
+
+
+def _title(tables: DataAudit, measure: str) -> str:
+    """Return what a measure is called for readers."""
+    kind, _, name = measure.removesuffix("]").partition("[")
+    label = tables.columns.get("y_true", "")
+    titles = {"missing": f"{name} missing", "label": f"{label} = {name}"}
+    return titles.get(kind, f"mean of {label}")
+
+
+def _sentences(tables: DataAudit) -> Iterator[str]:
+    """Say what was found for each attribute, and what changed."""
+    for view in tables.attributes:
+        yield from _of_shares(where(tables.shares, view=view), view)
+        for row in rows_of(where(tables.gaps, view=view, is_beyond_chance=True)):
+            own = where(tables.rates, view=view, measure=row.metric)
+            rates = dict(zip(own["group"], own["value"], strict=True))
+            form = "{:.3g}" if row.metric == "mean_label" else "{:.1%}"
+            sides = (
+                f"{form.format(rates[name])} of {group_words(view, name)}"
+                for name in (row.clear_first, row.clear_second)
+            )
+            yield f"{view}, {_title(tables, row.metric)}: {', '.join(sides)}, {_BEYOND}."
+        yield f"{view}, columns: {_of_columns(where(tables.proxies, view=view), tables)}."
+    if tables.n_earlier:
+        changed = where(tables.drift, is_beyond_chance=True).sort_values("psi", ascending=False)
+        texts = [f"{row.column} ({row.psi:.2g})" for row in rows_of(changed)]
+        text = f"{listed_in(texts)}, {_BEYOND}" if texts else "nothing beyond chance"
+        yield f"Changed since the earlier data (stability index): {text}."
+
+
+def _of_shares(shares: pd.DataFrame, view: str) -> Iterator[str]:
+    """Say which groups have other shares than in the population, if that is known."""
+    if not shares["reference"].notna().any():
+        return
+    texts = [
+        f"{group_words(view, row.group)} "
+        + ("too few to be shown" if np.isnan(row.share) else f"{row.share:.1%}")
+        + f" (population {row.reference:.1%})"
+        for row in rows_of(where(shares, is_beyond_chance=True))
+    ]
+    text = f"{listed_in(texts)}, {_BEYOND}" if texts else "as in the population, but for chance"
+    yield f"{view}, shares: {text}."
+
+
+def _of_columns(proxies: pd.DataFrame, tables: DataAudit) -> str:
+    """Say which columns predict a group, one by one and together."""
+    if not len(proxies):
+        return "not looked at, because fewer than two groups have enough rows"
+    best = where(proxies.sort_values("auc", ascending=False), is_beyond_chance=True)
+    texts = [f"{row.column} (AUC {row.auc:.2f})" for row in rows_of(best)]
+    if not texts:
+        return f"none of {tables.n_columns} predicts it, as far as chance explains"
+    few = [f"; {row.column} alone {row.auc:.2f}" for row in rows_of(where(proxies, kind="few"))]
+    return f"predicted by {listed_in(texts)}, {_BEYOND}{''.join(few)}"

@@ -1,0 +1,284 @@
+"""Constraints of pairs of rows against loops over all pairs; slopes, convex parts, invariances."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from skfair.constraints.partial import Surrogate
+from skfair.metrics import partial_group_auc_gap
+from tests.naive import row_pairs
+from tests.small_problems import ranked_moments
+
+INTERVALS = {
+    "all": (0.0, 1.0),
+    "top": (0.0, 0.4),
+    "pair": (0.13, 0.61),
+    "union": [(0.05, 0.3), (0.5, 0.71)],
+    "per group": {0: (0.0, 0.3), 1: [(0.1, 0.2), (0.45, 0.9)], 2: (0.2, 0.45)},
+}
+STEPS = {
+    "ramp": Surrogate("ramp", 0.5),
+    "round": Surrogate("ramp", 0.5, 0.3),
+    "rounder": Surrogate("ramp", 0.5, 1.0),
+    "smoothstep": Surrogate("smoothstep", 0.6),
+}
+BASELINES = ("group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise")
+NO_AUX = np.zeros(0)
+
+each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list(INTERVALS))
+each_step = pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
+
+
+class Rows(NamedTuple):
+    """Rows of groups that are numbered from 0."""
+
+    codes: np.ndarray
+    targets: np.ndarray
+    sample_weight: np.ndarray | None
+    interval: Any
+
+
+def some_rows(seed=0, n=31, interval=(0.1, 0.6), weighted=True, n_groups=3):
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate([np.repeat(np.arange(n_groups), 2), rng.integers(0, n_groups, n)])
+    targets = np.where(rng.random(codes.size) < 0.5, 1.0, -1.0)
+    targets[: 2 * n_groups] = np.tile([1.0, -1.0], n_groups)
+    weights = rng.uniform(0.2, 2.0, codes.size) if weighted else None
+    return Rows(codes, targets, weights, interval), rng.normal(size=codes.size)
+
+
+def bind(rows, name="group_auc", step=STEPS["smoothstep"]):
+    (constraint,) = ranked_moments(name, *rows, step)
+    return constraint
+
+
+def values(constraint, scores, part="whole"):
+    return constraint.evaluate(scores, NO_AUX, part).values
+
+
+def slopes(constraint, scores, multipliers, part="whole"):
+    by_scores, by_aux = constraint.pull(constraint.evaluate(scores, NO_AUX, part), multipliers)
+    assert by_aux.size == 0
+    return by_scores
+
+
+def check_slopes(constraint, scores, part, h=1e-6):
+    multipliers = np.random.default_rng(1).normal(size=constraint.n_constraints)
+    found = slopes(constraint, scores, multipliers, part)
+    for i in range(scores.size):
+        up, down = scores.copy(), scores.copy()
+        up[i] += h
+        down[i] -= h
+        slope = (
+            multipliers @ (values(constraint, up, part) - values(constraint, down, part)) / (2 * h)
+        )
+        assert found[i] == pytest.approx(slope, abs=1e-6)
+
+
+def naive_values(rows, scores, step):
+    weights = np.ones(scores.size) if rows.sample_weight is None else rows.sample_weight
+    intervals = rows.interval
+    if not isinstance(intervals, dict):
+        intervals = dict.fromkeys(range(3), intervals)
+    intervals = {g: np.atleast_2d(pairs) for g, pairs in intervals.items()}
+
+    def function(x):
+        return row_pairs.step(x, step.kind, step.width, step.rounding)
+
+    return row_pairs.group_auc(scores, rows.codes, weights, intervals, function)
+
+
+@each_interval
+@each_step
+def test_values_are_those_of_all_pairs(interval, step):
+    for seed in range(3):
+        rows, scores = some_rows(seed, interval=interval, weighted=seed != 1)
+        scores = scores.round(1) if seed == 2 else scores  # many ties
+        found = values(bind(rows, step=step), scores)
+        np.testing.assert_allclose(found, naive_values(rows, scores, step), atol=1e-13)
+
+
+@each_interval
+@each_step
+@pytest.mark.parametrize("part", ["whole", "plus", "minus"])
+def test_slopes_are_those_of_the_values(interval, step, part):
+    rows, scores = some_rows(3, n=12, interval=interval)
+    check_slopes(bind(rows, step=step), scores, part)
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(1e6, 1.0), (0.0, 1e-3), (1e6, 1e-3), (-1e6, 1e3)])
+@each_step
+def test_precise_at_any_offset_and_scale(offset, scale, step):
+    rows, scores = some_rows(4, interval=(0.0, 1.0))
+    scores[[0, 2, 4]], scores[[1, 3, 5]] = 3e5, -3e5  # rows far away must not spoil the others
+    scores = offset + scale * scores
+    step = Surrogate(step.kind, step.width * scale, step.rounding)
+    constraint = bind(rows, step=step)
+    np.testing.assert_allclose(
+        values(constraint, scores), naive_values(rows, scores, step), atol=1e-12
+    )
+    whole = values(constraint, scores, "plus") - values(constraint, scores, "minus")
+    np.testing.assert_allclose(whole, values(constraint, scores), atol=1e-9)
+
+
+@each_interval
+@each_step
+def test_plus_and_minus_are_convex_and_differ_by_the_whole(interval, step):
+    rows, scores = some_rows(5, interval=interval)
+    constraint = bind(rows, step=step)
+    rng = np.random.default_rng(6)
+    for length in (0.3, 1.0, 3.0):  # the selection changes along all of them
+        start, end = scores, scores + length * rng.normal(size=scores.size)
+        for t in (0.25, 0.5, 0.8):
+            middle = (1 - t) * start + t * end
+            parts = {part: values(constraint, middle, part) for part in ("plus", "minus")}
+            np.testing.assert_allclose(
+                parts["plus"] - parts["minus"], values(constraint, middle), atol=1e-13
+            )
+            for part, at_middle in parts.items():
+                chord = (1 - t) * values(constraint, start, part) + t * values(
+                    constraint, end, part
+                )
+                assert np.all(at_middle <= chord + 1e-12)
+
+
+@each_interval
+@each_step
+def test_slopes_of_the_parts_are_subgradients(interval, step):
+    rng = np.random.default_rng(7)
+    rows, scores = some_rows(7, interval=interval)
+    constraint = bind(rows, step=step)
+    # Also where scores are equal, and where differences sit on the corners of the ramp.
+    for here in (scores, scores.round(1), np.zeros(scores.size), 0.5 * scores.round()):
+        there = here + rng.choice([0.1, 1.0, 4.0]) * rng.normal(size=here.size)
+        for part in ("plus", "minus"):
+            rise = values(constraint, there, part) - values(constraint, here, part)
+            for row in range(constraint.n_constraints):
+                unit = np.eye(constraint.n_constraints)[row]
+                assert rise[row] >= slopes(constraint, here, unit, part) @ (there - here) - 1e-12
+
+
+def test_narrow_steps_give_the_metric():
+    rows, scores = some_rows(8, n=60, interval=(0.1, 0.6))
+    found = np.abs(values(bind(rows, step=Surrogate("ramp", 1e-9)), scores)).max()
+    gap = partial_group_auc_gap(
+        None,
+        scores,
+        sensitive_features=rows.codes,
+        interval=(0.1, 0.6),
+        sample_weight=rows.sample_weight,
+    )
+    assert found == pytest.approx(gap, abs=1e-12)
+
+
+def test_only_rows_inside_the_interval_are_pulled():
+    rows, scores = some_rows(9, n=60, interval=(0.25, 0.5), weighted=False, n_groups=2)
+    moved = np.flatnonzero(slopes(bind(rows, step=STEPS["smoothstep"]), scores, np.ones(1)))
+    inside = np.zeros(scores.size, bool)
+    for g in range(2):
+        here = np.flatnonzero(rows.codes == g)
+        rank = np.argsort(np.argsort(-scores[here]))
+        inside[here] = ((rank + 1) / here.size > 0.25) & (rank / here.size < 0.5)
+    assert moved.size
+    assert inside[moved].all()
+
+
+@pytest.mark.parametrize("name", ["group_auc", *BASELINES])
+def test_row_order_and_repeated_rows(name):
+    rows, scores = some_rows(10, weighted=False)
+    order = np.random.default_rng(0).permutation(scores.size)
+    shuffled = rows._replace(codes=rows.codes[order], targets=rows.targets[order])
+    expected = values(bind(rows, name), scores)
+    np.testing.assert_allclose(values(bind(shuffled, name), scores[order]), expected, atol=1e-13)
+    copies = np.arange(scores.size) % 3  # 0: a weight of 0 is a row that is not there
+    copies[:6] = 1
+    weighted = rows._replace(sample_weight=copies.astype(float))
+    place = np.repeat(np.arange(scores.size), copies)
+    repeated = rows._replace(codes=rows.codes[place], targets=rows.targets[place])
+    np.testing.assert_allclose(
+        values(bind(weighted, name), scores),
+        values(bind(repeated, name), scores[place]),
+        atol=1e-13,
+    )
+
+
+def test_bounds_names_and_limits():
+    rows, scores = some_rows(11)
+    constraint = bind(rows)
+    assert constraint.row_names == ("0 above 1", "0 above 2", "1 above 2")
+    lower, upper = constraint.bounds(0.07)
+    assert lower.tolist() == [-0.07] * 3
+    assert upper.tolist() == [0.07] * 3
+    # All of a above all of b: the distance from 1/2 is 1/2, the other way round -1/2.
+    far = scores + 100.0 * rows.codes
+    np.testing.assert_allclose(values(constraint, far), -0.5, atol=1e-13)
+    np.testing.assert_allclose(values(constraint, -far), 0.5, atol=1e-13)
+    np.testing.assert_allclose(values(constraint, np.zeros(scores.size)), 0.0, atol=1e-13)
+
+
+def test_one_group_has_no_rows():
+    rows, scores = some_rows(12, n_groups=1)
+    for name in ("group_auc", "group_auc_quadratic", "inter_group_pairwise"):
+        constraint = bind(rows, name)
+        assert constraint.n_constraints == 0
+        assert values(constraint, scores).size == 0
+        assert not slopes(constraint, scores, np.zeros(0)).any()
+
+
+def test_sigmoid_is_refused():
+    rows, _ = some_rows(13)
+    with pytest.raises(ValueError, match="'smoothstep' or 'ramp'"):
+        bind(rows, step=Surrogate("sigmoid", 0.5))
+
+
+def baseline_by_pairs(name, rows, scores):
+    def mean(above, below):
+        return row_pairs.quadratic_mean(scores, rows.sample_weight, above, below)
+
+    found = []
+    for k in range(3):
+        for other in range(3):
+            if k == other:
+                continue
+            one, two, positive = rows.codes == k, rows.codes == other, rows.targets > 0
+            if name == "group_auc_quadratic":
+                found.append(mean(one, two) - 0.5)
+            elif name == "inter_group_pairwise":
+                first = mean(one & positive, two & ~positive)
+                found.append(first + mean(one & ~positive, two & positive) - 1)
+            else:
+                first = mean(one & positive, one & ~positive)
+                found.append(first + mean(two & ~positive, two & positive) - 1)
+    return found
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_are_means_over_all_pairs(name):
+    for seed, shift in ((0, 0.0), (1, 0.0), (2, 1e6)):
+        rows, scores = some_rows(seed)
+        scores = scores + shift
+        constraint = bind(rows, name)
+        expected = baseline_by_pairs(name, rows, scores)
+        np.testing.assert_allclose(
+            values(constraint, scores), expected, atol=1e-8 if shift else 1e-12
+        )
+        assert constraint.n_constraints == 6
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_are_convex_with_exact_slopes(name):
+    rows, scores = some_rows(14)
+    constraint = bind(rows, name)
+    for part in ("whole", "plus", "minus"):
+        check_slopes(constraint, scores, part)
+    assert not values(constraint, scores, "minus").any()
+    np.testing.assert_array_equal(values(constraint, scores, "plus"), values(constraint, scores))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        other = rng.normal(size=scores.size)
+        chord = (values(constraint, scores) + values(constraint, other)) / 2
+        assert np.all(values(constraint, (scores + other) / 2) <= chord + 1e-12)
+    lower, upper = constraint.bounds(0.2)
+    assert np.all(lower == -np.inf)
+    assert np.all(upper == 0.2)

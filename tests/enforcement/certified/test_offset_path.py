@@ -1,0 +1,318 @@
+"""Paths of offsets: from few decisions without disparity to free ones."""
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse, special
+
+from skfair._kernels.path_points import point_of_sums
+from skfair.enforcement.certified.gap_solver import PathRows
+from skfair.enforcement.certified.offset_path import (
+    N_LAST,
+    N_TRANSITION,
+    SHARES,
+    full_step,
+    near_rows,
+    offset_paths,
+    starts_with_few,
+)
+from skfair.enforcement.certified.walk import Block
+from skfair.enforcement.decisions.shares import known_shares
+from tests.enforcement.certified.test_walk import rates_of, row_rates_of
+from tests.python_kernels import as_python
+
+
+def rows(n=4000, n_groups=2, ratio=False, limit=0.05):
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, n_groups, n)
+    y = (rng.normal(size=n) + 0.5 * groups > 0.6).astype(int)
+    chance = 0.35 * y + 0.08 * groups + 0.3 * rng.random(n) + 0.02
+    chances = np.column_stack([1 - chance, chance])
+    shares = known_shares(groups[None], n_groups, None, 1, chances)
+    rates = rates_of(groups, limit, ratio=ratio)
+    everyone = np.arange(n_groups * 2)
+    gains = chances[:, 1] - chances[:, 0]
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, gains, shares, y, 2, everyone, True, folds, None)
+    return given, groups
+
+
+def decided(path, given):
+    """Return the decisions on all rows at every step."""
+    return given.gains[:, None] - np.asarray(given.shares @ path.T) > 0
+
+
+def gaps(selected, groups):
+    rate = [selected[groups == g].mean(axis=0) for g in range(groups.max() + 1)]
+    return np.ptp(rate, axis=0)
+
+
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
+    given, groups = rows(n_groups=n_groups)
+    path = offset_paths(given)[0]
+    selected = decided(path, given)
+    first = full_step(len(path))
+    share = selected.mean(axis=0)
+    n_shares = len(SHARES)
+    assert path.shape[0] == n_shares + N_TRANSITION - 1 + N_LAST
+    assert share[:n_shares] == pytest.approx(SHARES * share[first], abs=0.02)
+    assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
+    found = gaps(selected, groups)
+    assert found[: first + 1].max() < 0.03
+    assert found[-1] == pytest.approx(1.1 * 0.05, abs=0.03)
+    assert found[-1] > found[first]
+
+
+def test_a_path_ends_with_free_decisions_if_these_keep_the_limit():
+    given, _ = rows(limit=0.9)
+    assert not offset_paths(given)[:, -1].any()
+
+
+def test_ratios_have_no_steps_that_select_few():
+    path = offset_paths(rows(ratio=True, limit=0.2)[0])[0]
+    assert full_step(len(path)) == 0
+    assert path.shape[0] == N_LAST
+
+
+def test_the_path_of_a_fold_is_that_of_the_other_rows():
+    """Whatever is known of the rows of a fold but their groups, its path stays."""
+    given, _ = rows(n_groups=3)
+    paths = offset_paths(given)
+    rng = np.random.default_rng(1)
+    moved = np.where(given.folds == 1, rng.permutation(given.gains), given.gains)
+    others = offset_paths(given._replace(gains=moved))
+    assert np.allclose(paths[1], others[1], atol=1e-5)
+    assert not np.allclose(paths[0], others[0], atol=1e-3)
+
+
+def test_a_path_may_begin_with_few_refused_people():
+    given, groups = rows()
+    path = offset_paths(given._replace(from_few=False))[0]
+    selected = decided(path, given)
+    first = full_step(len(path))
+    share = selected.mean(axis=0)
+    wanted = 1 - SHARES * (1 - share[first])
+    assert share[: len(SHARES)] == pytest.approx(wanted, abs=0.02)
+    assert gaps(selected, groups)[:first].max() < 0.03
+
+
+@pytest.mark.parametrize(("shift", "share"), [(-2.0, 0.0), (2.0, 1.0)])
+def test_free_decisions_may_be_the_same_for_all(shift, share):
+    given, _ = rows()
+    given = given._replace(gains=given.gains + shift, from_few=share == 0)
+    for path in offset_paths(given):
+        selected = decided(path, given)
+        assert np.isfinite(path).all()
+        assert (selected[:, -1] == share).all()
+        assert selected.mean(axis=0) == pytest.approx(share, abs=0.01)
+
+
+def test_a_transition_leads_to_offsets_that_leave_a_gap():
+    """Nothing tells the groups, so that closing their gap takes all that an offset may be."""
+    given, groups = rows()
+    noise = 0.03 * np.random.default_rng(3).normal(size=groups.size)
+    hint = np.clip(0.5 + noise[:, None] * [-1, 1] + 0.01 * (groups[:, None] == [0, 1]), 0, 1)
+    chances = (1 + given.gains[:, None] * [-1, 1]) / 2
+    joint = hint[:, :, None] * chances[:, None]
+    path = offset_paths(given._replace(shares=joint.reshape(groups.size, -1)))[0]
+    first, n_shares = full_step(len(path)), len(SHARES)
+    transition = path[n_shares - 1 : first + 1]
+    assert transition == pytest.approx(np.linspace(transition[0], transition[-1], N_TRANSITION + 1))
+    assert np.abs(transition[0] - transition[-1]).max() > 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
+    """Soft decisions can be without gaps while decided ones have gaps of .16."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.3).astype(int)
+    chance = special.expit(2.5 * rng.normal(size=n) - groups + 1.5)
+    y = (rng.random(n) < chance).astype(int)
+    cells = groups + 2 * (1 - y)
+    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
+    sums = members, (sparse.csr_array(members.shape), members)
+    blocks = tuple(Block(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
+    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), blocks, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
+    for path in offset_paths(given):
+        selected = decided(path, given)[:, : len(SHARES)]
+        share = np.column_stack([selected[cells == c].mean(axis=0) for c in range(4)]).T
+        assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
+
+
+def two_rates(seed, limit, n=8000):
+    """Equalized odds of two groups with different chances: no thresholds close both gaps."""
+    rng = np.random.default_rng(seed)
+    groups = (rng.random(n) > 0.3).astype(int)
+    chance = special.expit(2 * rng.normal(size=n) + 3 * groups - 2)
+    y = (rng.random(n) < chance).astype(int)
+    cells = groups + 2 * (1 - y)
+    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
+    sums = members, (sparse.csr_array(members.shape), members)
+    blocks = tuple(Block(np.array(pair), limit, False, False) for pair in ([0, 1], [2, 3]))
+    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), blocks, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
+    return given, groups, y, chance
+
+
+def slack_of(selected, groups, y, limit):
+    """Return by how many standard errors the larger gap is below the limit, at every step."""
+    found = []
+    for label in (0, 1):
+        cells = [selected[(groups == g) & (y == label)] for g in (0, 1)]
+        one, other = (cell.mean(axis=0) for cell in cells)
+        variance = sum(r * (1 - r) / len(c) for r, c in zip((one, other), cells, strict=True))
+        found.append((limit - abs(one - other)) / np.sqrt(np.maximum(variance, 1e-9)))
+    return np.minimum(*found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed):
+    """No thresholds with as much slack are clearly more accurate than steps that relax."""
+    limit = 0.1
+    given, groups, y, chance = two_rates(seed, limit)
+    grid = np.linspace(0.05, 0.95, 91)
+    others = given.folds != 0
+    path = offset_paths(given)[0]
+    selected = decided(path, given)[others][:, full_step(len(path)) :]
+    truth = groups[others], y[others]
+    slack = slack_of(selected, *truth, limit)
+    assert slack[0] > slack.max() - 0.2  # steps between two points need not be in order
+    assert slack[-1] == pytest.approx(-0.5, abs=0.3)
+    assert (np.diff(slack) < 0.5).all()
+    pairs = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    chosen = chance[others, None] > pairs.T[groups[others]]
+    reached = slack_of(chosen, *truth, limit)
+    right = (chosen == y[others, None]).mean(axis=0)
+    ours = (selected == y[others, None]).mean(axis=0)
+    for step in range(len(slack)):
+        assert ours[step] > right[reached >= slack[step]].max(initial=0.0) - 0.004
+
+
+def one_rate(seed, limit=0.05, n=4000):
+    """True positive rates of two groups; the first steps refuse few."""
+    rng = np.random.default_rng(seed)
+    groups = (rng.random(n) > 0.8).astype(int)
+    chance = special.expit(1.5 * rng.normal(size=n) - 0.9 * groups + 0.6)
+    y = (rng.random(n) < chance).astype(int)
+    members = sparse.csr_array(((groups == np.arange(2)[:, None]) & (y == 1)).astype(float))
+    sums = members, (sparse.csr_array(members.shape), members)
+    block = (Block(np.arange(2), limit, False, False),)
+    rates = row_rates_of(sums, np.arange(2), block, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    return given, groups, y == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
+    """Offsets that are held small leave gaps that rates near one half would hide."""
+    given, groups, is_positive = one_rate(seed)
+    selected = decided(offset_paths(given)[0], given)[:, 3:9]
+    cells = [is_positive & (given.folds != 0) & (groups == g) for g in (0, 1)]
+    rate = [selected[cell].mean(axis=0) for cell in cells]
+    pooled = selected[cells[0] | cells[1]].mean(axis=0)
+    errors = np.sqrt(pooled * (1 - pooled) * sum(1 / cell.sum() for cell in cells))
+    assert np.mean(np.abs(rate[0] - rate[1]) / errors) < 0.6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_lie_close_together_leave_no_gaps(seed):
+    """Many people of the second group have nearly the same, lowest chance."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.7).astype(int)
+    chance = special.expit(3 * rng.normal(size=n) - 3 * groups + 1)
+    y = (rng.random(n) < chance).astype(int)
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds, rates = rng.integers(0, 3, n), rates_of(groups, 0.05)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    for k, path in enumerate(offset_paths(given)):
+        others = folds != k
+        selected = decided(path, given)[others, : len(SHARES)]
+        assert gaps(selected, groups[others]).mean() < 0.012
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
+    """Free rates are .8 or .2; 300 rows do not show a limit of .1 for rates near .5."""
+    groups = np.arange(600) % 2
+    gains = np.linspace(-0.2, 0.8, 600) * (-1 if flipped else 1)
+    for is_rare in (True, False):
+        found = starts_with_few(rates_of(groups, 0.1), gains, is_rare, 0.95)
+        assert found is flipped
+    # Of very many rows all steps pass, so the rarer decision remains.
+    many, worth = np.tile(groups, 100), np.tile(gains, 100)
+    for is_rare in (True, False):
+        assert starts_with_few(rates_of(many, 0.1), worth, is_rare, 0.95) is is_rare
+
+
+def test_everybody_may_be_selected():
+    """Rounded, the weights of all rows may add up to more than 1: no level of a quantile."""
+    sizes = [n for n in range(50, 200) if np.full(n, 1 / n) @ np.ones(n) > 1]
+    assert sizes
+    for n in sizes[:5]:
+        rates, gains = rates_of(np.arange(n) % 2), np.linspace(0.1, 0.8, n)
+        assert starts_with_few(rates, gains, False, 0.95) in (True, False)
+        assert starts_with_few(rates, -gains, False, 0.95) in (True, False)
+
+
+def test_rows_that_are_alike_may_be_one():
+    given, groups = rows(n=20_000)
+    alike = near_rows(groups, (given.gains + 1) / 2)
+    assert np.unique(alike).size < 2000
+    one_by_one = decided(offset_paths(given)[0], given)
+    together = decided(offset_paths(given._replace(alike=alike))[0], given)
+    assert np.mean(one_by_one != together) < 0.005
+    assert gaps(together, groups) == pytest.approx(gaps(one_by_one, groups), abs=0.005)
+
+
+def soft_case(seed, free=0.0):
+    """Rows, what their sums should be, and a start; the third unknown is not to be moved."""
+    rng, n = np.random.default_rng(seed), 300
+    gains, directions = rng.uniform(-1, 1, n), rng.uniform(0, 1, (n, 3))
+    effects = directions[:, :2] * rng.uniform(0.5, 1.5, (n, 2)) / n
+    wanted = np.array([[0.15, 0.2], [0.01, 0.02], [0.3, 0.1], [free, 0.0]])
+    return gains, directions, effects, wanted, np.array([0.0, 0.0, 0.1])
+
+
+def missed_squares(sums, wanted, point):
+    outside = np.maximum(np.abs(sums - wanted[0]) - wanted[3], 0)
+    return ((outside / wanted[1]) ** 2 + wanted[2] * point[:2] ** 2).sum()
+
+
+@pytest.mark.parametrize("source", ["compiled", "python"])
+@pytest.mark.parametrize("free", [0.0, 0.03])
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_those_of_least_squares(seed, free, source):
+    gains, directions, effects, wanted, start = soft_case(seed, free)
+
+    def cost(first):
+        point = np.append(first, start[2:])
+        soft = special.expit((gains - directions @ point) / 0.1)
+        return missed_squares(soft @ effects, wanted, point)
+
+    least = optimize.minimize(cost, start[:2], method="Nelder-Mead", options={"fatol": 1e-9}).fun
+    run = point_of_sums if source == "compiled" else as_python(point_of_sums)
+    found = start.copy()
+    run(gains, directions, effects, wanted, np.array([0.1]), np.inf, found)
+    assert found[2] == start[2]
+    # It stops when a step gains less than .01; where sums become free, steps get shorter.
+    assert cost(found[:2]) <= least + (0.02 if free else 0.01)
+    assert cost(found[:2]) < 0.5 * cost(start[:2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_whose_decided_rows_miss_clearly_less_are_preferred(seed):
+    gains, directions, effects, wanted, start = soft_case(seed)
+    temperatures, costs = np.array([0.3]), []
+    for clearer in (np.inf, 0.0):
+        point = start.copy()
+        point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point)
+        sums = (gains - directions @ point > 0) @ effects
+        costs.append(missed_squares(sums, wanted, point))
+    assert costs[1] <= costs[0]

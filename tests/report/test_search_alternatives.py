@@ -1,0 +1,117 @@
+"""search_alternatives: what it says that further retraining could gain is true."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+
+from skfair.report import search_alternatives
+
+
+class Shifted(ClassifierMixin, BaseEstimator):
+    """Selects the better half of one group, and a ``shift`` more or fewer of the other."""
+
+    def __init__(self, shift=0.2, random_state=None):
+        self.shift = shift
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return (X[:, 1] < 0.5 + self.shift * X[:, 0]).astype(int)
+
+
+def sample(n, seed):
+    """A group, a score that is the same in both, and labels with noise of 10%."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 2, n), rng.random(n)])
+    y = (X[:, 1] < 0.5) ^ (rng.random(n) < 0.1)
+    return X, y.astype(int), X[:, 0].astype(int)
+
+
+def search(seed=0, n=1200, settings=None, **options):
+    X, y, groups = sample(n, seed)
+    settings = {"shift": stats.uniform(0, 0.4)} if settings is None else settings
+    given = {"sensitive_features": groups, "n_bootstrap": 300, "random_state": seed, **options}
+    return search_alternatives(Shifted(), settings, X, y, **given)
+
+
+def test_another_model_does_better_as_rarely_as_is_said():
+    """A shift is the disparity, and smaller ones are more accurate."""
+    n_wrong, gains, drawn = 0, [], np.random.default_rng(9).uniform(0, 0.4, 200_000)
+    for seed in range(30):
+        found = search(seed, 800, gain=0.0, max_models=87, max_loss=0.02, n_bootstrap=200)
+        better = drawn < found.estimator.shift - found.further_gain
+        n_wrong += better.mean() > found.chance
+        gains.append(found.further_gain)
+    assert n_wrong <= 2
+    assert np.mean(gains) < 0.2
+    # With models that are known exactly, nothing but the draw of models is left.
+    known = search(0, 60_000, gain=0.0, max_models=87, max_loss=0.5)
+    assert known.further_gain < 0.03
+    assert known.estimator.shift < 0.02
+
+
+def test_the_search_ends_when_little_can_be_gained():
+    n_models = [len(search(gain=gain).models) for gain in (0.5, 0.0)]
+    assert n_models == [87, 345]
+    found = search(gain=0.5)
+    assert found.further_gain < 0.5
+    assert found.models[0].shift == 0.2  # the model in use
+
+
+def test_the_sentence_is_in_the_text_the_page_and_the_json(tmp_path):
+    found = search()
+    last = found.sentences()[-1]
+    for text in (
+        f"lower the disparity by less than {100 * found.further_gain:.1f} points",
+        "with 95% confidence",
+        "a chance of at most 5%",
+    ):
+        assert text in last
+    assert last in repr(found)
+    assert last in found.to_html()
+    known = json.loads(found.to_json(tmp_path / "found.json"))
+    assert json.loads((tmp_path / "found.json").read_text()) == known
+    assert known["sentences"][-1] == last
+    assert known["further_gain"] == found.further_gain
+    assert len(known["candidates"]) == len(found.models)
+
+
+def test_same_seed_same_result_in_parallel_too():
+    first, second = (search(3, gain=0.5, n_jobs=jobs) for jobs in (None, 2))
+    pd.testing.assert_frame_equal(first.table, second.table)
+    assert first.further_gain == second.further_gain
+    assert not search(4, gain=0.5).table.equals(first.table)
+
+
+def test_seeds_are_drawn_where_there_are_no_settings():
+    X, y, groups = sample(600, 0)
+    found = search_alternatives(
+        DecisionTreeClassifier(max_depth=3, max_features=1, splitter="random"),
+        *({}, X, y),
+        sensitive_features=groups,
+        gain=0.5,
+    )
+    assert len({model.random_state for model in found.models}) == 87
+    assert found.table["accuracy"].nunique() > 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_models": 50}, "max_models=50 is too few for chance=0.05"),
+        ({"chance": 0.0}, "chance"),
+        ({"gain": -0.1}, "gain"),
+        ({"metric": "accuracy"}, "metric must be one of"),
+    ],
+)
+def test_errors(options, said):
+    with pytest.raises(ValueError, match=said):
+        search(**options)
