@@ -6,7 +6,7 @@ import numpy as np
 
 from skfair._kernels.declaring import njit
 
-# Rows with margins of so many temperatures are decided.
+# Rows with margins of this many temperatures are decided.
 _FAR = 12.0
 _N_NEWTON, _LONGEST = 20, 0.3
 # Squares of missed sums that are not worth another step, and the shortest part of a step.

@@ -22,8 +22,6 @@ from skfair.utils.rounding import ROUNDING
 # each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small. With
 # several, large offsets would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
-# Squares of missed gaps by which decided rows are clearly better at another point.
-CLEARER = 1.0
 # Part of the rarer decisions that may be missing at the first step without harm.
 _NEAR = 0.2
 # Rates nearer to 0 or 1 have the standard error of this one.
@@ -232,7 +230,8 @@ class GapSolver:
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
-        points_of_sums(*rows, wanted, warmth, CLEARER, points, some)
+        # By 1 in squares of missed gaps decided rows are clearly better at another point.
+        points_of_sums(*rows, wanted, warmth, 1.0, points, some)
         return points
 
     def misses(self, points: FloatArray, window: Window, share: FloatArray) -> FloatArray:
