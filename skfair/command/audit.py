@@ -33,7 +33,6 @@ from skfair.report.sentences import read_about
 from skfair.report.table import read_table
 from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
-from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
 from skfair.utils.validation import check_number, check_probability, check_scores
 
@@ -86,9 +85,7 @@ def _check_options(options: argparse.Namespace) -> None:
 def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
     """Write the report to a file if one was named, and the verdicts to the screen."""
     if options.out is not None:
-        text = getattr(report, _WRITERS[Path(options.out).suffix.lower()])()
-        with replacing(options.out) as beside:
-            beside.write_text(text, encoding="utf-8")
+        getattr(report, _WRITERS[Path(options.out).suffix.lower()])(options.out)
     where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
     sys.stdout.write(f"{report!r}\n{where}")
 

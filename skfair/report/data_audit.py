@@ -67,8 +67,6 @@ class DataAudit(PlainTables):
         Number of rows.
     n_left_out : int or None
         Number of rows left out, because their groups are too small; None if there are few.
-    n_columns, n_earlier : int
-        Numbers of columns that were looked at, and of rows of the earlier data.
     attributes : list of str
         Names of the sensitive attributes.
     confidence : float
@@ -226,7 +224,9 @@ def audit_data(
     asked = [Gap(name, "difference", (name,)) for name in measures]
     gaps, *_ = find_gaps(sample.table, sample.views, asked, options, [])
     n_kinds = 2 + (reference_shares is not None) + (before is not None)
-    how = n_kinds, options
+    shares = _shares(sample, reference_shares, before, options)
+    proxies = _proxies(sample, n_kinds, options)
+    drift = pd.DataFrame() if before is None else _drift(sample, before, n_kinds, options)
     return DataAudit(
         **head_of(sample.table, options, title, sample.n_lost),
         about=read_about(about),
@@ -235,11 +235,11 @@ def audit_data(
         n_columns=len(sample.columns),
         n_earlier=0 if before is None else before.n_rows,
         hidden=sample.hidden,
-        shares=_corrected(_shares(sample, reference_shares, before, options), *how),
+        shares=_corrected(shares, n_kinds, options),
         rates=rates_table(sample.table, sample.views, confidence) if measures else pd.DataFrame(),
-        gaps=_corrected(gaps[_OF_GAPS], *how, is_joint=True) if len(gaps) else gaps,
-        proxies=_proxies(sample, *how),
-        drift=pd.DataFrame() if before is None else _corrected(_drift(sample, before, *how), *how),
+        gaps=_corrected(gaps[_OF_GAPS], n_kinds, options, is_joint=True) if len(gaps) else gaps,
+        proxies=proxies,
+        drift=drift if before is None else _corrected(drift, n_kinds, options),
     )
 
 

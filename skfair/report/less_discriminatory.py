@@ -526,7 +526,7 @@ def _further_gain(
     lowest = disparities - disparities[selected]
     lowest -= np.quantile(largest, 1 - level / 2) * spread
     lowest = np.sort(np.where(may_be_kept, lowest, np.inf)[1:])
-    # The largest k that the chance to be below the k-th smallest is at most the one asked for.
+    # More than ``chance`` of all models are below the k-th smallest with probability ``level``.
     k = int(stats.binom.ppf(level, lowest.size, chance))
     return float(np.clip(-lowest[max(k - 1, 0)], 0.0, 1.0))
 

@@ -128,15 +128,20 @@ class PlainTables:
                 values_by_field[name] = _table(values)
         return cls(**values_by_field)
 
-    def to_json(self) -> str:
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Return :meth:`to_dict` as JSON text.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
 
         Returns
         -------
         text : str
             Valid JSON, without NaN.
         """
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        return written(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False), path)
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
