@@ -65,17 +65,15 @@ def read_rows(
     asked = estimator._sensitive
     _check_columns("sensitive_features", sensitive_features, asked.columns)
     _check_columns("control_features", control_features, asked.within)
-    others = sensitive_features, control_features, sample_weight
-    if estimator._reads_blocks and is_lazy(X, y, *others):
+    metadata = {
+        "sensitive_features": sensitive_features,
+        "control_features": control_features,
+        "sample_weight": sample_weight,
+    }
+    if estimator._reads_blocks and is_lazy(X, y, *metadata.values()):
         read_lazy_columns(estimator, X, sensitive_features)
         blocks = read_training(
-            align(
-                X=X,
-                y=y,
-                sensitive_features=sensitive_features,
-                control_features=control_features,
-                sample_weight=sample_weight,
-            ),
+            align(X=X, y=y, **metadata),
             positions=estimator._model_positions,
             sensitive_columns=asked.columns,
             control_columns=asked.within,
@@ -83,10 +81,11 @@ def read_rows(
             names=estimator.model_features_,
             **check_params,
         )
-        of_kinds = blocks.classes, blocks.weights, blocks.groups, blocks.strata
         store_groups(estimator, blocks.groups, blocks.n_samples)
-        return TrainingData(None, *of_kinds, blocks)
-    refuse_lazy(estimator, X, y, *others)
+        return TrainingData(
+            None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
+        )
+    refuse_lazy(estimator, X, y, *metadata.values())
     check_aligned(X=X, y=y, sample_weight=sample_weight)
     vars(estimator).pop("n_features_in_", None)  # texts have no columns
     if asked.columns is None:

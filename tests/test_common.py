@@ -217,6 +217,8 @@ def test_what_all_estimators_take_stands_in_the_same_order(estimator_class):
     names = list(inspect.signature(estimator_class).parameters)
     shared = ["sensitive", "confidence", "pos_label", "random_state", "n_jobs"]
     assert [n for n in names if n in shared] == [n for n in shared if n in names]
+    last = [n for n in shared[3:] if n in names]
+    assert names[len(names) - len(last) :] == last
 
 
 def test_fitted_attributes_are_documented(data):

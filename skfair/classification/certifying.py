@@ -52,7 +52,7 @@ def certified(
     if data.blocks is not None:
         raise ValueError(NOT_LAZY)
     rates = rates_of(estimator, data, constraints)
-    if rates is None:  # a dict may have None for attributes of two groups or more
+    if rates is None:  # of several attributes, max_disparity may limit those of one group only
         return {}
     strata = _kept_strata(estimator, X)
     has_offsets = (

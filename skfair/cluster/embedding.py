@@ -1,4 +1,4 @@
-"""From weights to the embedding: the run of the solver, and whether the result can be used."""
+"""From a graph to the embedding: its weights, the run of the solver, and whether that is usable."""
 
 from __future__ import annotations
 

@@ -258,8 +258,9 @@ class FairKMeans(
         self.__dict__.update(clustering_attributes(problem, data.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
         if self.min_balance and solver.keeps_balance:
-            limits = self.min_balance, self.relative_balance
-            warn_of_crossing(self.group_counts_, data.groups, *limits)
+            warn_of_crossing(
+                self.group_counts_, data.groups, self.min_balance, self.relative_balance
+            )
         return self
 
     def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Constraints:

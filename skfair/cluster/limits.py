@@ -1,4 +1,4 @@
-"""From the parameters of a clusterer to the constraints that its clusters have to satisfy."""
+"""From the parameters of a clusterer to the constraints on its clusters, and to its problem."""
 
 from __future__ import annotations
 

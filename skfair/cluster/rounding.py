@@ -1,4 +1,7 @@
-"""From an embedding to labels: k-means, pivots, and where the rounding to fair labels starts."""
+"""From an embedding to labels: k-means, pivots, and where the rounding to fair labels starts.
+
+New rows join the cluster where the normalised cut of the fit rises least, at the groups' prices.
+"""
 
 from __future__ import annotations
 

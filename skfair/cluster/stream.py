@@ -77,16 +77,18 @@ class StreamMixin(PricePredictionMixin):
         groups = read_part_groups(self, X, sensitive_features)
         rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
-        seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
+        held = self.group_counts_
+        seen = held.sum(axis=0) + groups.sums(weights)
         constraints = representation_constraints(
-            replace(groups, counts=members_known(self.group_counts_, groups, seen)),
+            replace(groups, counts=members_known(held, groups, seen)),
             self.n_clusters,
             seen,
             (self.min_balance, self.relative_balance, self.share_bounds),
             weight_range(weights),
         )
-        known: dict[str, Any] = {"before": self.group_counts_, "units": self._units}
-        problem = problem_type(rows)(rows, groups, constraints, self.n_clusters, weights, **known)
+        problem = problem_type(rows)(
+            rows, groups, constraints, self.n_clusters, weights, before=held, units=self._units
+        )
         multipliers = self._multipliers
         if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
             multipliers = problem.no_multipliers()

@@ -1,4 +1,10 @@
-"""Probabilities of group and class together, for decisions that must not use the group."""
+"""Probabilities of group and class together, for decisions that must not use the group.
+
+Where the user has passed no model of groups, a neutral one is fitted. Settings of the user's
+classifier may name its two classes, or make sense for two only, so it is never fitted to groups
+itself. Rows are read as it reads them, through the transformers that the same fold has fitted, and
+then by logistic regression where the user's model is linear, else by a small booster.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ from skfair.estimators.inner_scores import (
     make_splits,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_rows, refuse_lazy
 from skfair.utils.routing import fit_arguments, router_to
@@ -74,7 +73,7 @@ class InnerModels:
         read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
         X: MatrixLike,
         y: ColumnLike,
-        row_params: dict[str, Any],
+        params: dict[str, Any],  # of the fit, by row
         splits: Callable[[], list[Split]],
     ) -> FloatArray:
         """Fit the models on folds, or take the fitted one; return what they say of the rows."""
@@ -83,14 +82,12 @@ class InnerModels:
             check_fitted(inner)
             self.estimators_ = [inner]
             return read(inner, X)
-        crossed = cross_fitted(read, inner, X, y, row_params, splits(), self.n_jobs)
-        self.estimators_, values = crossed
+        self.estimators_, values = cross_fitted(read, inner, X, y, params, splits(), self.n_jobs)
         return values
 
     def _fit_groups(
         self,
         data: TrainingData,
-        groups: GroupEncoding,
         classes: IntArray,  # (n_samples,): number of the class of each row
         splits: Sequence[Split],
     ) -> GroupModels:
@@ -107,12 +104,12 @@ class InnerModels:
                 )
 
         def fits(target: IntArray) -> Iterator[Any]:
+            fit, inner = (fit_neutral, self.estimators_) if chosen is None else (fitted, [chosen])
             for k, (train, _) in enumerate(splits):
-                inner = self.estimators_[min(k, len(self.estimators_) - 1)]
-                fit = delayed(fit_neutral if chosen is None else fitted)
-                yield fit(inner if chosen is None else chosen, data.X, target, row_params, train)
+                model = inner[min(k, len(inner) - 1)]  # a single one is that of all folds
+                yield delayed(fit)(model, data.X, target, row_params, train)
 
-        models = cross_fit_groups(fits, data.X, groups, classes, splits, self.n_jobs)
+        models = cross_fit_groups(fits, data.X, data.groups, classes, splits, self.n_jobs)
         self.group_estimators_, self._group_models = models.models, models.without_rows()
         return models
 

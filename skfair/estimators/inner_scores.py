@@ -1,4 +1,7 @@
-"""Scores of any classifier: of one that is fitted, and of rows that it was not fitted on."""
+"""Scores and probabilities of any classifier, fitted before or cross-fitted.
+
+In cross-fitting the models of the folds answer for rows that they were not fitted on.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,11 @@ from skfair.read import read_groups
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
 
+Split = tuple[IntArray, IntArray]
+
+# Folds of cv="auto". Certificates of fewer rows than these are worth the time of more folds: the
+# models see more of the rows, and the test counts more of them.
+FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
 RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
     "decision_function": ("decision_function",),
@@ -178,13 +186,6 @@ def groups_of_new_rows(
             "on. Inside a Pipeline, metadata routing must be enabled."
         )
     return codes
-
-
-Split = tuple[IntArray, IntArray]
-
-# Folds of cv="auto". Certificates of fewer rows than these are worth the time of more folds: the
-# models see more of the rows, and the test counts more of them.
-FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
 
 
 def with_probabilities(estimator: Any, n_fewest: int = 3) -> Any:

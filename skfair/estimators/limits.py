@@ -155,7 +155,10 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
 
 
 def selection_range(selection_rate: Any, largest: float) -> tuple[float, float]:
-    """Return the smallest and the largest share; a number leaves half of the ``largest`` row."""
+    """Return the smallest and the largest share that may be selected.
+
+    A number is kept to within half a row: half the share ``largest`` of the heaviest one.
+    """
     pair = selection_rate
     if isinstance(selection_rate, Real):
         check_number(selection_rate, "selection_rate", 0, 1)

@@ -25,6 +25,8 @@ from skfair.utils.warn import warn_user
 # Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
 # More cost time; what is reported is measured on all pairs.
 MAX_PAIRS = 200
+# Part of the limit by which bounds are tightened beyond what is missed.
+_MARGIN = 0.03
 
 
 class RankingTask(NamedTuple):
@@ -104,10 +106,6 @@ def make_task(
     return RankingTask(problem, scores, compared, limits, rows, n_queries)
 
 
-# Part of the limit by which bounds are tightened beyond what is missed.
-_MARGIN = 0.03
-
-
 class RankingSolution(NamedTuple):
     """The best solution of all rounds."""
 
@@ -130,6 +128,14 @@ def solve_by_query(
 
     ``solve(problem, theta, multipliers)`` solves the smooth problem. Rounds end when a share of the
     queries is within the limit. The first temperatures lead to a good start for the last.
+
+    After each solve the true disparity of every query is measured on all its pairs, and the bounds
+    of the queries that miss the limit are tightened by what they miss. Bounds are only ever
+    tightened, so queries do not take turns in missing it: with bounds that are shifted in all
+    rounds, as those of classifiers are, 0.76 of the queries of 16 fits are within the limit in
+    place of 0.79. After the first round, and where the temperature changes, bounds are shifted
+    instead by the difference of the smooth and the true value. It has two causes: sigmoids instead
+    of errors, and a sample of the pairs.
     """
     problem, limit = task.problem, task.limits
     theta, multipliers = start, np.zeros(problem.n_constraints)

@@ -229,8 +229,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
         problem = self._build(data, task, constraints) if is_cross else None
-        whole = cast(LinearConstrainedERM | None, problem), task.scale.spread
-        self._store_certified(certified_means(self, data, constraints, rows, metadata, *whole))
+        whole, unit = cast(LinearConstrainedERM | None, problem), task.scale.spread
+        self._store_certified(certified_means(self, data, constraints, rows, metadata, whole, unit))
         if problem is not None:
             decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
             self.__dict__.update(report.disparities(problem, decisions, task.scale))
@@ -262,7 +262,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
                 "y by a power of ten."
             )
         scale = TargetScale(middle, spread, loss.degree)
-        return Task(scale.inside(y), loss, weights, scale=scale, alpha=self.alpha)
+        return Task(scale.inside(y), loss, weights, scale=scale)
 
 
 def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:

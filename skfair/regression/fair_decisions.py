@@ -255,9 +255,9 @@ class FairDecisionRegressor(
         self.group_estimators_, self._group_models = [], None
         if self.is_group_aware_ or not is_needed:
             return None
-        nobody = np.zeros(data.groups.n_samples, np.int64)
-        models = self._fit_groups(data, data.groups, nobody, splits())
-        return self._by_attribute(models.joint_of_rows(np.ones((nobody.size, 1))))
+        one_class = np.zeros(data.groups.n_samples, np.int64)
+        models = self._fit_groups(data, one_class, splits())
+        return self._by_attribute(models.joint_of_rows(np.ones((one_class.size, 1))))
 
     def _store(self, moved: Moved, free: Moved, data: TrainingData, limit: Any) -> None:
         """Store the maps and what they make of the training rows; warn if a limit is missed."""

@@ -224,6 +224,14 @@ def test_intervals_of_equal_length():
     fit(interval={"a": (0.0, 0.3), "b": (0.1, 0.4)}, scale="ccdf", **BLIND, **AWARE)
 
 
+@pytest.mark.parametrize(
+    ("params", "name"), [({"solver": "slsqp"}, "'repair'"), ({"loss": "logistic"}, "'auc'")]
+)
+def test_messages_list_all_names(params, name):
+    with pytest.raises(ValueError, match=name):
+        fit(**params)
+
+
 def test_an_unfinished_fit_is_warned_about():
     with pytest.warns(ConvergenceWarning):
         model = fit(max_iter=1, **AWARE)

@@ -172,7 +172,7 @@ def _path_of_fold(
     estimator: Any, data: TrainingData, whole: LinearConstrainedERM, spread: float, rows: IntArray
 ) -> Iterator[LinearFit]:
     """Yield the model of some rows for each share of the limits; nothing is known of the others."""
-    task = estimator._regression(data.y[rows], None)
+    task = estimator._regression(data.y[rows], None)._replace(alpha=estimator.alpha)
     problem = LinearConstrainedERM(
         LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
         task.loss,

@@ -266,7 +266,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         truth, joint = truth_of(fair), None
         needs_none = self.is_group_aware_ or rows.groups.is_vacuous
         if not (needs_none or truth(before.predicted).is_feasible):
-            joint = self._fit_groups(data, rows.groups, rows.codes, splits()).joint_of_rows(chances)
+            joint = self._fit_groups(data, rows.codes, splits()).joint_of_rows(chances)
         order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
         if joint is not None:
             rows, chances, joint, order, places = in_order(rows, chances, joint)
@@ -283,8 +283,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
         chosen = candidate.chosen
         self._store_offsets(chosen.offsets.reshape(places.size, -1)[places], candidate.worth)
-        limits = clash(constraints, self.min_rate, self.selection_rate)
-        reported = report(truth, chosen, n_fair, limits)
+        hint = clash(constraints, self.min_rate, self.selection_rate)
+        reported = report(truth, chosen, n_fair, hint)
         self.__dict__.update(reported | report_objective(goal, rows, chosen, before.predicted))
         self.train_predictions_ = self._ordered_classes[chosen.predicted[order][data.first_rows]]
         return self
@@ -368,8 +368,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         # as (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
         rates = replace(rates, precision=(len(splits) - 1) / len(splits))
         chances, _ = self._cross_fit(data, rows, params, splits)
-        asked = data, rows.groups, rows.codes, splits
-        groups = None if self.is_group_aware_ else self._fit_groups(*asked)
+        groups = None if self.is_group_aware_ else self._fit_groups(data, rows.codes, splits)
         folds = Folds(data.X, rows, splits, self.estimators_, chances, groups, truth, rates)
         share = self.selection_rate
         wanted = None if share is None else selection_range(share, float(rows.weights.max()))
@@ -393,11 +392,12 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         """Return the search of decisions: of known or of estimated groups."""
         groups = rows.groups
         if self.is_group_aware_ and groups.n_attributes == 1:  # probabilities given the group
-            of_rows = rows.codes, groups.codes[0], groups.n_groups, rows.weights
-            rng = check_random_state(self.random_state)
-            corrections = fit_corrections(chances, *of_rows, rng)
+            codes, rng = groups.codes[0], check_random_state(self.random_state)
+            corrections = fit_corrections(
+                chances, rows.codes, codes, groups.n_groups, rows.weights, rng
+            )
             if corrections.groups.size:  # they clearly differ
-                self._corrections, chances = corrections, corrections(chances, groups.codes[0])
+                self._corrections, chances = corrections, corrections(chances, codes)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         order = np.argsort(groups.places(chances[:, -1], rows.sample_weight))
         everyone = np.arange(offsets[0], offsets[1])

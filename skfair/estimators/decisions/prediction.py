@@ -337,7 +337,7 @@ class DecisionPrediction(PositiveClass, ClassifierMixin, SensitiveFeaturesMixin)
         if self._corrections is not None:
             groups = np.repeat(np.arange(len(self.groups_)), self._n_strata).tolist()
             pairs = zip(table["threshold"], groups, strict=True)
-            table["threshold"] = [self._corrections.uncorrected(*pair) for pair in pairs]
+            table["threshold"] = [self._corrections.uncorrected(t, g) for t, g in pairs]
         return table
 
     def to_linear(self) -> Any:

@@ -91,7 +91,7 @@ class LabelledRows(NamedTuple):
         )
 
     def against_rest(self, label: int | None) -> TrainingRows:
-        """Return the rows as a rule sees them: a class against the rest, or all as positive."""
+        """Return the rows of a constraint: a class against the rest, or all as positive."""
         names = self.classes.tolist()
         targets = np.ones(self.codes.size)
         pair = ("wrong", "right")

@@ -132,8 +132,9 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         earlier: float = 0.0,
     ) -> Problem:
         """Build the problem."""
-        options = {"fit_intercept": self.fit_intercept, "alpha": self.alpha}
-        task = task._replace(model=read_model(self.model), **options)
+        task = task._replace(
+            model=read_model(self.model), fit_intercept=self.fit_intercept, alpha=self.alpha
+        )
         try:
             floor: Any = min_rate
             if min_rate == "as before":

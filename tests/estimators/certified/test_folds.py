@@ -48,10 +48,8 @@ def kinds_of(groups):
 
 def folds_of(model, rows=X, seed=0, **metadata):
     data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task, constraints = (
-        model._regression(data.y, None),
-        make_constraints(model.constraint, "regression"),
-    )
+    task = model._regression(data.y, None)
+    constraints = make_constraints(model.constraint, "regression")
     splits = in_folds(data.groups.cells().codes, seed)
     problem = model._build(data, task, constraints)
     path = linear_refits(model, data, problem, task.scale.spread, splits)
