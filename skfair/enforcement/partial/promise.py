@@ -397,8 +397,8 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
 def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, float]]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(most)`` is the promise on rows as fitted, about this many at most, and how much of
-    their noise all rows have. So a few show whether all need to be simulated.
+    ``alike(most)`` is the promise on rows as fitted, about this many at most, and at most how much
+    of their noise all rows have. So a few show whether all need to be simulated.
     """
     limits = [part.bound for part in promise.of_attributes()]
     few, share = alike(_GUESS_ROWS)
