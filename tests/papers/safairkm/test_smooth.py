@@ -192,7 +192,7 @@ def test_rows_are_drawn_in_proportion_to_their_weight():
     weights = np.where(heavy, 1.0, 1e-9)
     found = run(X, codes, centers[:1], n_b=0, weights=weights, max_iter=50, batch_size=300)
     assert np.allclose(found.centers, X[heavy].mean(axis=0), atol=0.1)
-    far = np.vstack([X, [[1e100, 0.0]]])
+    far = np.vstack([X, [[1e250, 0.0]]])
     more = np.append(codes, 3)  # group 3 has no weight
     found = run(far, more, centers, 4, weights=np.append(np.ones(len(X)), 0.0))
     assert np.array_equal(found.labels[:-1], run(X, codes, centers).labels)

@@ -250,7 +250,7 @@ def test_one_cluster():
 
 def test_rows_without_weight_change_nothing():
     X, codes, centers = sample()
-    far = np.vstack([X, [[1e100, 0], [0, 0]]])
+    far = np.vstack([X, [[1e250, 0], [0, 0]]])
     more = np.append(codes, [3, 0])  # group 3 has no weight at all
     weights = np.append(np.ones(len(X)), [0.0, 0.0])
     found = run(far, more, centers, n_groups=4, weights=weights)
