@@ -20,23 +20,10 @@ def sample(n=200, n_groups=3, seed=0):
     return X, codes, X[rng.choice(n, 4, replace=False)]
 
 
-def run(
-    X,
-    codes,
-    centers,
-    n_groups=3,
-    n_a=3,
-    n_b=2,
-    weights=None,
-    max_iter=10,
-    tol=0.01,
-    random_state=0,
-    batch_size=60,
-    **fields,
-):
-    solver = clustering_solver(Smooth(n_a, n_b, batch_size=batch_size, **fields))
+def run(X, codes, centers, n_groups=3, n_a=3, n_b=2, weights=None, max_iter=10, tol=0.01, **fields):
+    solver = clustering_solver(Smooth(n_a, n_b, **{"batch_size": 60} | fields))
     problem = free_problem(X, codes, len(centers), n_groups, weights)
-    return soft_run(solver, problem, centers, max_iter, tol, random_state)
+    return soft_run(solver, problem, centers, max_iter, tol)
 
 
 class TestObjectives:
