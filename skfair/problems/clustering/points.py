@@ -184,8 +184,9 @@ class RepresentationProblem(CostedRows):
         part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
-        # Rows without weight may lie anywhere. Their squares, times 0, are to be 0.
-        idle, far = self.weights[rows] == 0, np.finfo(dtype).max ** 0.4
+        # Rows without weight may lie anywhere. Their squares, times 0, are to be 0. (Where all rows
+        # are elsewhere, weights are those of kinds.)
+        idle, far = self.weights[rows][: len(part)] == 0, np.finfo(dtype).max ** 0.4
         part[idle] = np.clip(part[idle], -far, far)
         return part
 
