@@ -22,7 +22,7 @@ def free_problem(X, codes, n_clusters, n_groups, weights=None):
     return RepresentationProblem(X, groups, Constraints.none(n_groups), n_clusters, weights)
 
 
-def soft_run(solver, problem, centers, max_iter, tol, random_state=0):
+def soft_run(solver, problem, centers, max_iter, tol):
     """Run a soft solver from centres in the units of the data, and return those units."""
     soft, seen = [], []
 
@@ -30,7 +30,7 @@ def soft_run(solver, problem, centers, max_iter, tol, random_state=0):
         soft.append(SoftAssignment(*args, **kwargs))
         return soft[-1]
 
-    rng = np.random.RandomState(random_state)
+    rng = np.random.RandomState(0)
     settings = RunSettings(max_iter, rng, tol, callback=lambda x: seen.append(x.copy()))
     with mock.patch.object(variational, "SoftAssignment", made):
         found = solver.run(problem, problem.units.inwards(centers), settings)

@@ -1,4 +1,4 @@
-"""The constraints of the house hold, and each guard catches the breach it is there for."""
+"""The rules of the house hold, and each guard catches the breach it is there for."""
 
 import ast
 import gc

@@ -260,8 +260,9 @@ class Truth:
         gains, steps = np.empty(rows.size), np.empty((n_constraints, rows.size))
         cells = np.empty((n_constraints, rows.size), np.int64)
         added = np.zeros((n_constraints, max((start.size for start in self.starts), default=0)))
-        of_rows = self.weights, self.values, self.classes, self.cells, self.steps
-        counted = Counted(*of_rows, self._selecting)
+        counted = Counted(
+            self.weights, self.values, self.classes, self.cells, self.steps, self._selecting
+        )
         worth = now.verdict.merit + exchanged(
             counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
         )
@@ -310,8 +311,6 @@ class RateTable:
             owners.append(columns.indices.astype(np.int64))
             shares.append(columns.data)
         comparisons = [bound.comparison for bound in self.bounds]
-        against_overall = [comparison.against_overall for comparison in comparisons]
-        are_quotients = [bound.quotients is not None for bound in self.bounds]
         self._arrays = ConstraintArrays(
             indptr=indptr,
             owners=np.concatenate(owners),
@@ -320,8 +319,8 @@ class RateTable:
             first=np.concatenate([np.empty(0, np.int64), *(first for _, first in sums)]),
             first_starts=np.cumsum([0, *(first.size for _, first in sums)]),
             codes=np.array([comparison.code for comparison in comparisons], dtype=np.int64),
-            against_overall=np.array(against_overall, dtype=bool),
-            are_quotients=np.array(are_quotients, dtype=bool),
+            against_overall=np.array([each.against_overall for each in comparisons], dtype=bool),
+            are_quotients=np.array([own.quotients is not None for own in self.bounds], dtype=bool),
             bounds=self.limits,
         )
 

@@ -27,7 +27,7 @@ def test_what_a_docstring_says_itself_goes_first():
     )
 
 
-def test_parameters_are_taken_from_base_classes_and_other_methods():
+def test_parameters_and_fitted_attributes_are_taken_from_base_classes():
     class Base:
         """Base.
 
@@ -35,6 +35,13 @@ def test_parameters_are_taken_from_base_classes_and_other_methods():
         ----------
         a, b : float
             Two numbers.
+
+        Attributes
+        ----------
+        groups_ : list
+            Names.
+        inner : int
+            Of no concern to users.
         """
 
         def __init__(self, a, b):
@@ -57,6 +64,11 @@ def test_parameters_are_taken_from_base_classes_and_other_methods():
         ----------
         c : float
             A third one.
+
+        Attributes
+        ----------
+        coef_ : list
+            Weights.
 
         Notes
         -----
@@ -83,7 +95,8 @@ def test_parameters_are_taken_from_base_classes_and_other_methods():
             """Fit."""
 
     names = "c : float\n    A third one.\na, b : float\n    Two numbers."
-    notes = "Notes\n-----\nShort."
+    notes = "Attributes\n----------\ncoef_ : list\n    Weights.\ngroups_ : list\n    Names."
+    notes += "\n\nNotes\n-----\nShort."
     assert getdoc(Child) == f"Child.\n\nParameters\n----------\n{names}\n\n{notes}"
     steps = "n : int\n    Steps.\nextra : str\n    Another one."
     assert getdoc(Child.run) == f"Run further.\n\nParameters\n----------\n{steps}"

@@ -18,9 +18,9 @@ from skfair.enforcement.certified.walk import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
-# Multipliers are in units of worth: an offset of 1 decides against certainty. If groups have a rate
-# each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small. With
-# several, large offsets would leave many rows undecided.
+# Multipliers are in units of worth: an offset of 1 decides against certainty. If groups have one
+# rate each, large offsets close gaps when shrinking, where rates are near 0 or 1 and errors small.
+# With several, large offsets would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE = 2.0, 6.0
 # Part of the rarer decisions that may be missing at the first step without harm.
 _NEAR = 0.2

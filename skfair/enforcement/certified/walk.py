@@ -175,10 +175,9 @@ def row_rates(
         refused.append(counts.multiply(low))
         steps.append(counts.multiply(high - low))
         labels += [-1 if label is None else label] * len(bound.rate_names)
-    who, *counted = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
+    who, base, rise = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
     groups = np.concatenate([limited.bound.rate_groups for limited in constraints])
-    of_rates = who, (counted[0], counted[1]), groups, np.array(labels)
-    return RowRates(*of_rates, tuple(blocks), classes, weights)
+    return RowRates(who, (base, rise), groups, np.array(labels), tuple(blocks), classes, weights)
 
 
 class Walked(NamedTuple):

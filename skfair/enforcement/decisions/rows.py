@@ -113,13 +113,14 @@ def linear_rows(
     """
     parts = [_rows_of(truth, k, features, kinds, near, expected) for k, near in enumerate(means)]
     if not parts:
-        n_columns = features.size * features.n_classes
-        nothing = sparse.csr_array((0, n_columns))
+        nothing = sparse.csr_array((0, features.size * features.n_classes))
         return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
     matrices, lower, upper, fixed, centers = zip(*parts, strict=True)
     return LinearRows(
         sparse.csr_array(sparse.vstack(matrices)),
-        *(np.concatenate(lower), np.concatenate(upper), np.concatenate(fixed)),
+        np.concatenate(lower),
+        np.concatenate(upper),
+        np.concatenate(fixed),
         sparse.csr_array(sparse.block_diag(centers, format="csr")),
     )
 

@@ -127,8 +127,9 @@ class Path:
             over = excesses(self.problem.constraints, problem.decide(scores).means)
             verdict = Verdict(self.quality(result.theta), float(over.max(initial=0.0)))
             cut = Threshold(0.0, verdict, is_constant=False)
-        solution = problem, result, cut.verdict, cut.shift
-        kept = StrictResult(*solution, is_constant=cut.is_constant, level=self.level)
+        kept = StrictResult(
+            problem, result, cut.verdict, cut.shift, is_constant=cut.is_constant, level=self.level
+        )
         self.candidates.append(kept)
         return kept
 

@@ -214,8 +214,8 @@ class RateSteps:
     def _record(self, theta: FloatArray, current: Seen) -> None:
         """Write a step down and ask the callback."""
         self.n_steps += 1
-        columns = {"objective": current.errors, "max_violation": max(current.violation, 0.0)}
-        self.history.record(iteration=self.n_steps, **columns)
+        missed = max(current.violation, 0.0)
+        self.history.record(iteration=self.n_steps, objective=current.errors, max_violation=missed)
         self.is_stopped = self.callback is not None and bool(self.callback(theta))
 
 

@@ -85,8 +85,8 @@ def _from_sample(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResul
     if few is None:
         return None
     rough: SolveOptions = {**path.params, "callback": None}
-    asked = few, path.solver, rough, path.min_gap
-    sample = Path(*asked, is_classifier=True, slack=0.0, step_tol=path.step_tol)
+    solver, min_gap, tol = path.solver, path.min_gap, path.step_tol
+    sample = Path(few, solver, rough, min_gap, is_classifier=True, slack=0.0, step_tol=tol)
     end = _walk(sample, theta0, refine=refine)
     if end.n_solves == 1 or not end.is_sound:
         return None

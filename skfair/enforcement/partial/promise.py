@@ -164,10 +164,10 @@ class Promise:
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        name, positive, arguments = self._measured_by
-        if name is None:
+        if self.constraint.metric is None:
             return self._surrogate_value(scores)
-        metric = getattr(metrics, name)
+        metric = getattr(metrics, self.constraint.metric)
+        positive, arguments = self._metric_arguments
         if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
@@ -179,8 +179,8 @@ class Promise:
             return float(metric(positive, scores, **of_all, normalize=False))
 
     @cached_property
-    def _measured_by(self) -> tuple[str | None, BoolArray | None, dict[str, Any]]:
-        """Name of the metric, whether each row is positive, and what else the metric is given."""
+    def _metric_arguments(self) -> tuple[BoolArray | None, dict[str, Any]]:
+        """What the metric is given besides scores: whether each row is positive, and keywords."""
         constraint, positive = self.constraint, None
         arguments: dict[str, Any] = {
             "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
@@ -192,7 +192,7 @@ class Promise:
             arguments["pos_label"] = bool(constraint.classes[-1])
             arguments |= {"rank_within": "group" if in_groups else "class"}
             arguments |= {"zero_division": np.nan} if in_groups else {}
-        return constraint.metric, positive, arguments
+        return positive, arguments
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
@@ -397,8 +397,8 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
 def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, float]]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(most)`` is the promise on rows as fitted, about this many at most, and how much of
-    their noise all rows have. So a few show whether all need to be simulated.
+    ``alike(most)`` is the promise on rows as fitted, about this many at most, and at most how much
+    of their noise all rows have. So a few show whether all need to be simulated.
     """
     limits = [part.bound for part in promise.of_attributes()]
     few, share = alike(_GUESS_ROWS)

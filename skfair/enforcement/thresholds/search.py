@@ -119,9 +119,9 @@ class ThresholdSearch:
         for k, constraint in enumerate(constraints):
             cells[k, :, : constraint.n_cells] = np.arange(constraint.n_cells)
             steps[k, :, : constraint.n_cells] = bins.steps[k].sum(axis=0)[:, some].T
-        order, shape = np.arange(gains.size), (len(constraints), gains.size)
-        rows = can_cut.ravel()[:-1], gains.ravel(), cells.reshape(shape), steps.reshape(shape)
-        return SortedRows(order, *rows)
+        order, cuts, shape = np.arange(gains.size), can_cut.ravel()[:-1], (len(cells), gains.size)
+        flat = gains.ravel()
+        return SortedRows(order, cuts, flat, cells.reshape(shape), steps.reshape(shape))
 
 
 def _from_above(values: FloatArray) -> FloatArray:

@@ -184,6 +184,10 @@ class RepresentationProblem(CostedRows):
         part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
+        # Rows without weight may lie anywhere. Their squares, times 0, are to be 0. (Where all rows
+        # are elsewhere, weights are those of kinds.)
+        idle, far = self.weights[rows][: len(part)] == 0, np.finfo(dtype).max ** 0.4
+        part[idle] = np.clip(part[idle], -far, far)
         return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
@@ -251,9 +255,7 @@ class RepresentationProblem(CostedRows):
         sums, mass = np.zeros((self.n_clusters, self.X.shape[1])), np.zeros(self.n_clusters)
         squares = 0.0
         for part in self.each(of_block):
-            sums += part[0]
-            mass += part[1]
-            squares += part[2]
+            sums, mass, squares = sums + part[0], mass + part[1], squares + part[2]
         return sums, mass, squares
 
     def means_and_cost(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:

@@ -116,17 +116,16 @@ class PartitionedERM(ConstrainedProblem):
         self.n_samples = self.n_rows = training.n_samples
         shares = loss_weights / loss_weights.sum()
         self._positive_share = float(shares @ (targets > 0))
-        factors = [_per_weight(constraint.row_weights, training.weights) for constraint in bound]
-        shape = (len(bound), targets.size)
-        loss_factors = _per_weight(shares, training.weights)
-        self.model = self._empty_model(training, loss_factors, fit_intercept)
+        shape, n_cells = (len(bound), targets.size), [constraint.n_cells for constraint in bound]
+        cells = np.array([constraint.cells for constraint in bound], dtype=np.int64).reshape(shape)
+        of_rows = [_per_weight(constraint.row_weights, training.weights) for constraint in bound]
+        factors = np.array(of_rows, dtype=np.float64).reshape(shape)
+        of_loss = _per_weight(shares, training.weights)
+        self.model = model = self._empty_model(training, of_loss, fit_intercept)
         self._set_constraints(bound)
-        n_cells = [constraint.n_cells for constraint in bound]
+        groups, constraints = training.groups, list(constraints)
         self._task = Task(
-            *(loss, list(constraints), n_cells, class_names, training.groups, self.model),
-            *(targets, loss_factors),
-            np.array([constraint.cells for constraint in bound], dtype=np.int64).reshape(shape),
-            np.array(factors, dtype=np.float64).reshape(shape),
+            loss, constraints, n_cells, class_names, groups, model, targets, of_loss, cells, factors
         )
         self._decided: list[tuple[LinearScores, Decisions]] = []
 
@@ -144,8 +143,9 @@ class PartitionedERM(ConstrainedProblem):
         """Return the problem without its constraints."""
         free = copy.copy(self)
         free._set_constraints([])
-        none: Any = {"cells": self._task.cells[:0], "cell_factors": self._task.cell_factors[:0]}
-        free._task = self._task._replace(constraints=[], n_cells=[], **none)
+        task = self._task
+        cells, factors = task.cells[:0], task.cell_factors[:0]
+        free._task = task._replace(constraints=[], n_cells=[], cells=cells, cell_factors=factors)
         free._decided = []
         return free
 

@@ -259,17 +259,17 @@ class LinearConstrainedERM(ConstrainedERM):
         if n // 10 < least or not isinstance(model, LinearScore):
             return None
         rows = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
-        loss_weights = self.everything.loss_weights[rows]
-        if np.count_nonzero(loss_weights) < SAMPLE_ROWS:
+        weights = self.everything.loss_weights[rows]
+        if np.count_nonzero(weights) < SAMPLE_ROWS:
             return None
         for constraint in self.constraints:
             has_weight = constraint.row_weights[rows] > 0
             counts = np.bincount(constraint.cells[rows][has_weight], minlength=constraint.n_cells)
             if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
                 return None
-        of_rows = model.on_rows(rows), self.loss, self.targets[rows]
-        constraints = [constraint.on_rows(rows) for constraint in self.constraints]
-        sample = type(self)(*of_rows, constraints, sample_weight=loss_weights, alpha=self.alpha)
+        few, targets = model.on_rows(rows), self.targets[rows]
+        own = [constraint.on_rows(rows) for constraint in self.constraints]
+        sample = type(self)(few, self.loss, targets, own, sample_weight=weights, alpha=self.alpha)
         sample.lower, sample.upper = self.lower, self.upper
         sample.temperature = self.temperature
         return sample

@@ -16,20 +16,20 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.cost_table import CostedRows, CostTable
+from skfair._typing import FloatArray
+from skfair.problems.clustering.cost_table import CostedRows, CostTable, SoftCounts
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 from skfair.solvers.clustering.base import Clustering
-from skfair.solvers.smooth_dual import Second, lowered
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
@@ -42,8 +42,10 @@ LARGE, SAMPLE = 20_000, 10_000
 STEPS = 20
 # The temperature where a sample stands for many more rows: some of these are near a tie even then.
 _COLD = 3e-4
-# Multipliers beyond this, in the same units, rise without end: no labels are within the limits, and
-# at a lower temperature rounding would decide.
+# How many multipliers a step changes at most, those with the steepest slopes.
+MANY = 200
+# Multipliers beyond this, in units of that mean distance, rise without end: no labels are within
+# the limits, and at a lower temperature rounding would decide.
 _ENDLESS = 1_000.0
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
@@ -119,8 +121,8 @@ def placed_rows(
     inf = np.inf  # there are no labels yet: any are better
     best = Clustering(None, centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
-        steps = TEMPERATURES[-1:], max_iter
-        placed = place(problem, best.centers, best.multipliers, *steps, search_counts, part)
+        last = TEMPERATURES[-1:]
+        placed = place(problem, best.centers, best.multipliers, last, max_iter, search_counts, part)
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means_and_cost(placed.labels)
         history.record(objective=cost, max_violation=placed.violation)
@@ -205,7 +207,7 @@ def maximise_dual(
         if lam.max() > _ENDLESS:
             break
         dual = partial(_negative_dual, problem, table, unit, missed, temperature)
-        lam = lowered(dual, lam, temperature / 30, max_iter)
+        lam = _lowered(dual, lam, problem.constraints.matrix, temperature / 30, max_iter)
     return lam * unit
 
 
@@ -216,8 +218,8 @@ def _negative_dual(
     missed: FloatArray | None,
     temperature: float,
     lam: FloatArray,
-) -> tuple[float, FloatArray, Second]:
-    """Return the smoothed dual, to be minimised, its slope, and its second derivatives.
+) -> SoftCounts:
+    """Return the smoothed dual, to be minimised, its slope, and the curvature of its counts.
 
     Prices are in the unit, sums over rows per unit of weight.
     """
@@ -229,13 +231,42 @@ def _negative_dual(
         counts = counts + missed
     slope = (counts @ constraints.matrix.T + constraints.slack) / total
     value = float((lam * constraints.slack).sum()) - value / unit
+    return value / total, slope, curvature / (temperature * total)
 
-    def second(free: tuple[IntArray, ...]) -> FloatArray:
-        cluster, constraint = free
-        products = np.zeros((cluster.size, cluster.size))
-        of_counts = curvature / (temperature * total)
-        for of_cell, counts in zip(constraints.matrix[constraint].T, of_counts, strict=True):
-            products += np.outer(of_cell, of_cell) * counts[np.ix_(cluster, cluster)]
-        return products
 
-    return value / total, slope, second
+def _lowered(
+    dual: Callable[[FloatArray], SoftCounts],
+    lam: FloatArray,
+    matrix: FloatArray,
+    slight: float,
+    max_iter: int,
+) -> FloatArray:
+    """Lower a dual by steps of Newton's method in the multipliers above 0 or drawn there.
+
+    A step is damped as if it could go ``reach`` where the dual is straight, and its end moved to
+    multipliers of at least 0. How well the slope and the curvature foretold what was gained says
+    how far the next one may go.
+    """
+    (value, slope, curvature), reach = dual(lam), 1.0
+    for _ in range(max_iter):
+        pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
+        steepest = pull.max()
+        if steepest <= slight:
+            break
+        if np.count_nonzero(pull) > MANY:
+            pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
+        cluster, constraint = free = np.nonzero(pull)
+        second = np.zeros((cluster.size, cluster.size))
+        for of_cell, of_counts in zip(matrix[constraint].T, curvature, strict=True):
+            second += np.outer(of_cell, of_cell) * of_counts[np.ix_(cluster, cluster)]
+        damped = second + np.eye(cluster.size) * (steepest / reach)
+        change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
+        other = lam.copy()
+        other[free] += change
+        reached = dual(other)
+        foretold = change @ (slope[free] + second @ change / 2)
+        share = (reached[0] - value) / foretold if foretold < 0 else 0.0
+        reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
+        if reached[0] < value:
+            lam, (value, slope, curvature) = other, reached
+    return lam

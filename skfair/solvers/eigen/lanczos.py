@@ -184,9 +184,10 @@ class _Basis:
         if m - 2 * b < k:
             return np.inf
         last = theta.sum()
-        options: Any = {"eigvals_only": True, "check_finite": False}
         before, earlier = (
-            eigh(T[:s, :s], subset_by_index=(s - k, s - 1), **options).sum()
+            eigh(
+                T[:s, :s], eigvals_only=True, subset_by_index=(s - k, s - 1), check_finite=False
+            ).sum()
             for s in (m - b, m - 2 * b)
         )
         cost = max(k - last, _SMALL_COST * k)

@@ -134,8 +134,15 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
             error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
-            point = current.at, current.nu, current.gradient
-            system = of_kind(*point, rho, shift, is_near=is_near, error=error)
+            system = of_kind(
+                current.at,
+                current.nu,
+                current.gradient,
+                rho,
+                shift,
+                is_near=is_near,
+                error=error,
+            )
             joint = _joint_step(problem, current, rho, system, residual) if is_near else None
             if joint is not None:
                 shift = system.shift

@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 
 from skfair._typing import FloatArray
 
-# What it costs to miss all constraints by t is this times t^2 / 2: constraints of price p are
+# What it costs to miss all constraints by t is this times t^2 / 2: with a multiplier of p one is
 # missed by p / K.
 ELASTIC = 1e6
 _MOST_STEPS = 100  # of the method, for each constraint

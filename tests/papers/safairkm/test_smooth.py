@@ -20,23 +20,10 @@ def sample(n=200, n_groups=3, seed=0):
     return X, codes, X[rng.choice(n, 4, replace=False)]
 
 
-def run(
-    X,
-    codes,
-    centers,
-    n_groups=3,
-    n_a=3,
-    n_b=2,
-    weights=None,
-    max_iter=10,
-    tol=0.01,
-    random_state=0,
-    batch_size=60,
-    **fields,
-):
-    solver = clustering_solver(Smooth(n_a, n_b, batch_size=batch_size, **fields))
+def run(X, codes, centers, n_groups=3, n_a=3, n_b=2, weights=None, max_iter=10, tol=0.01, **fields):
+    solver = clustering_solver(Smooth(n_a, n_b, **{"batch_size": 60} | fields))
     problem = free_problem(X, codes, len(centers), n_groups, weights)
-    return soft_run(solver, problem, centers, max_iter, tol, random_state)
+    return soft_run(solver, problem, centers, max_iter, tol)
 
 
 class TestObjectives:
@@ -192,7 +179,7 @@ def test_rows_are_drawn_in_proportion_to_their_weight():
     weights = np.where(heavy, 1.0, 1e-9)
     found = run(X, codes, centers[:1], n_b=0, weights=weights, max_iter=50, batch_size=300)
     assert np.allclose(found.centers, X[heavy].mean(axis=0), atol=0.1)
-    far = np.vstack([X, [[1e100, 0.0]]])
+    far = np.vstack([X, [[1e250, 0.0]]])
     more = np.append(codes, 3)  # group 3 has no weight
     found = run(far, more, centers, 4, weights=np.append(np.ones(len(X)), 0.0))
     assert np.array_equal(found.labels[:-1], run(X, codes, centers).labels)

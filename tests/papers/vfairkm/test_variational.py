@@ -23,17 +23,7 @@ def sample(n=60, n_groups=3, seed=0):
     return X, codes, X[rng.choice(n, 4, replace=False)]
 
 
-def run(
-    X,
-    codes,
-    centers,
-    n_groups=3,
-    weight=0.5,
-    weights=None,
-    max_iter=100,
-    tol=1e-5,
-    **fields,
-):
+def run(X, codes, centers, n_groups=3, weight=0.5, weights=None, max_iter=100, tol=1e-5, **fields):
     solver = clustering_solver(Variational(weight, **fields))
     problem = free_problem(X, codes, len(centers), n_groups, weights)
     # The share of the objective that an iteration has to gain is a tenth of ``tol``.
@@ -250,7 +240,7 @@ def test_one_cluster():
 
 def test_rows_without_weight_change_nothing():
     X, codes, centers = sample()
-    far = np.vstack([X, [[1e100, 0], [0, 0]]])
+    far = np.vstack([X, [[1e250, 0], [0, 0]]])
     more = np.append(codes, [3, 0])  # group 3 has no weight at all
     weights = np.append(np.ones(len(X)), [0.0, 0.0])
     found = run(far, more, centers, n_groups=4, weights=weights)

@@ -84,3 +84,13 @@ def test_units_do_not_depend_on_the_order_of_sums(times):
         assert_array_equal(one.mean, found[0].mean)
     mean = np.average(X / times, axis=0, weights=weights)
     assert_allclose(found[0].mean / times, mean, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.float32, 1e38), (np.float64, 1e300)])
+@pytest.mark.parametrize("n", [50, 500_000])
+def test_rows_without_weight_cost_nothing_wherever_they_are(dtype, most, n):
+    X, groups = np.random.default_rng(0).normal(size=(n, 3)).astype(dtype), encode_groups([0] * n)
+    X[-1], weights, constraints = most, np.ones(n), balance_constraints(groups, np.array([0.5]))
+    weights[-1] = 0.0
+    problem = RepresentationProblem(X, groups, constraints, 2, weights)
+    assert problem.cost(np.zeros(n, np.int64)) == pytest.approx(1.0, rel=1e-5)

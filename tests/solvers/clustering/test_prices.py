@@ -18,7 +18,6 @@ from skfair.problems.clustering import whole_rows
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers import smooth_dual
 from skfair.solvers.clustering import assignment, prices
 from skfair.solvers.clustering.assignment import assign, maximise_dual
 from skfair.solvers.clustering.base import RunSettings
@@ -554,9 +553,9 @@ def test_too_many_groups_for_pairs():
 def test_steps_that_change_few_multipliers_end_at_the_same_bound(seed, monkeypatch):
     problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
     table, bounds, costs = problem.distances(centers), [], []
-    assert problem.no_multipliers().size > smooth_dual.MANY
-    for many in (20, smooth_dual.MANY, 10**9):
-        monkeypatch.setattr(smooth_dual, "MANY", many)
+    assert problem.no_multipliers().size > assignment.MANY
+    for many in (20, assignment.MANY, 10**9):
+        monkeypatch.setattr(assignment, "MANY", many)
         prices_ = maximise_dual(problem, table, problem.no_multipliers(), max_iter=200)
         assert prices_.min() >= 0
         assert (prices_ > 0).mean() < 0.6
