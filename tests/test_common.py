@@ -1,9 +1,12 @@
 """scikit-learn's checks and our own, on every estimator that the package offers."""
 
 import copy
+import functools
 import inspect
+import pickle
 import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 
@@ -168,13 +171,13 @@ def test_routing_on_and_off(estimator_class, data):
 @each
 def test_a_fit_leaves_parameters_and_a_failed_one_everything(estimator_class, data):
     X, y, groups = data
-    estimator = seeded(estimator_class)
-    parameters = estimator.get_params()
-    fit(estimator, X, y, sensitive_features=groups)
-    assert estimator.get_params() == parameters
-    assert estimator_class.__name__ in estimator._repr_html_()
-    again = copy.deepcopy(estimator)
-    assert np.array_equal(outcome(again, X, groups), outcome(estimator, X, groups))
+    parameters = (estimator := seeded(estimator_class)).get_params()
+    assert fit(estimator, X, y, sensitive_features=groups).get_params() == parameters
+    with ThreadPoolExecutor(2) as pool:
+        one_fit = functools.partial(fit, X=X, y=y, sensitive_features=groups)
+        twins = list(pool.map(one_fit, [seeded(estimator_class), seeded(estimator_class)]))
+    for other in (*twins, copy.deepcopy(estimator), pickle.loads(pickle.dumps(estimator))):
+        assert np.array_equal(outcome(other, X, groups), outcome(estimator, X, groups))
     before = vars(estimator).copy()
     with pytest.raises(ValueError, match="missing value"):
         fit(estimator, X, y, sensitive_features=[None, *groups[1:]])
@@ -233,5 +236,5 @@ def test_fitted_attributes_are_documented(data):
         assert estimator._repr_html_().count(escape(summary)) == 1
         assert repr(estimator) == repr(unfitted := clone(estimator))
         assert not hasattr(unfitted, "summary_")
-        reached = [name for name in ("train_disparity_", "balance_") if name in fitted]
-        assert all(f"{getattr(estimator, name):.4g}" in summary for name in reached)
+        for name in fitted & {"train_disparity_", "balance_"}:
+            assert f"{getattr(estimator, name):.4g}" in summary

@@ -475,11 +475,8 @@ def test_names_are_words_of_the_field():
     for path in ROOT.rglob("*.py"):
         text, place = path.read_text(), path.relative_to(ROOT).as_posix()
         assert "so many" not in text.lower(), place
-        tree = list(ast.walk(ast.parse(text)))
-        names = {getattr(node, "id", None) or getattr(node, "arg", None) for node in tree}
-        names |= {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        words = {
-            part.lower() for name in names - {None} for part in re.findall("[A-Z]?[a-z]+", name)
-        }
+        nodes, keys = list(ast.walk(ast.parse(text))), ("id", "arg", "name")
+        names = " ".join(str(getattr(node, key, "")) for node in nodes for key in keys)
+        words = {word.lower() for word in re.findall("[A-Z]?[a-z]+", names)}
         for word, where in rooms.items():
             assert place.startswith(where) or not words & {word, f"{word}s"}, f"{place}: {word}"

@@ -184,10 +184,9 @@ class RepresentationProblem(CostedRows):
         part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
-        # Rows without weight may lie anywhere. Their squares, times 0, are to be 0. (Where all rows
-        # are elsewhere, weights are those of kinds.)
-        idle, far = self.weights[rows][: len(part)] == 0, np.finfo(dtype).max ** 0.4
-        part[idle] = np.clip(part[idle], -far, far)
+        if len(part) and (idle := self.weights[rows] == 0).any():  # no rows: all are on Dask
+            # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0.
+            part[idle] = part[idle].clip(-1e12, 1e12)
         return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
