@@ -73,11 +73,8 @@ MAY_IMPORT = {
     "preprocessing": READING | {"base", "read", "estimators"},
     "ranking": ENFORCEMENT | {"base", "read", "enforcement"},
     "export": GROUND | {"classification", "cluster", "estimators", "ranking", "regression"},
-    # The shell: it sees what users see.
-    "command": READING
-    | {"metrics", "report", "datasets", "cluster", "classification", "regression"}
-    | {"constraints", "solvers", "solvers.clustering", "papers"},
-    "__main__": {"command"},
+    "warm": GROUND | {"metrics", "cluster", "classification", "constraints", "papers"},
+    "__main__": GROUND | {"report", "datasets", "warm"},
 }
 
 
@@ -267,7 +264,7 @@ def print_breaches(root):
 
 
 # Who may look at the clock: the seconds of a history and of a command are only shown.
-CLOCKS = {"utils/history.py", "command/warm.py"}
+CLOCKS = {"utils/history.py", "warm.py"}
 # Standard output is the whole process's; integer programmes of HiGHS print there and do not stop.
 NOBODYS = {"dup2", "milp", "time_limit", "timelimit"}
 

@@ -469,7 +469,7 @@ def test_modules_begin_with_what_they_offer():
 
 def test_names_are_words_of_the_field():
     """Constraints are no rules, but for rules of law; outside clustering nothing has a price."""
-    law = ("report", "command", "datasets", "monitoring", "model_selection/search", "papers")
+    law = ("report", "datasets", "monitoring", "model_selection/search", "papers")
     clusters = ("cluster", "papers", "metrics", "report", "problems/clustering", "solvers")
     rooms = {"rule": (*law, "_kernels/swaps"), "price": (*clusters, "_kernels/prices")}
     for path in ROOT.rglob("*.py"):

@@ -35,7 +35,7 @@ MOST_CLASSES = 30
 
 
 class RawRows(NamedTuple):
-    """The columns of an audit as the user passed them."""
+    """The columns of an audit as the user passed them; for a file, their names."""
 
     y_true: Any
     y_pred: Any
@@ -120,13 +120,7 @@ def check_raw_rows(
     threshold: float | None = None,
 ) -> int | None:
     """Raise unless there is something to audit; return the number of rows if they are here."""
-    if raw.y_pred is None and raw.y_score is None:
-        raise ValueError("audit needs y_pred, y_score or both; got neither.")
-    if raw.y_true is None and raw.y_pred is None and threshold is None:
-        raise ValueError(
-            "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
-            "are positive decisions."
-        )
+    check_judged(raw, threshold)
     if is_lazy(*raw, sensitive_features, conditional_on):
         return None
     n_rows: int | None = None
@@ -136,6 +130,17 @@ def check_raw_rows(
         check_rows(len(values), name, n_rows)
         n_rows = len(values)
     return n_rows
+
+
+def check_judged(raw: RawRows, threshold: float | None) -> None:
+    """Raise unless there are decisions, or scores that can be judged."""
+    if raw.y_pred is None and raw.y_score is None:
+        raise ValueError("audit needs y_pred, y_score or both; got neither.")
+    if raw.y_true is None and raw.y_pred is None and threshold is None:
+        raise ValueError(
+            "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
+            "are positive decisions."
+        )
 
 
 def find_task(

@@ -109,7 +109,7 @@ def read_blocks(
     missing = MISSING if MISSING in options.unknown else None
     ends = range_of_scores(np.array(survey.ends))
     how = {"threshold": threshold, "score_range": ends, "missing": missing}
-    tables = [own for own in rows.collect(_table, task, how) if own is not None]
+    tables = [own for own in rows.collect(sums_of_block, task, how) if own is not None]
     return total(tables, last=missing)[0], task, options
 
 
@@ -121,8 +121,8 @@ def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
     return survey_rows(raw.labels(), task_name, score, raw.sample_weight)
 
 
-def _table(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
-    """Sum up the rows of a block; None if it has none."""
+def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
+    """Sum up the rows of a block, columns by the name of the argument; None if it has none."""
     raw = RawRows._make(map(block.get, RawRows._fields))
     if not any(len(values) for values in raw.named().values()):
         return None

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.command.main import main
+from skfair.__main__ import main
 from skfair.metrics import selection_tests
 from skfair.report import Audit, audit
 from tests.report.schema import breaches

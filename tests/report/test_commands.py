@@ -17,7 +17,7 @@ import pytest
 
 import skfair
 from skfair import metrics
-from skfair.command.main import main
+from skfair.__main__ import main
 from skfair.report import Audit, DataAudit, audit, audit_data
 
 
@@ -498,7 +498,7 @@ def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
     def fail(given):
         raise RuntimeError("no\nidea")
 
-    monkeypatch.setattr("skfair.command.audit.run_audit", fail)
+    monkeypatch.setattr("skfair.report.command_audit.run_audit", fail)
     assert main(["audit", str(file), *USUAL, "--groups", "sex"]) == 2
     assert capsys.readouterr().err == "skfair audit: RuntimeError: no idea\n"
 
@@ -584,7 +584,7 @@ def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
     for out in outs:
         out.write_text("the last report")
     code = (
-        "import resource, sys; from skfair.command.main import main; "
+        "import resource, sys; from skfair.__main__ import main; "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
         "sys.exit({main([*sys.argv[4:], '--out', out]) for out in sys.argv[1:4]} != {2})"
     )
@@ -719,7 +719,7 @@ def test_warm_makes_folders_that_others_read_and_do_not_write(tmp_path):
         folder.chmod(0o777)
     for umask, folder in ((0o000, folders[0]), (0o077, folders[2])):
         code = (
-            "import os, sys; from skfair import metrics; from skfair.command import warm; "
+            "import os, sys; from skfair import metrics; from skfair import warm; "
             "gap = lambda X, sex: metrics.wasserstein_gap(None, X[:, 0], sensitive_features=sex); "
             "of = lambda X, sex: [gap(X, sex)][:0]; "
             f"warm.TASKS = [of]; os.umask({umask}); warm.run_warm(); print(os.umask(0))"
@@ -752,7 +752,7 @@ def test_warm_refuses_a_folder_of_somebody_else(tmp_path):
 def test_warm_compiles_every_kernel():
     """Done in this place, so that what is stored already is loaded."""
     code = (
-        "from skfair.command import warm; "
+        "from skfair import warm; "
         "done = [warm.compiled_by(task) for task in warm.TASKS]; "
         "print(sorted(warm.entry_kernels().difference(*done)), len(warm.entry_kernels()))"
     )

@@ -1,4 +1,4 @@
-"""``python -m skfair audit`` and ``audit-data``: audits of a file.
+"""Audits of a file, as ``python -m skfair audit`` and ``audit-data`` make them.
 
 An audit of predictions takes two passes over the blocks of the file. The first one finds the
 labels, the levels of the groups and the range of the scores; the second adds up the tables of the
@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.groups.attributes import warn_spelling
 from skfair.groups.reference import read_reference
-from skfair.groups.table import GroupTable, total
+from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.data_audit import DataAudit, audit_data
+from skfair.report.files import Columns, Table, check_levels, read_bins
 from skfair.report.options import read_options
-from skfair.report.reading import RawRows, Survey, TaskName, check_raw_rows, survey_rows, task_of
+from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
-from skfair.report.table import read_table
+from skfair.report.table import sums_of_block
 from skfair.report.tasks import Numbers, Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
 from skfair.utils.text import listed, visible
@@ -111,8 +111,8 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
     table = _table(arguments, arguments.file)
     table.check()
-    groups = table.columns.groups
-    if (table.columns.prediction is None) and (table.columns.score is None):
+    groups, judged = table.columns.groups, table.columns.judged
+    if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
     own = arguments.target if arguments.positive_target is not None else None
     survey = _survey(table, own, arguments.task)
@@ -122,10 +122,12 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     assert survey is not None
     task = _task(survey, arguments)
     threshold, median = arguments.threshold, None
-    has_scores = table.columns.score is not None and table.columns.prediction is None
-    if arguments.preset == "ll144" and has_scores and threshold is None:
+    if arguments.preset == "ll144" and judged.y_pred is None and threshold is None:
         threshold = median = _median_score(table)
-    tables = [_sums(table, block, task, survey, threshold) for block in table.blocks()]
+    check_judged(judged, threshold)
+    how = {"threshold": threshold, "score_range": range_of_scores(np.array(survey.ends))}
+    sums = (sums_of_block(table.by_argument(block), task, how) for block in table.blocks())
+    tables = [own for own in sums if own is not None]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
@@ -146,10 +148,8 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         **stated,
     )
     title = arguments.title or f"Fairness audit of {table.path.name}"
-    fields = zip(RawRows._fields, table.columns[:5], strict=True)
-    columns = {name: column for name, column in fields if column is not None}
     about = read_about(_facts(arguments))
-    return audit_table(sample, task, options, title, about, columns, threshold)
+    return audit_table(sample, task, options, title, about, judged.named(), threshold)
 
 
 def _facts(arguments: argparse.Namespace) -> dict[str, str]:
@@ -226,8 +226,7 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
 
 def _median_score(table: Table) -> float:
     """Return the median of all scores; they are held in memory for it."""
-    name = table.columns.score
-    assert name is not None
+    name = table.columns.judged.y_score
     scores = [check_scores(block[name], name) for block in table.blocks()]
     return float(np.median(np.concatenate(scores)))
 
@@ -253,10 +252,11 @@ def _table(options: argparse.Namespace, path: str) -> Table:
     groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
-    named = (getattr(options, name, None) for name in Columns._fields[:5])
+    names = ("target", "prediction", "score", "before", "weight")
+    judged = RawRows._make(getattr(options, name, None) for name in names)
     return Table(
         Path(path),
-        Columns._make([*named, groups, within, ()]),
+        Columns(judged, groups, within),
         read_bins(options.bins),
         options.missing,
         options.block_rows,
@@ -280,17 +280,17 @@ def _survey(table: Table, own: str | None, name: TaskName) -> Survey | None:
 
     The column ``own`` has labels that are not compared with others.
     """
-    columns, survey = table.columns, Survey()
+    columns, judged, survey = table.columns, table.columns.judged, Survey()
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
     are_numbers: set[bool] = set()
-    ranged = columns.score or columns.prediction
+    ranged = judged.y_score or judged.y_pred
     for block in filter(len, table.blocks()):
         labels = {name: block[name] for name in columns.labels}
         are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != own)
         # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
-        are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
-        score = (ranged, block[ranged]) if ranged is not None and are_scores else None
-        weights = None if columns.weight is None else block[columns.weight]
+        are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
+        score = (ranged, block[ranged]) if are_scores else None
+        weights = None if judged.sample_weight is None else block[judged.sample_weight]
         survey += survey_rows(labels, name, score, weights)
         for attribute in columns.attributes:
             groups[attribute].update(block[attribute].unique())
@@ -303,7 +303,7 @@ def _survey(table: Table, own: str | None, name: TaskName) -> Survey | None:
     if not survey.n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
     if not survey.n_counted:
-        raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
+        raise ValueError(f"The weight {judged.sample_weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
     for attribute, levels_of_groups in groups.items():
@@ -327,16 +327,3 @@ def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
     positives = (arguments.positive, arguments.positive_target)
     return task_of(survey, name, *(_label(text, every) for text in positives))
-
-
-def _sums(
-    table: Table, block: pd.DataFrame, task: Task, survey: Survey, threshold: float | None
-) -> GroupTable:
-    """Sum up a block of rows."""
-    columns = table.columns
-    raw = RawRows(*(None if name is None else block[name] for name in columns[:5]))
-    check_raw_rows(raw, None, None, threshold)
-    within = block[columns.within] if columns.within else None
-    ends = range_of_scores(np.array(survey.ends))
-    groups = block[columns.groups], within
-    return read_table(raw, task, *groups, threshold=threshold, score_range=ends)

@@ -1,4 +1,4 @@
-"""Tables in files, read in blocks: only the columns that are needed, few rows at a time."""
+"""Tables in files, read in blocks for audits: only the columns in use, few rows at a time."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
+from skfair.report.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
 # What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip,
@@ -41,11 +42,7 @@ _MOST_NAMES = 40
 class Columns(NamedTuple):
     """Names of the columns by what they are for; None for what is not used."""
 
-    target: str | None
-    prediction: str | None
-    score: str | None
-    before: str | None
-    weight: str | None
+    judged: RawRows  # the columns of labels, scores and weights
     groups: list[str]
     within: list[str]
     others: tuple[str, ...] = ()  # of a data set that is audited
@@ -53,7 +50,7 @@ class Columns(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The columns that hold labels or numbers to predict."""
-        return [name for name in (self.target, self.prediction, self.before) if name is not None]
+        return [*self.judged.labels().values()]
 
     @property
     def attributes(self) -> list[str]:
@@ -63,8 +60,8 @@ class Columns(NamedTuple):
     @property
     def used(self) -> list[str]:
         """All columns, each once."""
-        numbers = [name for name in (self.score, self.weight) if name is not None]
-        return list(dict.fromkeys([*self.labels, *numbers, *self.attributes, *self.others]))
+        judged = self.judged.named().values()
+        return list(dict.fromkeys([*self.labels, *judged, *self.attributes, *self.others]))
 
 
 class Table(NamedTuple):
@@ -139,6 +136,12 @@ class Table(NamedTuple):
                 block[name] = self._groups(block[name], name, start)
             start += len(block)
             yield block.reset_index(drop=True)
+
+    def by_argument(self, block: pd.DataFrame) -> dict[str, Any]:
+        """Return the columns of a block by the arguments of :func:`skfair.report.audit`."""
+        own = {name: block[column] for name, column in self.columns.judged.named().items()}
+        own["sensitive_features"] = block[self.columns.groups]
+        return own | ({"conditional_on": block[self.columns.within]} if self.columns.within else {})
 
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""

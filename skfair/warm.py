@@ -150,8 +150,8 @@ def _decide(rows: FloatArray, groups: Groups) -> Fits:
     yield decider("equalized_odds", 0.001, group_aware=True), rows, sure, np.arange(_N_ROWS) % 2
     yield decider(confidence=0.95).set_params(cv=3), rows, two, groups
     interval = partial(PartialParityClassifier, max_disparity=0.01, max_iter=3)
-    for rule, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
-        yield interval(constraint=rule, group_aware=is_aware), rows, two, groups
+    for constraint, is_aware in product(("group_auc", "statistical_parity"), (False, True)):
+        yield interval(constraint=constraint, group_aware=is_aware), rows, two, groups
     yield interval(constraint=IntervalConstraint(surrogate="sigmoid")), rows, two, groups
     calibrator = PartialParityCalibrator(cv=2, interval=(0, 1))
     yield calibrator, rows, two, groups
@@ -189,8 +189,9 @@ def _measure(rows: FloatArray, groups: Groups) -> Fits:
     draw = np.random.RandomState(2)
     chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
     many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
-    for rule in ("demographic_parity", "equalized_odds"):
-        yield ConstrainedERMClassifier(rule, 0.01, max_iter=30), many, y[chosen], groups[chosen]
+    for constraint in ("demographic_parity", "equalized_odds"):
+        model = ConstrainedERMClassifier(constraint, 0.01, max_iter=30)
+        yield model, many, y[chosen], groups[chosen]
     yield FairKMeans(3, min_balance=0.9, **_USUAL), many, None, groups[chosen]
     y, codes = np.resize(y[chosen], 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
     metrics.demographic_parity_difference(y, y, sensitive_features=codes)

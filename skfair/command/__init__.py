@@ -1,1 +1,0 @@
-"""The command line: ``python -m skfair audit``, ``data`` and ``warm``."""
