@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Table, in_new_process, lacks, memory
-from skfair.blocks import partitions, running
-from skfair.blocks.partitions import Partitions
 from skfair.classification import ConstrainedERMClassifier
 from skfair.cluster import FairKMeans
+from skfair.utils import partition_tasks, partitions
+from skfair.utils.partitions import Partitions
 
 SEED = 3901
 N_FEATURES, N_GROUPS = 20, 3
@@ -189,8 +189,8 @@ def tasks(n: float, n_workers: float) -> float:
 def levels(n_tasks: float) -> int:
     """Return the number of levels at which results are added before they come to the client."""
     depth = 1
-    while n_tasks > running.FAN_IN:
-        n_tasks, depth = np.ceil(n_tasks / running.FAN_IN), depth + 1
+    while n_tasks > partition_tasks.FAN_IN:
+        n_tasks, depth = np.ceil(n_tasks / partition_tasks.FAN_IN), depth + 1
     return depth
 
 

@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
-from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
@@ -35,6 +34,7 @@ from skfair.groups.named_columns import (
 from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.strata import read_strata
 from skfair.groups.training_data import TrainingData
+from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user

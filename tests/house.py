@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 GROUND = {"_version", "exceptions", "_typing", "_kernels", "utils"}
-READING = GROUND | {"groups", "blocks"}
+READING = GROUND | {"groups"}
 CONSTRAINT_NAMES = READING | {"losses", "models", "constraints"}
 ENFORCEMENT = CONSTRAINT_NAMES | {
     "metrics",
@@ -33,8 +33,7 @@ MAY_IMPORT = {
     "_kernels": {"_kernels.declaring"},
     "_kernels.declaring": {"utils"},  # it warns
     "utils": {"_version", "exceptions", "_typing"},
-    "blocks": GROUND,
-    "groups": GROUND | {"blocks"},
+    "groups": GROUND,
     "losses": GROUND,
     "models": GROUND,
     "constraints": GROUND | {"groups", "losses"},

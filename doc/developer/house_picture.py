@@ -21,7 +21,7 @@ FLOORS = {
     "what a solver may ask": "problems problems.erm problems.partial problems.clustering "
     "problems.cut",
     "what is solved": "constraints losses models",
-    "groups, rows, loops": "groups blocks utils _kernels",
+    "groups, rows, loops": "groups utils _kernels",
 }
 BESIDE = ("report", "inspection", "model_selection", "monitoring", "metrics", "datasets")
 LEFT, RIGHT, WIDE = 0.24, 0.84, 0.15  # of the rooms on floors, and of those beside them

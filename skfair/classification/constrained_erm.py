@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import fit_method
-from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certified.certificate import Certificate
@@ -42,6 +41,7 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_lazy
 from skfair.utils.availability import available_if
+from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
 from skfair.utils.threads import one_blas_thread

@@ -23,7 +23,6 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
@@ -49,6 +48,7 @@ from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.groups.weighted_rows import LazyRows
 from skfair.read import read_features, read_lazy_columns, store_groups
+from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 

@@ -24,7 +24,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import (
     check_enough,
     clustering_problem,
@@ -55,6 +54,7 @@ from skfair.solvers.clustering.base import (
     clustering_solver,
     takes_sparse,
 )
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin

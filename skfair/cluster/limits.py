@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
@@ -18,6 +17,7 @@ from skfair.problems.clustering.in_blocks import PartitionedProblem
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.sparse_points import SparsePoints
 from skfair.read import ROW_CHECKS
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import (
     attribute_balances,
@@ -45,6 +44,7 @@ from skfair.solvers.clustering.base import (
     for_each,
     takes_sparse,
 )
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
-from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.groups.encoding import encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_norms
 from skfair.read import ROW_CHECKS, read_features, read_groups, read_part_groups
 from skfair.solvers.clustering.assignment import assign
+from skfair.utils.dask_collections import align, by_block, is_lazy, without_rows
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS, piece_rows
 from skfair.utils.threads import over_blocks

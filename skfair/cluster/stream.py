@@ -9,7 +9,6 @@ import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import fit_method
-from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import members_known, problem_type, representation_constraints
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
@@ -23,6 +22,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.solvers.clustering.assignment import place
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights, weight_range
 

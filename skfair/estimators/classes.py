@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
-from skfair.blocks.partitions import align, without_rows
 from skfair.constraints.base import Constraint
 from skfair.estimators.erm.problem import LossChoice, TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.training_data import TrainingData
 from skfair.losses import gives_probabilities, make_loss
+from skfair.utils.dask_collections import align, without_rows
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_array, column_or_1d
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.partitions import Partitions
 from skfair.groups.attributes import ROLES, Columns, check_missing, read_columns
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.levels import number_tuples
@@ -29,6 +28,7 @@ from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable, total
 from skfair.utils.factorize import factorize, first_rows
+from skfair.utils.partitions import Partitions
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_labels, check_weights, weight_range
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import SENSITIVE, check_alignment, read_columns, take_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive import Sensitive
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user

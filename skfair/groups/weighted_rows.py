@@ -31,8 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.partitions import align, is_lazy
-from skfair.blocks.running import add
 from skfair.groups import score_bins
 from skfair.groups.attributes import ROLES, Columns, read_columns
 from skfair.groups.encoding import encode_groups
@@ -47,7 +45,9 @@ from skfair.groups.score_bins import (
     joined_sketches,
     sketch_of,
 )
+from skfair.utils.dask_collections import align, is_lazy
 from skfair.utils.factorize import factorize
+from skfair.utils.partition_tasks import add
 from skfair.utils.text import plural
 from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_scores, one_dimensional

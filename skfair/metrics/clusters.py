@@ -26,11 +26,11 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
-from skfair.blocks.partitions import align, is_lazy
 from skfair.groups.compared_groups import Agg
 from skfair.groups.encoding import encode_groups
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import PARAGRAPHS
+from skfair.utils.dask_collections import align, is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_clusters, check_labels, check_weights

@@ -25,7 +25,6 @@ import numpy as np
 from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Reference, is_group, ratios
 from skfair.groups.confusion import ConfusionTable, rates_of
 from skfair.groups.encoding import encode_groups
@@ -43,6 +42,7 @@ from skfair.metrics.two_rates import (
     score_statistic,
     smallest_limit,
 )
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.rounding import TINY
 from skfair.utils.validation import check_positive
 

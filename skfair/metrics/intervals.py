@@ -19,7 +19,6 @@ from scipy import special, stats
 from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import Agg, aggregate
 from skfair.groups.encoding import encode_groups
@@ -42,6 +41,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 from skfair.utils.validation import check_labels, check_number

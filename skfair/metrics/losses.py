@@ -19,12 +19,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.probabilities import GroupArguments, spread_rows
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import check_positive, check_scores

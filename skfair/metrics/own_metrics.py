@@ -21,7 +21,6 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import (
     Agg,
@@ -35,6 +34,7 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.probabilities import spread_rows
 from skfair.metrics.docs import documented_gap
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.validation import check_labels, check_positive
 from skfair.utils.warn import hidden
 

@@ -27,13 +27,13 @@ from skfair._typing import (
     IntArray,
     Seed,
 )
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
 from skfair.groups.confusion import RATES, outcomes_of, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.probabilities import GroupProbabilities, check_length
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
 from skfair.utils.text import listed

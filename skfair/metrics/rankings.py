@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict

@@ -25,13 +25,13 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
-from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics import __all__ as PUBLIC
 from skfair.metrics import clusters, labels, losses, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.own_metrics import WorstClass, takes_pos_label
+from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.blocks.partitions import is_lazy
 from skfair.groups.confusion import ConfusionTable
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.table import GroupTable
@@ -25,6 +24,7 @@ from skfair.monitoring.batches import (
 )
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
 from skfair.monitoring.late_labels import LatePredictions
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import ClassLabel, ColumnsLike
-from skfair.blocks.partitions import is_lazy
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
+from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, in_order
 from skfair.utils.text import listed
 from skfair.utils.validation import (

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnsLike, IntArray
-from skfair.blocks.partitions import align
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
@@ -21,6 +20,7 @@ from skfair.report.options import MISSING, Options
 from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows
 from skfair.report.scores import binned_scores, range_of_scores
 from skfair.report.tasks import Rows, Task, values_of
+from skfair.utils.dask_collections import align
 
 
 def read_table(

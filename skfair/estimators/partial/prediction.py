@@ -15,7 +15,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
-from skfair.blocks.partitions import by_block, is_lazy
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import (
@@ -36,6 +35,7 @@ from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
 from skfair.read import read_part_groups
 from skfair.utils.availability import available_if
+from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.blocks.running import add
 from skfair.problems.clustering.counts import GroupedRows
+from skfair.utils.partition_tasks import add
 from skfair.utils.pieces import NUMBERS, piece_rows
 from skfair.utils.threads import BLOCK, added, over_blocks
 

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.partitions import KEPT_BYTES
-from skfair.blocks.running import add
 from skfair.groups.kinds import RowBlock, Training
 from skfair.problems.clustering.cost_table import Moves, SoftCounts
 from skfair.problems.clustering.counts import Constraints
 from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
+from skfair.utils.partition_tasks import add
+from skfair.utils.partitions import KEPT_BYTES
 from skfair.utils.pieces import NUMBERS
 
 

@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.blocks.partitions import Partitions
-from skfair.blocks.running import add
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment
@@ -34,6 +32,8 @@ from skfair.models.units import Units, column_origin, column_sums, product
 from skfair.problems.erm.problem import ConstrainedProblem, Decisions, Matrix, Measured
 from skfair.problems.protocol import Batch, Offer
 from skfair.utils.history import count_passes
+from skfair.utils.partition_tasks import add
+from skfair.utils.partitions import Partitions
 
 # Rows of a block that are looked at together: arrays of them stay below the size from which on
 # workers give memory back to the system at once, and ask for it again.

@@ -1,7 +1,6 @@
-"""Functions run on blocks where these are, and errors of a cluster in words.
+"""Tasks on partitions, the places where Dask runs them, and errors of a cluster in words.
 
-Nothing here knows what blocks hold. :mod:`skfair.blocks.partitions` says which tasks there are;
-this is what a task does, and where Dask computes it.
+Nothing here knows what the blocks hold. :mod:`skfair.utils.partitions` says which tasks there are.
 """
 
 from __future__ import annotations

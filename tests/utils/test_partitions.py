@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator
 
 from skfair import Sensitive
 from skfair.base import SensitiveFeaturesMixin
-from skfair.blocks import partitions
-from skfair.blocks.partitions import align
-from skfair.blocks.running import Sealed, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.groups.kinds import RowBlock
 from skfair.read import read_rows
+from skfair.utils import partitions
+from skfair.utils.dask_collections import align
 from skfair.utils.history import bytes_exchanged
+from skfair.utils.partition_tasks import Sealed, run_blocks
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

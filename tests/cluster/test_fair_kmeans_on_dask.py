@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from skfair import Sensitive
-from skfair.blocks import partitions
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import in_blocks as partitioned_rows
@@ -17,6 +16,7 @@ from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import read_rows
+from skfair.utils import partitions
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 

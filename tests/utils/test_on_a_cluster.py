@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
-from skfair.blocks.partitions import align
-from skfair.blocks.running import current_client
 from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
 from skfair.groups.encoding import encode_groups
+from skfair.utils.dask_collections import align
+from skfair.utils.partition_tasks import current_client
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 
@@ -21,14 +21,14 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-from tests.blocks import (  # noqa: E402
-    test_calibrator,
-    test_constrained_erm,
-    test_fair_kmeans,
-    test_metrics,
-    test_partitions,
+from tests.classification import (  # noqa: E402
+    test_calibrator_on_dask,
+    test_constrained_erm_on_dask,
 )
-from tests.blocks.test_calibrator import frozen  # noqa: E402, F401
+from tests.classification.test_calibrator_on_dask import frozen  # noqa: E402, F401
+from tests.cluster import test_fair_kmeans_on_dask  # noqa: E402
+from tests.metrics import test_metrics_on_dask  # noqa: E402
+from tests.utils import test_partitions  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def _refuse(block, is_bad):
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.PositiveClassWarning")
 def test_a_calibrator(cluster, frozen):  # noqa: F811
-    given = test_calibrator
+    given = test_calibrator_on_dask
     frame = given.people()
     lazy = dd.from_pandas(frame, npartitions=3)
     model = PartialParityCalibrator(frozen, given.INTERVAL)
@@ -85,7 +85,7 @@ def test_a_calibrator(cluster, frozen):  # noqa: F811
 
 
 def test_metrics_and_scorers(cluster):
-    frame = test_metrics.people()
+    frame = test_metrics_on_dask.people()
     lazy = dd.from_pandas(frame, npartitions=3)
     model = LogisticRegression().fit(frame[["score"]], frame.y)
     with cluster.as_current():
@@ -100,9 +100,9 @@ def test_metrics_and_scorers(cluster):
 
 
 def test_fair_kmeans_and_its_predictions(cluster):
-    frame = test_fair_kmeans.people(test_fair_kmeans.LARGE)
+    frame = test_fair_kmeans_on_dask.people(test_fair_kmeans_on_dask.LARGE)
     with cluster.as_current():
-        here, there = test_fair_kmeans.both(frame, groups=("race",))
+        here, there = test_fair_kmeans_on_dask.both(frame, groups=("race",))
         assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
         labels = there.labels_.compute()
         counts = encode_groups(frame.race).cross_counts(labels, 3).T
@@ -128,14 +128,14 @@ class KillsAWorker(QuietCallback):
 
 @needs_callbacks
 def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
-    X, y, group = test_constrained_erm.people(n=4000)
+    X, y, group = test_constrained_erm_on_dask.people(n=4000)
     expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)
     model = ConstrainedERMClassifier(max_disparity=0.02)
     with cluster.as_current():
         killer = KillsAWorker(cluster)
         model.set_callbacks(killer)
-        lX, ly, lg = test_constrained_erm.lazily(X, y, group, sizes=(500,) * 8)
+        lX, ly, lg = test_constrained_erm_on_dask.lazily(X, y, group, sizes=(500,) * 8)
         model.fit(lX, ly, sensitive_features=lg)
     assert killer.is_done
-    test_constrained_erm.assert_same(expected, model, X)
+    test_constrained_erm_on_dask.assert_same(expected, model, X)
     cluster.wait_for_workers(2, timeout=30)  # another one is started in its place

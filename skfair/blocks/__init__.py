@@ -1,1 +1,0 @@
-"""Rows that lie in the partitions of Dask collections."""
