@@ -12,9 +12,28 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
+from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
+
+
+def graph_checks(affinity: Affinity, X: Any, estimator: Any) -> dict[str, Any]:
+    """Return what the rows of a fit, or the weights between them, must be."""
+    columns = estimator._sensitive.columns
+    if columns is not None and affinity.is_pairwise:
+        raise ValueError(
+            f"affinity={estimator.affinity!r} has no columns that could hold "
+            f"sensitive={columns!r}. Pass sensitive_features to fit."
+        )
+    return {
+        "accept_sparse": ["csr", "csc", "coo"],
+        "dtype": [np.float64, np.float32],
+        "order": "C",
+        "ensure_min_samples": 2,
+        # A dense matrix of weights is looked at when it is summed up.
+        "ensure_all_finite": not (affinity.is_pairwise and isinstance(X, np.ndarray)),
+    }
 
 
 def check_room(problem: GroupCut, graph: Any, n_vectors: int) -> None:
@@ -67,6 +86,24 @@ def embed(
     else:
         H = problem.polished(H)
     return H, result
+
+
+def embedding_attributes(
+    problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
+) -> dict[str, Any]:
+    """Return what an estimator says of its embedding and of the solver."""
+    fairness, orthogonality = problem.residuals(vectors)
+    return {
+        "embedding_": (vectors * problem.scale[:, None]).astype(dtype),
+        "fairness_residual_": fairness,
+        "orthogonality_residual_": orthogonality,
+        "eigenvalues_": result.values,
+        "spectral_cost_": float(result.values.size - result.values.sum()),
+        "n_iter_": result.n_iter,
+        "n_products_": problem.n_products,
+        "history_": result.history,
+        "status_": result.status,
+    }
 
 
 def adjacency(X: Any, *, is_pairwise: bool) -> Any:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
@@ -26,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.limits import representation_constraints
-from skfair.cluster.results import count_attributes
+from skfair.cluster.results import count_attributes, missed_by, warn_of_missed
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import SensitiveLike
@@ -41,7 +40,6 @@ from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few, over_blocks
 from skfair.utils.validation import check_weights, weight_range
-from skfair.utils.warn import warn_user
 
 CostFunction = Callable[[Any, Any], Any]
 
@@ -265,14 +263,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
     def _status(self, problem: CostProblem, placement: Placement) -> str:
         """Say whether the limits are met, and warn if they are not."""
-        counts = problem.counts(placement.labels)
-        missed = problem.constraints.violation_beyond(counts, problem.largest_weight)
+        missed = missed_by(problem, placement.labels)
         if missed > 0:
-            warn_user(
-                f"The limits are missed by {missed:.4g} in all. Ask for a smaller min_balance or "
-                "wider share_bounds, or for fewer clusters.",
-                ConvergenceWarning,
-            )
+            warn_of_missed("The limits", missed)
         return "infeasible" if missed > 0 else "converged"
 
     def predict(

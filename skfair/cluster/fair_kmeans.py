@@ -1,8 +1,8 @@
 """k-means whose clusters keep the groups in proportion.
 
-``fit`` reads as the method does: read the data and groups, turn the limits into constraints, start
-from plain k-means, run the solver, store the result. The default solver, by prices, is our own; the
-others are those of safairkm and of the method it compares with.
+``fit`` reads as the method does: read the data and groups, bind the limits to the rows, solve from
+plain k-means, report. The default solver, by prices, is that of skfair; the others are those of
+safairkm and of the method it compares with.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -21,8 +22,9 @@ from sklearn.base import (
 )
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.limits import (
     check_enough,
@@ -31,20 +33,22 @@ from skfair.cluster.limits import (
     row_checks,
     warn_of_crossing,
 )
-from skfair.cluster.prediction import PricePredictionMixin
-from skfair.cluster.results import (
-    center_attributes,
-    clustering_attributes,
-    warn_of_result,
+from skfair.cluster.prediction import (
+    batch_labels,
+    batch_problem,
+    center_distances,
+    cost_of_rows,
+    labels_at_prices,
+    score_block,
 )
+from skfair.cluster.results import center_attributes, clustering_attributes, warn_of_result
 from skfair.cluster.starts import starting_centers
-from skfair.cluster.stream import StreamMixin
-from skfair.groups.encoding import GroupEncoding
+from skfair.cluster.stream import part_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints
-from skfair.problems.clustering.points import RepresentationProblem
-from skfair.read import read_rows
+from skfair.problems.clustering.points import RepresentationProblem, Units
+from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -54,18 +58,18 @@ from skfair.solvers.clustering.base import (
     clustering_solver,
     takes_sparse,
 )
-from skfair.utils.dask_collections import is_lazy
+from skfair.utils.dask_collections import align, by_block, is_lazy, without_rows
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
+from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
 
 @documented
 class FairKMeans(
-    StreamMixin,
-    PricePredictionMixin,
+    SensitiveFeaturesMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -176,6 +180,15 @@ class FairKMeans(
 
     _reads_blocks = True
 
+    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    __metadata_request__predict = {"sensitive_features": True}
+
+    cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
+    _scaled_centers: FloatArray
+    _scaled_prices: FloatArray
+    _units: Units
+
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
@@ -253,8 +266,8 @@ class FairKMeans(
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        problem = clustering_problem(data, self._bind(data, solver), self.n_clusters)
-        best = self._solve(problem, solver, X, y)
+        problem = clustering_problem(data, bind(self, data, solver), self.n_clusters)
+        best = solve(self, problem, solver, X, y)
         self.__dict__.update(clustering_attributes(problem, data.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
         if self.min_balance and solver.keeps_balance:
@@ -263,108 +276,274 @@ class FairKMeans(
             )
         return self
 
-    def _bind(self, data: TrainingData, solver: ClusteringSolver) -> Constraints:
-        """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
-        check_rows_suit(solver, data)
-        groups, min_balance = data.groups, self.min_balance
-        is_default = min_balance == type(self)().min_balance
-        if min_balance is not None and is_default and not solver.keeps_balance:
-            warn_user(
-                f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
-                f"keeps no limit, so min_balance={min_balance} is ignored. Pass min_balance=None, "
-                "or use solver='prices' for a limit that is kept."
-            )
-            min_balance = None
-        check_limits(solver, data, min_balance, self.share_bounds)
-        if groups.is_vacuous and groups.levels.attributes:
-            warn_user(
-                f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
-                "active and this is plain k-means."
-            )
-        limits = min_balance, self.relative_balance, self.share_bounds
-        sums = groups.sums(data.sample_weight)
-        constraints = representation_constraints(
-            groups, self.n_clusters, sums, limits, data.weight_range
-        )
-        check_enough(data.n_samples, self.n_clusters)
-        return constraints
-
-    def _solve(
-        self, problem: RepresentationProblem, solver: ClusteringSolver, X: Any, y: Any
-    ) -> Clustering:
-        """Return the best of several runs, which callbacks follow with X and y as passed."""
-        rng = check_random_state(self.random_state)
-        is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
-        n_runs = 1 if is_single else int(self.n_init)
-        if is_single and self.n_init not in ("auto", 1):
-            warn_user(
-                f"init holds the centres to start from, so one run is made instead of "
-                f"n_init={self.n_init}. Pass n_init=1.",
-                RuntimeWarning,
-            )
-        seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
-        with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
-        ) as callback:
-            if n_runs == 1 or is_lazy(X) or self.n_jobs in (None, 1):
-                runs = [self._run(problem, solver, seed, callback) for seed in seeds]
-            else:
-                runs = Parallel(n_jobs=self.n_jobs)(
-                    delayed(self._run)(problem, solver, seed) for seed in seeds
-                )
-        return min(runs, key=lambda run: run.standing)
-
-    @one_blas_thread
-    def _run(
+    @fit_method
+    def partial_fit(
         self,
-        problem: RepresentationProblem,
-        solver: ClusteringSolver,
-        seed: int,
-        callback: Callable[[Any], bool] = go_on,
-    ) -> Clustering:
-        """Start from plain k-means and run the solver once."""
-        rng = check_random_state(seed)
-        starts = starting_centers(problem, self.init, rng)
-        settings = RunSettings(self.max_iter, rng, self.tol, callback)
-        return solver.cluster(problem, starts, settings)
-
-    @classmethod
-    def from_clustering(
-        cls,
-        problem: RepresentationProblem,
-        groups: GroupEncoding,
-        clustering: Clustering,
-        reader: SensitiveFeaturesMixin,
-        **parameters: Any,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> FairKMeans:
-        """Return a fitted estimator from a clustering that a solver found.
+        """Go on with the next part of a stream.
+
+        The first part is clustered as by ``fit`` and must contain every group. Each further part is
+        assigned so that the limits hold for everything seen so far; then the centres move to the
+        running means and the prices are averaged. ``labels_`` are those of the last part,
+        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
 
         Parameters
         ----------
-        problem : RepresentationProblem
-            The points and the constraints that the clustering was made under.
-        groups : GroupEncoding
-            The groups of the points.
-        clustering : Clustering
-            What the solver returned.
-        reader : estimator
-            The one that read the training data: new rows are read in the same way.
-        **parameters : object
-            Parameters of the estimator; those of the reader are taken from there.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The next rows.
 
         Returns
         -------
-        model : FairKMeans
-            Fitted.
+        self : object
+            The estimator.
         """
-        model = cls(
-            problem.n_clusters,
-            sensitive=reader.sensitive,
-            **parameters,
-        )
-        model._read_like(reader)
-        model.__dict__.update(clustering_attributes(problem, groups, clustering))
-        return model
+        if is_lazy(X, sensitive_features, sample_weight):
+            raise TypeError(
+                "partial_fit takes one part of a stream in memory, got a Dask collection. Pass "
+                "its partitions one by one, computed, or the whole collection to fit."
+            )
+        if not hasattr(self, "cluster_centers_"):
+            return self.fit(
+                X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+            )
+        self.__dict__.update(part_attributes(self, X, sensitive_features, sample_weight))
+        return self
 
-    # Written out, since set_output wraps only what a class itself defines.
-    transform = PricePredictionMixin.transform
+    @by_block(dtype=np.int32)
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[np.int32]:
+        """Assign new rows to clusters.
+
+        With their groups, rows go where distance plus price is least, which satisfies the limits
+        about as well as new data are like the training data. Without groups they go to the nearest
+        centre, and no limit is satisfied. See :meth:`assign` for a batch that must satisfy the
+        limits exactly.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups; optional. Read from the columns of X that ``sensitive`` names, if any.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        codes = read_groups(self, X, sensitive_features)
+        rows = read_features(self, X, **ROW_CHECKS)
+        at = self._scaled_centers, self._scaled_prices, self._units
+        return labels_at_prices(rows, codes, *at)
+
+    @by_block(
+        n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
+    )
+    def transform(self, X: MatrixLike) -> NDArray[Any]:
+        """Return the distances of rows to the centres.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances, of the dtype of X.
+        """
+        check_is_fitted(self)
+        rows = read_features(self, X, **ROW_CHECKS)
+        return center_distances(rows, self._scaled_centers, self._units)
+
+    def score(
+        self, X: MatrixLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None
+    ) -> float:
+        """Return minus the sum of squared distances to the nearest centres.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        score : float
+            Larger is better, as for ``KMeans``.
+        """
+        check_is_fitted(self)
+        if is_lazy(X, sample_weight):
+            blocks = align(X=X, sample_weight=sample_weight)
+            return float(blocks.total(score_block, without_rows(self)))
+        rows = read_features(self, X, **ROW_CHECKS)
+        weights = check_weights(sample_weight, rows.shape[0])
+        return -cost_of_rows(rows, weights, self._scaled_centers, self._units)
+
+    def assign(
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        min_balance: float | None = None,
+        share_bounds: Any = None,
+        sample_weight: ColumnLike | None = None,
+        before: MatrixLike | Literal["fit"] | None = None,
+    ) -> NDArray[np.int32]:
+        """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
+
+        Small batches, up to a few hundred rows, are solved nearly to the optimum, within a second
+        or so.
+        A batch with fewer rows of a group than there are clusters cannot be balanced by itself:
+        the limits then apply to the rows of ``fit`` and the batch together (``before="fit"``).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The batch.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Its groups. Read from the columns of X that ``sensitive`` names, if any.
+        min_balance : float, default=None
+            Smallest balance of a cluster of the batch; None takes that of the estimator.
+        share_bounds : float or dict, default=None
+            Bounds on shares in the batch instead; None takes those of the estimator.
+        before : "fit" or array-like of shape (n_clusters, n_groups), default=None
+            Number (or weight) of the rows of each of ``groups_`` that the clusters hold already:
+            the limits apply to the sum. "fit" stands for ``group_counts_``; None for nothing.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row, within the limits.
+        """
+        check_is_fitted(self)
+        limits = min_balance, share_bounds
+        problem = batch_problem(self, X, sensitive_features, limits, sample_weight, before)
+        return batch_labels(problem, self.cluster_centers_)
+
+    def fit_predict(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        return self.fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        ).labels_
+
+    def fit_transform(
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[Any]:
+        """Cluster X within the limits and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        return self.fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        ).transform(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns that ``transform`` returns."""
+        return len(self.cluster_centers_)
+
+
+def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Constraints:
+    """Return the limits as constraints on the rows; raise if the solver cannot keep them."""
+    check_rows_suit(solver, data)
+    groups, min_balance = data.groups, model.min_balance
+    is_default = min_balance == type(model)().min_balance
+    if min_balance is not None and is_default and not solver.keeps_balance:
+        warn_user(
+            f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and "
+            f"keeps no limit, so min_balance={min_balance} is ignored. Pass min_balance=None, "
+            "or use solver='prices' for a limit that is kept."
+        )
+        min_balance = None
+    check_limits(solver, data, min_balance, model.share_bounds)
+    if groups.is_vacuous and groups.levels.attributes:
+        warn_user(
+            f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
+            "active and this is plain k-means."
+        )
+    limits = min_balance, model.relative_balance, model.share_bounds
+    sums = groups.sums(data.sample_weight)
+    constraints = representation_constraints(
+        groups, model.n_clusters, sums, limits, data.weight_range
+    )
+    check_enough(data.n_samples, model.n_clusters)
+    return constraints
+
+
+def solve(
+    model: FairKMeans, problem: RepresentationProblem, solver: ClusteringSolver, X: Any, y: Any
+) -> Clustering:
+    """Return the best of several runs, which callbacks follow with X and y as passed."""
+    rng = check_random_state(model.random_state)
+    is_single = isinstance(model.n_init, str) or not isinstance(model.init, str)
+    n_runs = 1 if is_single else int(model.n_init)
+    if is_single and model.n_init not in ("auto", 1):
+        warn_user(
+            f"init holds the centres to start from, so one run is made instead of "
+            f"n_init={model.n_init}. Pass n_init=1.",
+            RuntimeWarning,
+        )
+    seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
+    with report_iterations(
+        model, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
+    ) as callback:
+        if n_runs == 1 or is_lazy(X) or model.n_jobs in (None, 1):
+            runs = [run_once(model, problem, solver, seed, callback) for seed in seeds]
+        else:
+            runs = Parallel(n_jobs=model.n_jobs)(
+                delayed(run_once)(model, problem, solver, seed) for seed in seeds
+            )
+    return min(runs, key=lambda run: run.standing)
+
+
+@one_blas_thread
+def run_once(
+    model: FairKMeans,
+    problem: RepresentationProblem,
+    solver: ClusteringSolver,
+    seed: int,
+    callback: Callable[[Any], bool] = go_on,
+) -> Clustering:
+    """Start from plain k-means and run the solver once."""
+    rng = check_random_state(seed)
+    starts = starting_centers(problem, model.init, rng)
+    settings = RunSettings(model.max_iter, rng, model.tol, callback)
+    return solver.cluster(problem, starts, settings)

@@ -1,8 +1,8 @@
 """Spectral clustering under group fairness, with balanced labels.
 
-``fit`` reads as the method does: build the affinity, embed its rows under the group constraint,
-turn the embedding into labels, store the result. The embedding is that of fair_spectral_dc, problem
-(5); the rounding to balanced labels is our own.
+``fit`` reads as the method does: read the rows, bind the limits to them, build the affinity, embed
+its rows under the group constraint, turn the embedding into labels, report. The embedding is that
+of fair_spectral_dc, problem (5); the rounding to balanced labels is that of skfair.
 """
 
 from __future__ import annotations
@@ -13,16 +13,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.embedding import adjacency, check_room, embed
+from skfair.cluster.embedding import (
+    adjacency,
+    check_room,
+    embed,
+    embedding_attributes,
+    graph_checks,
+)
 from skfair.cluster.limits import check_enough, representation_constraints
-from skfair.cluster.rounding import CutPrediction, label_attributes, remember, rounded
+from skfair.cluster.rounding import CutPrediction, Rounding, label_attributes, remember, rounded
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Constraints
@@ -30,14 +35,12 @@ from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.read import read_features, read_groups, read_rows
-from skfair.solvers.clustering.fair_cut import Cut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult, EigenSolver
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.warn import warn_user
 
 
 def _knows_new_rows(self: FairSpectralClustering) -> bool:
@@ -185,6 +188,7 @@ class FairSpectralClustering(
     __metadata_request__predict = {"sensitive_features": True}
 
     labels_: NDArray[np.int32]
+    embedding_: NDArray[Any]
     group_counts_: FloatArray
     balance_: float
     _prediction: CutPrediction
@@ -246,76 +250,27 @@ class FairSpectralClustering(
             a graph of networkx or igraph, whose nodes are the rows.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
-        X = adjacency(X, is_pairwise=affinity.is_pairwise)
         check_parameters(affinity)
-        solver = self.solver
-        solver = EIGEN_SOLVERS[solver]() if isinstance(solver, str) else solver
-        if self._sensitive.columns is not None and affinity.is_pairwise:
-            raise ValueError(
-                f"affinity={self.affinity!r} has no columns that could hold "
-                f"sensitive={self._sensitive.columns!r}. Pass sensitive_features to fit."
-            )
-        data = read_rows(
-            self,
-            X,
-            sensitive_features=sensitive_features,
-            supervised=False,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=2,
-            # A dense matrix of weights is looked at when it is summed up.
-            ensure_all_finite=not (affinity.is_pairwise and isinstance(X, np.ndarray)),
-        )
-        constraints = self._bind(data.groups)
+        X = adjacency(X, is_pairwise=affinity.is_pairwise)
+        solver = EIGEN_SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+        checks = graph_checks(affinity, X, self)
+        data = read_rows(self, X, supervised=False, sensitive_features=sensitive_features, **checks)
+        constraints = bind(self, data.groups)
         rng = check_random_state(self.random_state)
         weights = affinity.build(data.X, rng=rng)
         problem = GroupCut(weights, data.groups)
-        n_vectors = self.n_clusters if self.n_components is None else self.n_components
+        n_vectors = self.n_components or self.n_clusters
         check_room(problem, weights.matrix, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             vectors, result = embed(problem, n_vectors, solver, rng, callback)
-        self._store_embedding(problem, vectors, result, affinity.dtype)
-        cut = rounded(self, problem, self.embedding_, result, data.groups, constraints, rng)
-        self._store_labels(cut, data.groups, constraints)
+        self.__dict__.update(embedding_attributes(problem, vectors, result, affinity.dtype))
+        how = Rounding(self.n_clusters, self.assign_labels, self.n_init)
+        cut = rounded(problem, self.embedding_, result, data.groups, constraints, how, rng)
+        self.__dict__.update(label_attributes(cut, data.groups, constraints))
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
             self._prediction = remember(weights.new_rows, weights, cut, data.groups, constraints)
         return self
-
-    def _bind(self, groups: GroupEncoding) -> Constraints:
-        """Return the limits as constraints; only fair labels have any."""
-        check_enough(groups.n_samples, self.n_clusters)
-        limits = self.min_balance, self.relative_balance, self.share_bounds
-        if self.assign_labels != "fair":
-            limits = None, self.relative_balance, None
-        return representation_constraints(groups, self.n_clusters, groups.sums(), limits)
-
-    def _store_embedding(
-        self, problem: GroupCut, vectors: FloatArray, result: EigenResult, dtype: str
-    ) -> None:
-        """Store the embedding and what the solver says of it."""
-        self.embedding_ = (vectors * problem.scale[:, None]).astype(dtype)
-        self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(vectors)
-        self.eigenvalues_ = result.values
-        self.spectral_cost_ = float(result.values.size - result.values.sum())
-        self.n_iter_ = result.n_iter
-        self.n_products_ = problem.n_products
-        self.history_ = result.history
-        self.status_ = result.status
-
-    def _store_labels(self, cut: Cut, groups: GroupEncoding, constraints: Constraints) -> None:
-        """Store labels and what can be said of them; warn if the limits are not met."""
-        self.__dict__.update(label_attributes(cut, groups))
-        missed = constraints.violation_beyond(self.group_counts_, 1.0)
-        if missed > 0:
-            self.status_ = "infeasible"
-            warn_user(
-                f"The limits on the labels are missed by {missed:.4g} in all; the balance reached "
-                f"is {self.balance_:.4g}. Ask for a smaller min_balance or wider share_bounds, or "
-                "for fewer clusters.",
-                ConvergenceWarning,
-            )
 
     @available_if(_knows_new_rows)
     def predict(
@@ -368,3 +323,12 @@ class FairSpectralClustering(
             Cluster of each row.
         """
         return self.fit(X, y, sensitive_features=sensitive_features).labels_
+
+
+def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:
+    """Return the limits as constraints; only fair labels have any."""
+    check_enough(groups.n_samples, model.n_clusters)
+    limits = model.min_balance, model.relative_balance, model.share_bounds
+    if model.assign_labels != "fair":
+        limits = None, model.relative_balance, None
+    return representation_constraints(groups, model.n_clusters, groups.sums(), limits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,12 +15,13 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.problems.clustering.counts import Constraints, balance_constraints, share_constraints
 from skfair.problems.clustering.in_blocks import PartitionedProblem
-from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.points import RepresentationProblem, Units
 from skfair.problems.clustering.sparse_points import SparsePoints
 from skfair.read import ROW_CHECKS
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.rounding import ROUNDING, SUM_ROUNDING, TINY
 from skfair.utils.text import listed
+from skfair.utils.validation import weight_range
 from skfair.utils.warn import warn_user
 
 
@@ -86,14 +88,14 @@ def representation_constraints(
     n_clusters: int,
     sums: FloatArray,  # total weight of each group
     limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
-    weight_range: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
+    of_weights: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
 ) -> Constraints:
     """Check the limits against the data and return them as constraints.
 
     Limits that no clustering can meet are errors that name what can be met.
     """
     min_balance, relative_balance, share_bounds = limits
-    smallest_weight, largest_weight = weight_range
+    smallest_weight, largest_weight = of_weights
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(
@@ -204,6 +206,26 @@ def clustering_problem(
     if data.blocks is not None:
         return PartitionedProblem(data.blocks, constraints, n_clusters)
     return problem_type(data.X)(data.X, data.groups, constraints, n_clusters, data.sample_weight)
+
+
+def joining_problem(
+    rows: Any,
+    groups: GroupEncoding,
+    weights: FloatArray | None,
+    n_clusters: int,
+    limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
+    held: FloatArray | None = None,  # (n_clusters, n_groups): weight that the clusters hold
+    units: Units | None = None,
+) -> RepresentationProblem:
+    """Return the problem of rows that join clusters, within limits on all that these hold then."""
+    sums, of_all = groups.sums(weights), groups
+    if held is not None:
+        sums = held.sum(axis=0) + sums
+        of_all = replace(groups, counts=members_known(held, groups, sums))
+    constraints = representation_constraints(
+        of_all, n_clusters, sums, limits, weight_range(weights)
+    )
+    return problem_type(rows)(rows, groups, constraints, n_clusters, weights, held, units)
 
 
 def check_enough(n_samples: int, n_clusters: int) -> None:

@@ -1,12 +1,15 @@
 """The trade-off between the cost of k-means and the balance of its clusters, as a whole.
 
 One fit gives the front: from plain k-means to clusters that hold the groups in the proportion of
-the sample. ``select`` hands out any of its points as a fitted :class:`FairKMeans`.
+the sample. It reads the rows, binds limits to them, solves for all limits together, and reports the
+points that no other dominates. ``select`` returns one of them as a fitted :class:`FairKMeans`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -16,7 +19,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
+from skfair._typing import Callback, ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import (
@@ -27,15 +30,18 @@ from skfair.cluster.limits import (
     data_balances,
     row_checks,
 )
+from skfair.cluster.results import clustering_attributes
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
+from skfair.groups.training_data import TrainingData
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.clustering.counts import Constraints, balance_constraints
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import read_rows
 from skfair.solvers.clustering.base import (
     ClusteringSolver,
+    Front,
     FrontPoint,
     RunSettings,
     check_limits,
@@ -51,6 +57,11 @@ from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
 
+# What a model keeps of how the training data were read: each point reads new rows in the same way.
+_READING = (
+    *("n_features_in_", "feature_names_in_", "groups_", "model_features_"),
+    *("_group_levels", "_n_rows", "_model_positions"),
+)
 # Exact proportion is seldom possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995
 
@@ -142,6 +153,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     """
 
     _reads_blocks = True
+    _models: list[FairKMeans]
 
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -208,84 +220,14 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_suit(solver, data)
-        groups = data.groups
-        targets = self._targets()
-        attained = data_balances(groups, data.groups.sums(data.sample_weight))
-        check_enough(data.n_samples, self.n_clusters)
-        check_group_sizes(groups, self.n_clusters)
-        check_limits(solver, data)
-
-        def constraints_of(target: float) -> Constraints:
-            return balance_constraints(
-                groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0]
-            )
-
-        def starts(rng: np.random.RandomState) -> list[FloatArray]:
-            runs = [starting_centers(problem, self.init, rng) for _ in range(self.n_init)]
-            return [start for run in runs for start in run]
-
-        problem = clustering_problem(data, constraints_of(1.0), self.n_clusters)
-        with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda centers: {}
-        ) as callback:
-            rng = check_random_state(self.random_state)
-            settings = RunSettings(self.max_iter, rng, callback=callback)
-            front = solver.front(problem, constraints_of, targets, starts, settings)
-        self._store(problem, groups, attained, front.points)
+        targets, attained = bind(self, data, solver)
+        problem = clustering_problem(data, limits_at(data, attained, 1.0), self.n_clusters)
+        limits_of = partial(limits_at, data, attained)
+        with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
+            front = solve(self, problem, solver, limits_of, targets, callback)
+        self.__dict__.update(front_attributes(self, problem, data.groups, attained, front.points))
         self.history_ = front.history
         return self
-
-    def _targets(self) -> FloatArray:
-        """Return the relative balances to ask for, the two ends included."""
-        if isinstance(self.balances, Integral):
-            return np.linspace(0, 1, int(self.balances))
-        targets = np.unique(np.append(check_numbers(self.balances, "balances"), (0.0, 1.0)))
-        if not (targets[0] >= 0 and targets[-1] <= 1):  # NaN sorts last and fails too
-            raise ValueError(
-                f"balances must lie in [0, 1] (shares of the sample's balance), got "
-                f"{self.balances!r}."
-            )
-        return targets
-
-    def _store(
-        self,
-        problem: RepresentationProblem,
-        groups: GroupEncoding,
-        attained: FloatArray,
-        points: list[FrontPoint],
-    ) -> None:
-        """Keep the points that no other dominates, each with a model that can predict."""
-        costs = np.array([point.clustering.cost for point in points])
-
-        def balance(point: FrontPoint) -> float:
-            counts = problem.counts(point.clustering.labels) @ problem.membership.T
-            return min(1.0, float((attribute_balances(counts, groups) / attained).min()))
-
-        relative = np.array(for_each(balance, points, go_on))
-        kept = np.flatnonzero(nondominated(costs, relative))
-        kept = kept[np.argsort(costs[kept])]
-
-        def model_of(i: int) -> FairKMeans:
-            constraints, clustering = points[i].constraints, points[i].clustering
-            own = problem.with_constraints(constraints)
-            min_balance = float(min(relative[i], 1.0))
-            return FairKMeans.from_clustering(
-                own, groups, clustering, self, min_balance=min_balance
-            )
-
-        models = for_each(model_of, kept.tolist(), go_on)
-        small = np.min_scalar_type(max(self.n_clusters - 1, 1))
-        self.labels_ = _stacked([model.labels_ for model in models]).astype(small)
-        for model in models:
-            del model.labels_  # kept once, in the small array
-        self._models = models
-        self.costs_ = np.array([model.inertia_ for model in models])
-        self.balances_ = np.array([model.balance_ for model in models])
-        self.relative_balances_ = relative[kept]
-        self.centers_ = np.stack([model.cluster_centers_ for model in models])
-        self.data_balance_ = float(attained.min())
-        self.knee_ = _knee(self.costs_, self.relative_balances_)
 
     def select(self, min_balance: float | None = None, *, index: int | None = None) -> FairKMeans:
         """Return a point of the front as a fitted estimator.
@@ -352,6 +294,101 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             ideal_cost=smallest,
             ideal_balance=1.0,
         )
+
+
+def bind(
+    model: ParetoFairKMeans, data: TrainingData, solver: ClusteringSolver
+) -> tuple[FloatArray, FloatArray]:
+    """Return the shares of the sample's balance to ask for, and that balance for each attribute."""
+    check_rows_suit(solver, data)
+    targets = target_shares(model.balances)
+    attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
+    check_enough(data.n_samples, model.n_clusters)
+    check_group_sizes(data.groups, model.n_clusters)
+    check_limits(solver, data)
+    return targets, attained
+
+
+def target_shares(balances: Any) -> FloatArray:
+    """Return the relative balances to ask for, the two ends included."""
+    if isinstance(balances, Integral):
+        return np.linspace(0, 1, int(balances))
+    targets = np.unique(np.append(check_numbers(balances, "balances"), (0.0, 1.0)))
+    if not (targets[0] >= 0 and targets[-1] <= 1):  # NaN sorts last and fails too
+        raise ValueError(
+            f"balances must lie in [0, 1] (shares of the sample's balance), got {balances!r}."
+        )
+    return targets
+
+
+def limits_at(data: TrainingData, attained: FloatArray, target: float) -> Constraints:
+    """Return the limits at a share of the balance that the sample has."""
+    betas = min(target, _NEARLY_ONE) * attained
+    return balance_constraints(data.groups, betas, data.weight_range[0])
+
+
+def solve(
+    model: ParetoFairKMeans,
+    problem: RepresentationProblem,
+    solver: ClusteringSolver,
+    limits_of: Callable[[float], Constraints],
+    targets: FloatArray,
+    callback: Callback,
+) -> Front:
+    """Return the points that the solver found at all targets, each from several starts."""
+    rng = check_random_state(model.random_state)
+
+    def starts(rng: np.random.RandomState) -> list[FloatArray]:
+        runs = [starting_centers(problem, model.init, rng) for _ in range(model.n_init)]
+        return [start for run in runs for start in run]
+
+    settings = RunSettings(model.max_iter, rng, callback=callback)
+    return solver.front(problem, limits_of, targets, starts, settings)
+
+
+def front_attributes(
+    model: ParetoFairKMeans,
+    problem: RepresentationProblem,
+    groups: GroupEncoding,
+    attained: FloatArray,
+    points: list[FrontPoint],
+) -> dict[str, Any]:
+    """Return the attributes of points that no other dominates, each with a model that predicts."""
+    costs = np.array([point.clustering.cost for point in points])
+
+    def balance(point: FrontPoint) -> float:
+        counts = problem.counts(point.clustering.labels) @ problem.membership.T
+        return min(1.0, float((attribute_balances(counts, groups) / attained).min()))
+
+    relative = np.array(for_each(balance, points, go_on))
+    kept = np.flatnonzero(nondominated(costs, relative))
+    kept = kept[np.argsort(costs[kept])]
+
+    def model_of(i: int) -> FairKMeans:
+        own = problem.with_constraints(points[i].constraints)
+        fitted = FairKMeans(
+            model.n_clusters, sensitive=model.sensitive, min_balance=float(min(relative[i], 1.0))
+        )
+        known = {name: vars(model)[name] for name in _READING if name in vars(model)}
+        fitted.__dict__.update(known, **clustering_attributes(own, groups, points[i].clustering))
+        return fitted
+
+    models = for_each(model_of, kept.tolist(), go_on)
+    small = np.min_scalar_type(max(model.n_clusters - 1, 1))
+    labels = _stacked([own.labels_ for own in models]).astype(small)
+    for own in models:
+        del own.labels_  # kept once, in the small array
+    costs, relative = np.array([own.inertia_ for own in models]), relative[kept]
+    return {
+        "labels_": labels,
+        "costs_": costs,
+        "balances_": np.array([own.balance_ for own in models]),
+        "relative_balances_": relative,
+        "centers_": np.stack([own.cluster_centers_ for own in models]),
+        "data_balance_": float(attained.min()),
+        "knee_": _knee(costs, relative),
+        "_models": models,
+    }
 
 
 def _stacked(labels: list[Any]) -> Any:

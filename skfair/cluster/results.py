@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
 from skfair.cluster.limits import count_balances
 from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
@@ -35,7 +37,7 @@ def clustering_attributes(
     # In the order in which the constraints were made, which is that of a stream's later parts.
     multipliers = np.empty_like(clustering.multipliers)
     multipliers[:, problem.constraint_order] = clustering.multipliers
-    is_missed = missed_by(problem, clustering) > 0
+    is_missed = missed_by(problem, clustering.labels) > 0
     counts = problem.counts(clustering.labels)
     return {
         **center_attributes(problem, clustering.centers),
@@ -57,24 +59,29 @@ def total_cost(problem: RepresentationProblem, mean: float) -> float:
     return float(problem.units.squared_outwards(np.asarray(mean * problem.total_weight)))
 
 
-def missed_by(problem: RepresentationProblem, clustering: Clustering) -> float:
+def missed_by(problem: GroupedRows, labels: NDArray[Any]) -> float:
     """Return what the constraints are missed by where they are missed by a whole row or more."""
-    counts = problem.counts(clustering.labels)
+    counts = problem.counts(labels)
     return problem.constraints.violation_beyond(counts, problem.largest_weight)
+
+
+def warn_of_missed(limits: str, missed: float, details: str = "") -> None:
+    """Warn that limits are missed, and say what to change."""
+    warn_user(
+        f"{limits} are missed by {missed:.4g} in all{details}. Ask for a smaller min_balance or "
+        "wider share_bounds, or for fewer clusters.",
+        ConvergenceWarning,
+    )
 
 
 def warn_of_result(
     problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
 ) -> None:
     """Warn if the limits are not met, or else if the centres still move."""
-    missed = missed_by(problem, clustering)
+    missed = missed_by(problem, clustering.labels)
     if missed > 0:
-        warn_user(
-            f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
-            f"{problem.largest_weight:g}); the balance reached is {balance:.4g}. Ask for a "
-            "smaller min_balance or wider share_bounds, or for fewer clusters.",
-            ConvergenceWarning,
-        )
+        how = f" (largest weight of a row: {problem.largest_weight:g})"
+        warn_of_missed("The limits", missed, f"{how}; the balance reached is {balance:.4g}")
     elif clustering.status == "infeasible":
         warn_user(
             f"The limits are missed, though by less than a row; the balance reached is "

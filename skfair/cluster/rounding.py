@@ -6,7 +6,8 @@ New rows join the cluster where the normalised cut of the fit rises least, at th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray, Rows
 from skfair.cluster.limits import attribute_balances, data_balances
-from skfair.cluster.results import count_attributes
+from skfair.cluster.results import count_attributes, warn_of_missed
 from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostProblem
@@ -32,13 +33,22 @@ from skfair.utils.pieces import NUMBERS
 _FURTHER_RUNS = 3
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """Parameters of an estimator that say how an embedding becomes labels."""
+
+    n_clusters: int
+    assign_labels: Literal["fair", "kmeans", "cluster_qr"]
+    n_init: int
+
+
 def rounded(
-    estimator: Any,  # n_clusters, assign_labels, n_init
     problem: GroupCut,
     embedding: NDArray[Any],
     result: EigenResult,
     groups: GroupEncoding,
     constraints: Constraints,
+    how: Rounding,
     rng: np.random.RandomState,
 ) -> Cut:
     """Turn an embedding into labels within the limits, with what else the solver found.
@@ -47,15 +57,15 @@ def rounded(
     constraints to the means of these clusters, which is often better where clusters are regions in
     space; and from the same for other embeddings.
     """
-    n_clusters, points = estimator.n_clusters, unit_rows(embedding)
-    if estimator.assign_labels == "cluster_qr":
+    n_clusters, points = how.n_clusters, unit_rows(embedding)
+    if how.assign_labels == "cluster_qr":
         labels = labels_by_pivots(points, n_clusters)
     elif result.labels is not None and embedding.shape[1] == n_clusters:
         labels = result.labels
     else:
-        labels = labels_by_kmeans(points, n_clusters, estimator.n_init, rng)
+        labels = labels_by_kmeans(points, n_clusters, how.n_init, rng)
     stays = result.labels is not None and not constraints.matrix.size
-    if estimator.assign_labels != "fair" or stays:
+    if how.assign_labels != "fair" or stays:
         return Cut(problem.weights, labels, n_clusters)
 
     def assigned(points: NDArray[Any], labels: IntArray) -> IntArray:
@@ -91,10 +101,15 @@ def _other_embeddings(
         yield (free / (np.abs(free).max() or 1.0)).astype(dtype)
 
 
-def label_attributes(cut: Cut, groups: GroupEncoding) -> dict[str, Any]:
-    """Return what an estimator says of its labels."""
+def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) -> dict[str, Any]:
+    """Return what an estimator says of its labels; warn if they miss the limits."""
     counts = groups.cross_counts(cut.labels, cut.volume.size).T
     counted, of_data = count_attributes(counts, groups), data_balances(groups, groups.sums())
+    missed = constraints.violation_beyond(counts, 1.0)
+    if missed > 0:
+        counted["status_"] = "infeasible"
+        reached = f"; the balance reached is {counted['balance_']:.4g}"
+        warn_of_missed("The limits on the labels", missed, reached)
     return {
         "labels_": cut.labels.astype(np.int32),
         "ncut_": cut.value,
