@@ -71,7 +71,7 @@ def draw():
     for height, (text, rooms) in enumerate(reversed(FLOORS.items())):
         color = PALETTE[0] if height else "0.45"
         axes.text(0, height, text, va="center", fontsize=10)
-        names = [room for room in rooms.split() if room != "__main__"]
+        names = rooms.split()
         letters = [3 + max(map(len, room.split("."))) for room in names]
         left, unit = LEFT, (RIGHT - 0.04 - LEFT) / sum(letters)
         for room, size in zip(names, letters, strict=True):
