@@ -235,7 +235,7 @@ def bind(
         name=name, moment=moment, comparison=comparison, max_disparity=float(limit), **table
     )
     if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
-        bound = bound.restricted(not_alone(bound.blocks), float(limit), name)
+        bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
     if bound.moment.is_rate and 1 < limit < np.inf:
         raise ValueError(
             f"max_disparity={limit:g} limits nothing: rates differ by at most 1. Pass a share, "

@@ -36,9 +36,9 @@ class BoundConstraint:
     quotients: tuple[Quotients, Quotients] | None
     rate_names: tuple[str, ...]  # name of the group (and class) of each rate
     rate_groups: IntArray  # (n_rates,): number of the group of each rate; -1 for all rows
-    # (n_rates,): rates of one block, an attribute within a class or stratum, are compared
-    # with each other
-    blocks: IntArray
+    # (n_rates,): number of the set that each rate belongs to; those of one set, an attribute
+    # within a class or stratum, are compared with each other
+    compared_sets: IntArray
     comparison: Comparison  # how rates become one number
     max_disparity: float  # the bound on it
     is_fairness: bool = True  # False for floors and budgets: limits, but on no disparity
@@ -55,7 +55,7 @@ class BoundConstraint:
     row_names: tuple[str, ...] = field(init=False)  # what each combination compares
 
     def __post_init__(self) -> None:
-        rows = self.comparison.rows(self.blocks, self.rate_names, self.max_disparity)
+        rows = self.comparison.rows(self.compared_sets, self.rate_names, self.max_disparity)
         vars(self).update(rows._asdict(), n_centers=int(rows.centers.max(initial=-1)) + 1)
 
     @property
@@ -115,7 +115,7 @@ class BoundConstraint:
 
     def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the least disparity of cell means between bounds of shape (n_cells, ...)."""
-        return self.comparison.least(*self.rates_between(low, high), self.blocks)
+        return self.comparison.least(*self.rates_between(low, high), self.compared_sets)
 
     def restricted(self, which: IntArray, limit: float, name: str) -> BoundConstraint:
         """Return the constraint on some of its rates only, with a limit of their own."""
@@ -131,7 +131,7 @@ class BoundConstraint:
             quotients=quotients,
             rate_names=tuple(self.rate_names[r] for r in which),
             rate_groups=self.rate_groups[which],
-            blocks=np.unique(self.blocks[which], return_inverse=True)[1],
+            compared_sets=np.unique(self.compared_sets[which], return_inverse=True)[1],
             max_disparity=limit,
         )
 

@@ -203,7 +203,7 @@ def split_into_cells(
             of_parts += [_added(*both, sign=-1.0) for both in classes]
             named = ("sum of classes", "difference of classes")
             suffixes = tuple(f"{whole}, {name}" for name in named for whole in wholes)
-    rates, overall, names, owners, blocks = [], [], [], [], []
+    rates, overall, names, owners, sets = [], [], [], [], []
     for part, (suffix, of_part) in enumerate(zip(suffixes, of_parts, strict=True)):
         if not of_part.groups.size:
             continue
@@ -211,7 +211,7 @@ def split_into_cells(
         overall.append(sparse.vstack([of_part.overall] * of_part.groups.size))
         names += [groups.names[g] + suffix for g in of_part.groups]
         owners.append(of_part.groups)
-        blocks.append(groups.attribute_of_group[of_part.groups] + part * groups.n_attributes)
+        sets.append(groups.attribute_of_group[of_part.groups] + part * groups.n_attributes)
     averages = sparse.csr_array(sparse.vstack(rates)), sparse.csr_array(sparse.vstack(overall))
     quotients = None
     if among_counted:
@@ -224,7 +224,7 @@ def split_into_cells(
         "quotients": quotients,
         "rate_names": tuple(names),
         "rate_groups": np.concatenate(owners),
-        "blocks": np.unique(np.concatenate(blocks), return_inverse=True)[1],
+        "compared_sets": np.unique(np.concatenate(sets), return_inverse=True)[1],
     }
 
 

@@ -1,6 +1,6 @@
 """Comparisons of groups: rows for a solver, and the number that a limit bounds.
 
-Rates of one *block* (an attribute, within a class or a stratum) are compared with each other. A
+Rates of one *compared set* (those of an attribute, within a class or a stratum) are compared. A
 comparison says which linear rows keep its disparity within a limit (:meth:`Comparison.rows`), and
 how large the disparity is, even if each rate is only known to lie in an interval
 (:meth:`Comparison.least`). The threshold scan compiles the same formulas, by ``code``.
@@ -49,20 +49,20 @@ class Comparison(ABC):
     code: ClassVar[int] = 0  # for the threshold scan: difference, ratio, largest rate
     # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
-    # Whether a limit says that all rates of a block lie in a window of this length, wherever
+    # Whether a limit says that all rates of a compared set lie in a window of this length, wherever
     # it is, or that none is above it
     is_window: ClassVar[bool] = False
     is_cap: ClassVar[bool] = False
-    # Whether a rate that is the only one of its block makes a row of its own, unless it is left out
+    # Whether a rate that is the only one of its set makes a row of its own, unless it is left out
     counts_lone: ClassVar[bool] = False
     # Ending of the names of metrics that compare so; None if they are named otherwise
     suffix: ClassVar[str | None] = "_difference"
 
     @abstractmethod
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return rows that are within their bounds exactly if the disparity is within the limit.
 
-        ``blocks`` holds the block of each rate, in rising order, and ``names`` its name.
+        ``sets`` holds the compared set of each rate, in rising order, and ``names`` its name.
         """
 
     @abstractmethod
@@ -73,14 +73,14 @@ class Comparison(ABC):
         self,
         rates: tuple[FloatArray, FloatArray],
         overall: tuple[FloatArray, FloatArray],
-        blocks: IntArray,
+        sets: IntArray,
     ) -> FloatArray:
         """Return the least disparity of rates that lie between bounds (which may be equal).
 
         ``rates`` and ``overall`` are lower and upper bounds, of shape (n_rates, ...).
         """
         (low, high), (low_overall, high_overall) = rates, overall
-        first = first_of(blocks)
+        first = first_of(sets)
         if not first.size:
             return np.zeros(low.shape[1:])
         smallest = np.minimum.reduceat(high, first)
@@ -102,9 +102,9 @@ class Comparison(ABC):
 
 @dataclass(frozen=True)
 class Pairwise(Comparison):
-    """The largest minus the smallest rate of a block.
+    """The largest minus the smallest rate of a compared set.
 
-    More than two rates of a block are measured from a *centre*, a parameter of the problem: all
+    More than two rates of a set are measured from a *centre*, a parameter of the problem: all
     lie within half the limit of it. So J groups cost J rows instead of J (J - 1) / 2.
     """
 
@@ -114,17 +114,17 @@ class Pairwise(Comparison):
         """Return the difference."""
         return np.maximum(high - low, 0.0)
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the difference of two rates, or the distances of more from their centre."""
-        sizes = np.bincount(blocks)
-        first = first_of(blocks)
+        sizes = np.bincount(sets)
+        first = first_of(sets)
         pairs = first[sizes == 2]
-        members = np.flatnonzero(sizes[blocks] > 2)
+        members = np.flatnonzero(sizes[sets] > 2)
         position = np.cumsum(sizes > 2) - 1
         each = _each(names)
         of_rates = sparse.csr_array(sparse.vstack([each[pairs + 1] - each[pairs], each[members]]))
         upper = np.repeat([limit, 0.5 * limit], [pairs.size, members.size])
-        centers = np.concatenate([np.full(pairs.size, -1), position[blocks[members]]])
+        centers = np.concatenate([np.full(pairs.size, -1), position[sets[members]]])
         row_names = (
             *(f"{names[p + 1]} - {names[p]}" for p in pairs.tolist()),
             *(f"{names[m]} - middle" for m in members.tolist()),
@@ -140,9 +140,9 @@ class Overall(Pairwise):
     against_overall = True
     is_window = False
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one."""
-        kept = not_alone(blocks)
+        kept = not_alone(sets)
         own = _each(names)[kept]
         upper = np.full(kept.size, limit)
         row_names = tuple(f"{names[r]} - overall" for r in kept)
@@ -151,7 +151,7 @@ class Overall(Pairwise):
 
 @dataclass(frozen=True)
 class Ratio(Comparison):
-    """1 minus the smallest rate of a block over the largest: 0.2 is the 80% rule.
+    """1 minus the smallest rate of a compared set over the largest: 0.2 is the 80% rule.
 
     Each ordered pair of rates is a row. Rates of 0 and 0 are equal.
     """
@@ -165,10 +165,10 @@ class Ratio(Comparison):
         missing = 1.0 - np.clip(low, 0.0, None) / divisor
         return np.where(high > ROUNDING, np.maximum(missing, 0.0), 0.0)
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
-        """Return (1 - limit) times a rate minus another one of its block, at most 0."""
-        members = np.split(np.arange(blocks.size), first_of(blocks)[1:])
-        pairs = [pair for block in members for pair in permutations(block.tolist(), 2)]
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return (1 - limit) times a rate minus another one of its set, at most 0."""
+        members = np.split(np.arange(sets.size), first_of(sets)[1:])
+        pairs = [pair for own in members for pair in permutations(own.tolist(), 2)]
         larger, smaller = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         of_rates = (1.0 - limit) * _each(names)[larger] - _each(names)[smaller]
         row_names = tuple(f"{1 - limit:g} * {names[h]} - {names[g]}" for h, g in pairs)
@@ -185,9 +185,9 @@ class OverallRatio(Ratio):
 
     against_overall = True
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return (1 - limit) times one minus the other, of each rate and the overall one."""
-        kept = not_alone(blocks)
+        kept = not_alone(sets)
         own = _each(names)[kept]
         share = 1.0 - limit
         row_names = (
@@ -211,7 +211,7 @@ class Bounded(Comparison):
         """Return the larger rate."""
         return high
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the rates, with upper bounds only."""
         of_rates = _each(names)
         return _at_most(limit, of_rates, sparse.csr_array(of_rates.shape), tuple(names))
@@ -229,7 +229,7 @@ class Excess(Overall):
     counts_lone = True
     is_mean: ClassVar[bool] = False  # whether the mean is limited, not the largest
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one, with upper bounds only."""
         own = _each(names)
         return _at_most(limit, own, -own, tuple(f"{name} - overall" for name in names))
@@ -238,7 +238,7 @@ class Excess(Overall):
         self,
         rates: tuple[FloatArray, FloatArray],
         overall: tuple[FloatArray, FloatArray],
-        blocks: IntArray,
+        sets: IntArray,
     ) -> FloatArray:
         """Return the least disparity of rates that lie between bounds (which may be equal)."""
         excess = rates[0] - overall[1]
@@ -253,7 +253,7 @@ class MeanExcess(Excess):
 
     is_mean = True
 
-    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+    def rows(self, sets: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return the mean of the rates minus that of the overall ones."""
         n = len(names)
         own = sparse.csr_array(np.full((min(n, 1), n), 1 / max(n, 1)))
@@ -286,14 +286,14 @@ def make_comparison(comparison: str | Comparison, reference: str) -> Comparison:
     return COMPARISONS[comparison][reference]
 
 
-def first_of(blocks: IntArray) -> IntArray:
-    """Return the number of the first rate of each block."""
-    return np.flatnonzero(np.diff(blocks, prepend=-1))
+def first_of(sets: IntArray) -> IntArray:
+    """Return the number of the first rate of each compared set."""
+    return np.flatnonzero(np.diff(sets, prepend=-1))
 
 
-def not_alone(blocks: IntArray) -> IntArray:
-    """Return the rates that are not the only one of their block."""
-    return np.flatnonzero(np.bincount(blocks)[blocks] > 1) if blocks.size else blocks
+def not_alone(sets: IntArray) -> IntArray:
+    """Return the rates that are not the only one of their set."""
+    return np.flatnonzero(np.bincount(sets)[sets] > 1) if sets.size else sets
 
 
 def _each(names: Sequence[str]) -> sparse.csr_array:

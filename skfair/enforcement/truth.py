@@ -38,7 +38,7 @@ class ClassConstraint:
     @property
     def limits_something(self) -> bool:
         """Whether there are two rates or more to compare, or a cap, which a single rate has."""
-        n_rates = np.bincount(self.bound.blocks).max(initial=0)
+        n_rates = np.bincount(self.bound.compared_sets).max(initial=0)
         return bool(n_rates > 1 or (n_rates and self.bound.comparison.is_cap))
 
 
@@ -133,7 +133,7 @@ class Truth:
         # one (row): from 0 to 1
         worth: FloatArray,
     ) -> None:
-        self.constraints = [limited for limited in constraints if limited.bound.blocks.size]
+        self.constraints = [limited for limited in constraints if limited.bound.compared_sets.size]
         self.classes, self.weights, self.worth = classes, weights / weights.sum(), worth
         is_whole = not np.any(weights % 1)
         self.n_rows = float(weights.sum() if is_whole else np.count_nonzero(weights))
@@ -295,7 +295,7 @@ class RateTable:
     def __init__(self, constraints: Sequence[BoundConstraint]) -> None:
         from skfair._kernels.thresholds import ConstraintArrays
 
-        self.which = [k for k, bound in enumerate(constraints) if bound.blocks.size]
+        self.which = [k for k, bound in enumerate(constraints) if bound.compared_sets.size]
         self.bounds = [constraints[k] for k in self.which]
         self.limits = np.array([bound.max_disparity + ROUNDING for bound in self.bounds])
         sums = [_tracked(bound) for bound in self.bounds]
@@ -371,18 +371,18 @@ class RateTable:
 
 
 def _tracked(bound: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
-    """Return what makes sums of a constraint of cell means, and where its blocks start and end."""
-    blocks, first = bound.blocks, first_of(bound.blocks)
-    order = np.arange(blocks.size)
-    if bound.comparison.against_overall:  # the overall rate stands last in its block
-        both = np.concatenate([blocks, blocks[first]])
+    """Return what makes sums of a constraint of cell means, and where its sets start and end."""
+    sets, first = bound.compared_sets, first_of(bound.compared_sets)
+    order = np.arange(sets.size)
+    if bound.comparison.against_overall:  # the overall rate stands last in its set
+        both = np.concatenate([sets, sets[first]])
         order = np.argsort(both, kind="stable")
-        blocks = both[order]
+        sets = both[order]
 
     def listed(rates: sparse.csr_array, overall: sparse.csr_array) -> sparse.csr_array:
         return sparse.csr_array(sparse.vstack([rates, overall[first]], format="csr")[order])
 
-    ends = np.append(first_of(blocks), blocks.size)
+    ends = np.append(first_of(sets), sets.size)
     if bound.quotients is None:
         return listed(bound.rates, bound.overall), ends
     rates, overall = bound.quotients

@@ -122,7 +122,7 @@ def floors(
         bound.restricted(
             np.array([r]), 1.0 - float(smallest[r]), f"min_rate of {bound.rate_names[r]}"
         )
-        for r in range(bound.blocks.size)
+        for r in range(bound.compared_sets.size)
     ]
 
 

@@ -208,7 +208,7 @@ def _constraint(
         quotients=None,
         rate_names=tuple(names),
         rate_groups=np.full(len(names), -1),
-        blocks=np.repeat(np.arange(len(names) // 2), 2),
+        compared_sets=np.repeat(np.arange(len(names) // 2), 2),
         comparison=Pairwise(),
         max_disparity=max_disparity,
     )

@@ -39,22 +39,22 @@ each = pytest.mark.parametrize("comparison", COMPARISONS, ids=repr)
 
 
 def drawn(seed):
-    """Rates in blocks of 1 to 4, the overall rate of each block, among them zeros."""
+    """Rates in sets of 1 to 4, the overall rate of each set, among them zeros."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 5, 3)
-    blocks = np.repeat(np.arange(3), sizes)
-    rates = rng.choice([0.0, *rng.uniform(size=6)], blocks.size)
-    overall = np.array([rates[blocks == b].mean() for b in blocks])
-    return rates, overall, blocks
+    sets = np.repeat(np.arange(3), sizes)
+    rates = rng.choice([0.0, *rng.uniform(size=6)], sets.size)
+    overall = np.array([rates[sets == b].mean() for b in sets])
+    return rates, overall, sets
 
 
-def by_hand(comparison, rates, overall, blocks):
+def by_hand(comparison, rates, overall, sets):
     if isinstance(comparison, Excess):
         excess = [rate - overall[r] for r, rate in enumerate(rates)]
         return np.mean(excess) if isinstance(comparison, MeanExcess) else max(excess)
     worst = 0.0
     for r, rate in enumerate(rates):
-        others = rates[blocks == blocks[r]]
+        others = rates[sets == sets[r]]
         against = [overall[r]] if comparison.against_overall else others
         if isinstance(comparison, Bounded):
             worst = max(worst, rate)
@@ -69,12 +69,12 @@ def by_hand(comparison, rates, overall, blocks):
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**31))
 def test_disparity_and_what_rows_allow(comparison, seed):
-    rates, overall, blocks = drawn(seed)
-    value = float(comparison.least((rates, rates), (overall, overall), blocks))
-    assert value == pytest.approx(by_hand(comparison, rates, overall, blocks), abs=1e-12)
+    rates, overall, sets = drawn(seed)
+    value = float(comparison.least((rates, rates), (overall, overall), sets))
+    assert value == pytest.approx(by_hand(comparison, rates, overall, sets), abs=1e-12)
     names = [f"rate {r}" for r in range(rates.size)]
     for limit in (value + 1e-9, value - 1e-6, 0.5 * value):
-        rows = comparison.rows(blocks, names, max(limit, 0.0))
+        rows = comparison.rows(sets, names, max(limit, 0.0))
         values = rows.of_rates @ rates + rows.of_overall @ overall
         for center in range(rows.centers.max(initial=-1) + 1):
             mine = rows.centers == center
@@ -89,17 +89,17 @@ def test_disparity_and_what_rows_allow(comparison, seed):
 @given(seed=st.integers(0, 2**31))
 def test_no_rates_within_bounds_have_less_than_the_least_disparity(comparison, seed):
     rng = np.random.default_rng(seed)
-    rates, overall, blocks = drawn(seed)
+    rates, overall, sets = drawn(seed)
     low, high = rates - rng.uniform(0, 0.2, rates.size), rates + rng.uniform(0, 0.2, rates.size)
     low = np.maximum(low, 0)
-    # One overall rate per block, which is all that is read.
-    under = np.maximum(overall - 0.1 * rng.uniform(size=3)[blocks], 0)
-    above = overall + 0.1 * rng.uniform(size=3)[blocks]
-    least = float(comparison.least((low, high), (under, above), blocks))
+    # One overall rate per set, which is all that is read.
+    under = np.maximum(overall - 0.1 * rng.uniform(size=3)[sets], 0)
+    above = overall + 0.1 * rng.uniform(size=3)[sets]
+    least = float(comparison.least((low, high), (under, above), sets))
     for _ in range(20):
         some = rng.uniform(low, high)
-        of_all = (under + rng.uniform(size=3)[blocks] * (above - under)).copy()
-        assert by_hand(comparison, some, of_all, blocks) >= least - 1e-12
+        of_all = (under + rng.uniform(size=3)[sets] * (above - under)).copy()
+        assert by_hand(comparison, some, of_all, sets) >= least - 1e-12
 
 
 @each
@@ -107,11 +107,11 @@ def test_columns_are_compared_one_by_one(comparison):
     several = [drawn(7), drawn(7)]
     rates = np.stack([several[0][0], 0.5 * several[1][0]], axis=1)
     overall = np.stack([several[0][1], several[1][1]], axis=1)
-    blocks = several[0][2]
-    found = comparison.least((rates, rates), (overall, overall), blocks)
+    sets = several[0][2]
+    found = comparison.least((rates, rates), (overall, overall), sets)
     for column, value in enumerate(found):
         one = rates[:, column], overall[:, column]
-        assert value == comparison.least((one[0], one[0]), (one[1], one[1]), blocks)
+        assert value == comparison.least((one[0], one[0]), (one[1], one[1]), sets)
 
 
 def test_zeros_that_were_added_up_with_rounding_are_equal():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.certified.walk import Block, RowRates
+from skfair.enforcement.certified.walk import Peers, RowRates
 from skfair.enforcement.decisions.shares import Shares
 from skfair.utils.rounding import ROUNDING
 
@@ -72,7 +72,7 @@ class PathRows(NamedTuple):
 class GapSolver:
     """Finds the offsets at which the gaps between rates are what is wanted, for all folds at once.
 
-    The gaps of a block are those of its rates to its largest group. A point is multipliers of the
+    The gaps of a set are those of its rates to its largest group. A point is multipliers of the
     gaps, then what all rows pay; there is one for each fold.
     """
 
@@ -128,14 +128,14 @@ class GapSolver:
         self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)
 
     def targets(self, gap: float) -> Window:
-        """Return the gaps if the rates of each block are moved into a window, as little as can be.
+        """Return the gaps if the rates of each set are moved into a window, as little as can be.
 
         The window's length is ``gap`` times the limit.
         """
         rates = self.free.copy()
-        for block in self.rows.rates.blocks:
-            part, total = self.free[:, block.rates], self.totals[:, block.rates]
-            rates[:, block.rates] = _squeezed(part, total, gap * _allowed(block, part, total))
+        for peers in self.rows.rates.compared:
+            part, total = self.free[:, peers.rates], self.totals[:, peers.rates]
+            rates[:, peers.rates] = _squeezed(part, total, gap * _allowed(peers, part, total))
         gaps = np.asarray(rates @ self.contrasts.T)
         return Window(gaps, np.zeros_like(gaps))
 
@@ -148,17 +148,17 @@ class GapSolver:
         margin = np.asarray(slack) * np.sqrt(variances @ np.abs(self.contrasts).T)
         centre, half = np.zeros((2, *margin.shape))
         first = 0
-        for block in self.rows.rates.blocks:
-            gaps = slice(first, first + block.rates.size - 1)
+        for peers in self.rows.rates.compared:
+            gaps = slice(first, first + peers.rates.size - 1)
             first = gaps.stop
-            part, total = self.free[:, block.rates], self.totals[:, block.rates]
+            part, total = self.free[:, peers.rates], self.totals[:, peers.rates]
             widest = margin[:, gaps].max(axis=1, keepdims=True)
-            length = np.maximum(_allowed(block, part, total) - widest, 0.0)
-            if block.rates.size == 2:
+            length = np.maximum(_allowed(peers, part, total) - widest, 0.0)
+            if peers.rates.size == 2:
                 half[:, gaps] = length
             else:
                 moved = _squeezed(part, total, length)
-                centre[:, gaps] = moved @ self.contrasts[gaps][:, block.rates].T
+                centre[:, gaps] = moved @ self.contrasts[gaps][:, peers.rates].T
         return Window(centre, half)
 
     def is_free(self, window: Window) -> BoolArray:
@@ -175,10 +175,10 @@ class GapSolver:
         """Return by how many standard errors the gaps of decided rows are below their limits."""
         rates, least = self.rates(points), np.full(len(points), np.inf)
         variances = self._variances(rates)
-        for block in self.rows.rates.blocks:
-            part, errors = rates[:, block.rates], variances[:, block.rates]
-            i, j = np.triu_indices(block.rates.size, k=1)
-            allowed = _allowed(block, part, self.totals[:, block.rates])
+        for peers in self.rows.rates.compared:
+            part, errors = rates[:, peers.rates], variances[:, peers.rates]
+            i, j = np.triu_indices(peers.rates.size, k=1)
+            allowed = _allowed(peers, part, self.totals[:, peers.rates])
             spare = (allowed - np.abs(part[:, i] - part[:, j])) / np.sqrt(
                 errors[:, i] + errors[:, j]
             )
@@ -251,21 +251,21 @@ class GapSolver:
 def _contrasts(rates: RowRates) -> FloatArray:
     """Return what makes gaps of rates, shape (n_gaps, n_rates)."""
     total, contrasts = rates.totals(), []
-    for block in rates.blocks:
-        first = block.rates[np.argmax(total[block.rates])]
-        for rate in block.rates[block.rates != first].tolist():
+    for peers in rates.compared:
+        first = peers.rates[np.argmax(total[peers.rates])]
+        for rate in peers.rates[peers.rates != first].tolist():
             contrast = np.zeros(total.size)
             contrast[rate], contrast[first] = 1.0, -1.0
             contrasts.append(contrast)
     return np.array(contrasts).reshape(-1, total.size)
 
 
-def _allowed(block: Block, rates: FloatArray, total: FloatArray) -> FloatArray:
+def _allowed(peers: Peers, rates: FloatArray, total: FloatArray) -> FloatArray:
     """Return the largest gap that the constraint allows, (n_folds, 1)."""
-    if not block.is_ratio:
-        return np.full((len(rates), 1), block.limit)
+    if not peers.is_ratio:
+        return np.full((len(rates), 1), peers.limit)
     mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
-    return np.asarray(block.limit * (rates * total).sum(axis=1, keepdims=True) / mass)
+    return np.asarray(peers.limit * (rates * total).sum(axis=1, keepdims=True) / mass)
 
 
 def _squeezed(rates: FloatArray, total: FloatArray, length: FloatArray) -> FloatArray:

@@ -220,10 +220,10 @@ def full_step(n_steps: int) -> int:
 
 def _can_shrink(rates: RowRates) -> bool:
     """Whether decisions get fairer, and can be shown to be, if nearly nobody is selected."""
-    if any(block.is_ratio for block in rates.blocks):
+    if any(peers.is_ratio for peers in rates.compared):
         return False
     share, _ = rates.counts(np.zeros((rates.weights.size, 1), dtype=bool))
-    return all(np.ptp(share[block.rates]) < ROUNDING for block in rates.blocks)
+    return all(np.ptp(share[peers.rates]) < ROUNDING for peers in rates.compared)
 
 
 def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:

@@ -36,14 +36,14 @@ _ROUGH = 1e-4
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
 
-class Block(NamedTuple):
+class Peers(NamedTuple):
     """Rates that are compared with each other, and how."""
 
     rates: IntArray
     limit: float
     is_ratio: bool
     against_overall: bool
-    # (n_rates,): what each of them is divided by; only tests need it, see weighted_blocks
+    # (n_rates,): what each of them is divided by; only tests need it: RowRates.weighted
     weights: FloatArray = np.empty(0)
     constraint: str = ""  # its name, and that of the attribute that the limit is for
 
@@ -59,7 +59,7 @@ class RowRates:
     groups: IntArray  # (n_rates,): group of each rate
     # (n_rates,): the class whose decision counts as selection in each rate; -1 for the true one
     labels: IntArray
-    blocks: tuple[Block, ...]  # what is compared
+    compared: tuple[Peers, ...]  # rates that are compared with each other
     classes: IntArray  # (n_samples,): the true classes
     weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
     precision: float = 1.0  # as how many rows each counts in a test
@@ -74,18 +74,18 @@ class RowRates:
         """
         if not shift:
             return self
-        lowest = min((block.limit for block in self.blocks), default=1.0)
-        if any(block.is_ratio for block in self.blocks):
+        lowest = min((peers.limit for peers in self.compared), default=1.0)
+        if any(peers.is_ratio for peers in self.compared):
             raise ValueError(f"shift={shift:g} is for limits on differences, not on ratios.")
         if lowest <= shift:
             raise ValueError(
                 f"shift={shift:g} lets a disparity grow by as much, so max_disparity={lowest:g} "
                 "cannot be shown. Pass a smaller shift or a larger limit."
             )
-        blocks = [
-            block._replace(limit=(block.limit - shift) / (1 - shift)) for block in self.blocks
+        compared = [
+            peers._replace(limit=(peers.limit - shift) / (1 - shift)) for peers in self.compared
         ]
-        return replace(self, blocks=tuple(blocks), shift=shift)
+        return replace(self, compared=tuple(compared), shift=shift)
 
     def after_shift(self, disparity: FloatArray | float) -> FloatArray:
         """Return what disparities may grow to."""
@@ -104,10 +104,10 @@ class RowRates:
         """Return the weight that each rate is divided by."""
         return np.asarray(self.members @ self.weights)
 
-    def weighted_blocks(self) -> list[Block]:
+    def weighted(self) -> list[Peers]:
         """Return what is compared, with the weight of each rate on these rows."""
         totals = self.totals()
-        return [block._replace(weights=totals[block.rates]) for block in self.blocks]
+        return [peers._replace(weights=totals[peers.rates]) for peers in self.compared]
 
     def gained(self, decisions: NDArray[Any], weights: FloatArray) -> FloatArray:
         """Return what decisions add to the sums of the rates, (n_rates, n_steps).
@@ -149,7 +149,7 @@ def row_rates(
     weights: FloatArray,
 ) -> RowRates:
     """Return the rates of constraints; raise for constraints that have no test."""
-    members, refused, steps, blocks = [], [], [], []
+    members, refused, steps, compared = [], [], [], []
     labels: list[int] = []
     for limited in constraints:
         bound, label = limited.bound, limited.counted
@@ -166,26 +166,26 @@ def row_rates(
         counts.eliminate_zeros()
         counts.data = np.ones(counts.nnz)
         low, high = (bound.moment.strict(np.full(weights.size, sign)) for sign in (-1.0, 1.0))
-        for block in np.unique(bound.blocks):
-            which = np.flatnonzero(bound.blocks == block)
+        for own_set in np.unique(bound.compared_sets):
+            which = np.flatnonzero(bound.compared_sets == own_set)
             if which.size > 1:
                 own = which + len(labels), bound.max_disparity, is_ratio, against_overall
-                blocks.append(Block(*own, constraint=bound.name))
+                compared.append(Peers(*own, constraint=bound.name))
         members.append(counts)
         refused.append(counts.multiply(low))
         steps.append(counts.multiply(high - low))
         labels += [-1 if label is None else label] * len(bound.rate_names)
     who, base, rise = (sparse.csr_array(sparse.vstack(own)) for own in (members, refused, steps))
     groups = np.concatenate([limited.bound.rate_groups for limited in constraints])
-    return RowRates(who, (base, rise), groups, np.array(labels), tuple(blocks), classes, weights)
+    return RowRates(who, (base, rise), groups, np.array(labels), tuple(compared), classes, weights)
 
 
 class Walked(NamedTuple):
     """What judging the steps of a path found."""
 
     step: int  # the last step that was certified; -1 if there is none
-    # (n_steps,): of each step: the largest p-value and the largest disparity of all blocks, and the
-    # smallest limit (the largest of all blocks) that can be shown
+    # (n_steps,): of each step: the largest p-value and disparity of all compared sets, and the
+    # smallest limit (the largest of all sets) that can be shown
     p_values: FloatArray
     disparities: FloatArray
     bounds: FloatArray
@@ -216,18 +216,18 @@ def walk(
     share, size = rates.counts(decisions)
     p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
     by_constraint: dict[str, FloatArray] = {}
-    for block in rates.weighted_blocks():
-        p_of_block = _p_values(block, share, size, block.limit, quick=True)
+    for peers in rates.weighted():
+        p_of_set = _p_values(peers, share, size, peers.limit, quick=True)
         # Those that a rough one does not decide.
-        near = np.flatnonzero(np.abs(p_of_block - (1 - confidence)) < _ROUGH)
+        near = np.flatnonzero(np.abs(p_of_set - (1 - confidence)) < _ROUGH)
         if near.size:
-            p_of_block[near] = _p_values(block, share[:, near], size[:, near], block.limit)
-        p_values = np.maximum(p_values, p_of_block)
-        disparities = np.maximum(disparities, _disparities(block, share, size))
-        smallest = _smallest_limits(block, share, size, 1 - confidence)
+            p_of_set[near] = _p_values(peers, share[:, near], size[:, near], peers.limit)
+        p_values = np.maximum(p_values, p_of_set)
+        disparities = np.maximum(disparities, _disparities(peers, share, size))
+        smallest = _smallest_limits(peers, share, size, 1 - confidence)
         bounds = np.maximum(bounds, smallest)
-        own = np.stack([p_of_block, rates.after_shift(smallest)])
-        by_constraint[block.constraint] = np.maximum(by_constraint.get(block.constraint, own), own)
+        own = np.stack([p_of_set, rates.after_shift(smallest)])
+        by_constraint[peers.constraint] = np.maximum(by_constraint.get(peers.constraint, own), own)
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else p_values.size - 1
     return Walked(last, p_values, disparities, rates.after_shift(bounds), by_constraint)
@@ -243,37 +243,37 @@ def last_satisfied(
 
     Its rates are those of the folds and what the mean changes, which is measured on rows that most
     models have seen, and less exact: the level is twice that of the folds. What is compared in
-    blocks, as true and false positive rates, comes to its limits at once on a path that these rows
+    sets, as true and false positive rates, comes to its limits at once on a path that these rows
     helped to lay out, and each may err on its own: there the p-values add up.
     """
     share, size = rates.counts(decisions)
     share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(decisions.shape[1])
-    for block in rates.weighted_blocks():
-        total += _p_values(block, share, size, block.limit, quick=True)
+    for peers in rates.weighted():
+        total += _p_values(peers, share, size, peers.limit, quick=True)
     return int(np.flatnonzero(total <= 2 * (1 - confidence)).max(initial=-1))
 
 
 def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
-    """Return the p-values that steps would have if the rates of each block were the same.
+    """Return the p-values that steps would have if the rates of each set were the same.
 
     These depend on numbers of rows and on pooled rates, not on differences between groups.
     """
     share, size = rates.counts(selected)
     p_values = np.zeros(selected.shape[1])
-    for block in rates.weighted_blocks():
-        rows = size[block.rates]
+    for peers in rates.weighted():
+        rows = size[peers.rates]
         pooled = share.copy()
-        pooled[block.rates] = np.average(share[block.rates], axis=0, weights=rows + 1e-12)
-        p_values = np.maximum(p_values, _p_values(block, pooled, size, block.limit, quick=True))
+        pooled[peers.rates] = np.average(share[peers.rates], axis=0, weights=rows + 1e-12)
+        p_values = np.maximum(p_values, _p_values(peers, pooled, size, peers.limit, quick=True))
     return p_values
 
 
-def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
-    """Return the smallest limit of a block that is shown at a level, for each step."""
+def _smallest_limits(peers: Peers, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
+    """Return the smallest limit of a compared set that is shown at a level, for each step."""
 
     def height(limits: FloatArray, steps: FloatArray) -> FloatArray:
         some = steps.astype(np.int64)
-        p_values = _p_values(block, share[:, some], size[:, some], limits, quick=True)
+        p_values = _p_values(peers, share[:, some], size[:, some], limits, quick=True)
         # As normal quantiles p-values are nearly a straight line in the limit.
         return np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
 
@@ -289,51 +289,51 @@ def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: f
 
 
 def _sides(
-    block: Block, share: FloatArray, size: FloatArray
+    peers: Peers, share: FloatArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return successes and rows of both sides of every comparison, and a factor."""
-    hits, rows = (share * size)[block.rates], size[block.rates]
-    if block.against_overall:
-        weights = np.broadcast_to(block.weights[:, None], rows.shape)
-        rest, n_rest, factor = rest_of_peers(share[block.rates], rows, weights, _in_block)
+    hits, rows = (share * size)[peers.rates], size[peers.rates]
+    if peers.against_overall:
+        weights = np.broadcast_to(peers.weights[:, None], rows.shape)
+        rest, n_rest, factor = rest_of_peers(share[peers.rates], rows, weights, _in_set)
         return hits, rows, rest * n_rest, n_rest, factor
-    i, j = np.triu_indices(block.rates.size, k=1)
+    i, j = np.triu_indices(peers.rates.size, k=1)
     return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
 
 
-def _in_block(values: FloatArray) -> FloatArray:
+def _in_set(values: FloatArray) -> FloatArray:
     return np.broadcast_to(values.sum(axis=0), values.shape)
 
 
 def _p_values(
-    block: Block,
+    peers: Peers,
     share: FloatArray,
     size: FloatArray,
     limit: FloatArray | float,
     *,
     quick: bool = False,
 ) -> FloatArray:
-    """Return the largest p-value of a block at each step."""
-    k1, n1, k0, n0, factor = _sides(block, share, size)
+    """Return the largest p-value of a compared set at each step."""
+    k1, n1, k0, n0, factor = _sides(peers, share, size)
     wanted = np.minimum(limit / np.maximum(factor, 1e-300), 1.0)
     # Either rate may be the higher one.
     both = [np.concatenate(two) for two in ((k1, k0), (n1, n0), (k0, k1), (n0, n1), (wanted,) * 2)]
     fewest = np.minimum(both[1], both[3])
     k1, n1, k0, n0, wanted = both
     height = score_statistic(
-        k1, np.maximum(n1, 1e-9), k0, np.maximum(n0, 1e-9), wanted, block.is_ratio
+        k1, np.maximum(n1, 1e-9), k0, np.maximum(n0, 1e-9), wanted, peers.is_ratio
     )
     tested = (height >= height.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
     p_values = np.zeros(height.shape)
     k1, n1, k0, n0, wanted = (counts[tested] for counts in both)
-    p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio, quick=quick)
+    p_values[tested] = melded(k1, n1, k0, n0, wanted, peers.is_ratio, quick=quick)
     return np.asarray(p_values.max(axis=0))
 
 
-def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArray:
-    k1, n1, k0, n0, factor = _sides(block, share, size)
+def _disparities(peers: Peers, share: FloatArray, size: FloatArray) -> FloatArray:
+    k1, n1, k0, n0, factor = _sides(peers, share, size)
     first, other = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
-    if not block.is_ratio:
+    if not peers.is_ratio:
         return np.asarray((factor * np.abs(first - other)).max(axis=0))
     larger = np.maximum(first, other)
     missing = 1 - np.minimum(first, other) / np.where(larger > 0, larger, 1.0)
@@ -347,13 +347,13 @@ def people_needed(rates: RowRates, decisions: NDArray[Any], confidence: float) -
     """
     share, size = rates.counts(decisions[:, None])
     n, needed = decisions.size, 0.0
-    for block in rates.blocks:
-        k = np.maximum(size[block.rates, 0], 1e-9)
-        mean = float(np.average(share[block.rates, 0], weights=k))
+    for peers in rates.compared:
+        k = np.maximum(size[peers.rates, 0], 1e-9)
+        mean = float(np.average(share[peers.rates, 0], weights=k))
         mean = min(max(mean, 1.0 / n), 1 - 1.0 / n)
-        asked = "ratio" if block.is_ratio else "difference"
+        asked = "ratio" if peers.is_ratio else "difference"
         n_rows = needed_rows(
-            np.full(k.size, mean), k / k.sum(), max(block.limit, 1e-4), confidence, 0.8, asked
+            np.full(k.size, mean), k / k.sum(), max(peers.limit, 1e-4), confidence, 0.8, asked
         )
         needed = max(needed, float((n_rows / k).max()) * n)
     return int(np.ceil(needed))

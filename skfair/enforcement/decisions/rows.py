@@ -138,7 +138,7 @@ def _rows_of(
     rates, overall = bound.rates, bound.overall
     if bound.quotients is not None:
         rates, overall = _linear_near(bound, near)
-    compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
+    compared = bound.comparison.rows(bound.compared_sets, bound.rate_names, bound.max_disparity)
     # What decisions do not change, and what the linear rates miss of the exact ones.
     exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
     start = truth.starts[k]

@@ -28,8 +28,8 @@ def window_offsets(
     scores = values[:, 1] - values[:, 0]
     described = [k for k, bound in enumerate(truth.bounds) if is_described(bound)]
     bounds = [truth.bounds[k] for k in described]
-    blocks = sum(int(bound.blocks.max()) + 1 for bound in bounds if bound.comparison.is_window)
-    if not described or blocks > 2 or any(bound.quotients is not None for bound in bounds):
+    n_sets = sum(int(b.compared_sets.max()) + 1 for b in bounds if b.comparison.is_window)
+    if not described or n_sets > 2 or any(bound.quotients is not None for bound in bounds):
         return None
     of_groups = for_groups(
         lambda g: _group(truth, described, g, np.flatnonzero(groups == g), scores),
@@ -73,8 +73,8 @@ def _group(
             is_falling = bool(effects.min(initial=0.0) < 0)
             start = float(shares @ truth.starts[k])
             curve = (start + np.concatenate([[0.0], np.cumsum(effects)]))[n_above]
-            window = n_windows + int(bound.blocks[r]) if is_window else -1
+            window = n_windows + int(bound.compared_sets[r]) if is_window else -1
             length = bound.max_disparity + ROUNDING
             rates.append(Rate(window, -curve if is_falling else curve, length, is_falling))
-        n_windows += int(bound.blocks.max()) + 1 if is_window else 0
+        n_windows += int(bound.compared_sets.max()) + 1 if is_window else 0
     return scores[rows], n_above, GroupCuts(worth, tuple(rates))

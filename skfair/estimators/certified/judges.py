@@ -62,7 +62,7 @@ def rates_of(
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = class_constraints(constraints, rows, estimator.max_disparity)
     rates = row_rates(bound, codes, rows.weights) if bound else None
-    return rates if rates is not None and rates.blocks else None
+    return rates if rates is not None and rates.compared else None
 
 
 def certified_decisions(
@@ -93,7 +93,7 @@ def certified_decisions(
         )
 
     path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    limit = float(rates.after_shift(min(block.limit for block in rates.blocks)))
+    limit = float(rates.after_shift(min(peers.limit for peers in rates.compared)))
     return certified_refit(estimator, held_out, path, judge, limit)
 
 

@@ -385,7 +385,7 @@ def _warn(
     """Say why nothing was certified, and how many more people it would take."""
     n, rates = decisions.size, folds.rates
     advice = "More people, or a smoother model, may help."
-    limits = sorted({float(rates.after_shift(block.limit)) for block in rates.blocks})
+    limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})
     if is_within and wanted is not None:
         reason = "those that do select another share, because many rows have the same score"
         advice = "Scores of a finer model, or a wider selection_rate=(low, high), may help."

@@ -273,7 +273,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             truth_of, before = self._truth_of(constraints, rows, goal, chances)
             fair = class_constraints(constraints, rows, limit)
             truth = truth_of(fair)
-        n_fair = sum(bool(constraint.bound.blocks.size) for constraint in fair)
+        n_fair = sum(bool(constraint.bound.compared_sets.size) for constraint in fair)
         search = self._searching(rows, data.X, chances, joint, goal, before)
         if goal.at_least is None:
             candidate = search.best(truth)

@@ -15,7 +15,7 @@ from skfair.enforcement.certified.offset_path import (
     offset_paths,
     starts_with_few,
 )
-from skfair.enforcement.certified.walk import Block
+from skfair.enforcement.certified.walk import Peers
 from skfair.enforcement.decisions.shares import known_shares
 from tests.enforcement.certified.test_walk import rates_of, row_rates_of
 from tests.python_kernels import as_python
@@ -131,8 +131,8 @@ def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
     cells = groups + 2 * (1 - y)
     members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
     sums = members, (sparse.csr_array(members.shape), members)
-    blocks = tuple(Block(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
-    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), blocks, np.full(n, 1 / n))
+    compared = tuple(Peers(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
+    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), compared, np.full(n, 1 / n))
     shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
     folds = rng.integers(0, 3, n)
     given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
@@ -151,8 +151,8 @@ def two_rates(seed, limit, n=8000):
     cells = groups + 2 * (1 - y)
     members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
     sums = members, (sparse.csr_array(members.shape), members)
-    blocks = tuple(Block(np.array(pair), limit, False, False) for pair in ([0, 1], [2, 3]))
-    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), blocks, np.full(n, 1 / n))
+    compared = tuple(Peers(np.array(pair), limit, False, False) for pair in ([0, 1], [2, 3]))
+    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), compared, np.full(n, 1 / n))
     shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
     folds = rng.integers(0, 3, n)
     given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
@@ -201,8 +201,8 @@ def one_rate(seed, limit=0.05, n=4000):
     y = (rng.random(n) < chance).astype(int)
     members = sparse.csr_array(((groups == np.arange(2)[:, None]) & (y == 1)).astype(float))
     sums = members, (sparse.csr_array(members.shape), members)
-    block = (Block(np.arange(2), limit, False, False),)
-    rates = row_rates_of(sums, np.arange(2), block, np.full(n, 1 / n))
+    compared = (Peers(np.arange(2), limit, False, False),)
+    rates = row_rates_of(sums, np.arange(2), compared, np.full(n, 1 / n))
     shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
     folds = rng.integers(0, 3, n)
     given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)

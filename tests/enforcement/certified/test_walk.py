@@ -6,7 +6,7 @@ from scipy import sparse
 
 from skfair import metrics
 from skfair.enforcement.certified.walk import (
-    Block,
+    Peers,
     RowRates,
     last_satisfied,
     likely_p_values,
@@ -22,14 +22,14 @@ def rates_of(groups, limit=0.1, weights=None, ratio=False, overall=False):
     weights = np.full(n, 1 / n) if weights is None else weights / weights.sum()
     members = sparse.csr_array((groups == np.arange(n_groups)[:, None]).astype(float))
     nothing = sparse.csr_array(members.shape)
-    block = Block(np.arange(n_groups), limit, ratio, overall)
-    return row_rates_of((members, (nothing, members)), np.arange(n_groups), (block,), weights)
+    peers = Peers(np.arange(n_groups), limit, ratio, overall)
+    return row_rates_of((members, (nothing, members)), np.arange(n_groups), (peers,), weights)
 
 
-def row_rates_of(sums, groups, blocks, weights):
+def row_rates_of(sums, groups, compared, weights):
     """Rates of selected rows, whatever their true classes."""
     return RowRates(
-        *sums, groups, np.ones(groups.size, int), blocks, np.zeros(weights.size), weights
+        *sums, groups, np.ones(groups.size, int), compared, np.zeros(weights.size), weights
     )
 
 
@@ -110,12 +110,12 @@ def test_a_walk_ends_at_the_first_step_that_fails():
 
 
 def two_attributes(first, second, limits=(0.1, 0.4)):
-    """Selection rates of the groups of two attributes, in a block each."""
+    """Selection rates of the groups of two attributes, in a compared set each."""
     one, other = rates_of(first, limits[0]), rates_of(second, limits[1])
     members = sparse.csr_array(sparse.vstack([one.members, other.members]))
-    blocks = one.blocks[0], other.blocks[0]._replace(rates=np.array([2, 3]))
+    compared = one.compared[0], other.compared[0]._replace(rates=np.array([2, 3]))
     sums = members, (sparse.csr_array(members.shape), members)
-    return row_rates_of(sums, np.arange(4), blocks, one.weights)
+    return row_rates_of(sums, np.arange(4), compared, one.weights)
 
 
 def test_disparities_are_measured_ones_whatever_the_limits():
@@ -202,9 +202,9 @@ def test_what_is_gained_is_counted_by_label(weighted):
     weights = rng.random(200) if weighted else np.full(200, 0.5)
     members = sparse.csr_array((rng.random((4, 200)) < 0.4).astype(float))
     labels = np.array([-1, 0, 1, 2])  # -1 is the class of the row: right decisions
-    block = Block(np.arange(4), 0.1, False, False)
+    peers = Peers(np.arange(4), 0.1, False, False)
     sums = members, (sparse.csr_array(members.shape), members)
-    rates = RowRates(*sums, np.arange(4), labels, (block,), classes, weights)
+    rates = RowRates(*sums, np.arange(4), labels, (peers,), classes, weights)
     for k, label in enumerate(labels.tolist()):
         hits = decisions == (classes[:, None] if label < 0 else label)
         expected = members.toarray()[k] @ (weights[:, None] * hits)
