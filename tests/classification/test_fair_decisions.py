@@ -399,6 +399,15 @@ def test_a_limit_that_decisions_satisfy_changes_nothing(constraint, aware):
     assert limited.price_of_fairness_ == 0
 
 
+@pytest.mark.parametrize("seed", [5, 7, 21, 23])
+def test_a_looser_limit_is_no_worse_on_the_rows(seed):
+    X, y, groups = people(150, seed=seed)
+    fits = [model("equalized_odds", limit, group_aware=False) for limit in (0.02, 0.05, 0.1, 0.2)]
+    fits = [fitted.fit(X, y, sensitive_features=groups) for fitted in fits]
+    reached = [fitted.train_objective_ for fitted in fits if fitted.method_ != "none"]
+    assert reached == sorted(reached)
+
+
 def test_groups_that_were_never_seen():
     X, y, groups = people(seed=12)
     new = np.where(np.arange(y.size) < 5, "zzz", groups)
