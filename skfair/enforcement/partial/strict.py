@@ -89,11 +89,6 @@ class Target:
         middle = np.average(scores, weights=self.weights)
         return float(np.sqrt(np.average((scores - middle) ** 2, weights=self.weights)))
 
-    def verdict(self, scores: FloatArray, disparity: float | None = None) -> Verdict:
-        """Return how good scores are, and by how much they exceed the limit."""
-        disparity = self.measure(scores) if disparity is None else disparity
-        return Verdict(self.quality(scores), disparity - self.max_disparity)
-
 
 def solve_partially(
     problems: Sequence[PartialParityProblem],  # forms of the problem, one after the other
@@ -178,7 +173,7 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    verdict = target.verdict(scores, disparity)
+    verdict = Verdict(target.quality(scores), disparity - target.max_disparity)
     return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
 
 
