@@ -19,21 +19,10 @@ from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, promise_of_fit
+from skfair.estimators import inner_scores
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
 from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import (
-    RESPONSES,
-    as_rows,
-    check_fitted,
-    cross_fitted,
-    fitted,
-    keep_folds,
-    known_folds,
-    make_splits,
-    refuse_folds_of_rows,
-    scores_of,
-)
 from skfair.estimators.partial import prediction
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
@@ -142,7 +131,7 @@ class PartialParityCalibrator(
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
-        "response_method": [StrOptions(set(RESPONSES))],
+        "response_method": [StrOptions(set(inner_scores.RESPONSES))],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -205,7 +194,7 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
-        keep_folds(self)
+        inner_scores.keep_folds(self)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         if is_lazy(X, y, groups, *metadata.values()):
@@ -213,9 +202,11 @@ class PartialParityCalibrator(
             return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
         X, data = read_for_inner(self, X, y, groups, **metadata)
         classes = classes_to_map(data.y, data.groups, *limits[:2])
-        folds = known_folds(self.cv, X, data.y, data.groups, groups)
+        folds = inner_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
-            refuse_folds_of_rows(self.cv, groups, "confidence= divides the rows at random")
+            inner_scores.refuse_folds_of_rows(
+                self.cv, groups, "confidence= divides the rows at random"
+            )
             own = certified_interval(self, data, X, metadata | fit_params, 0)
             return prediction.store(self, own)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
@@ -232,11 +223,12 @@ class PartialParityCalibrator(
         if folds is None or self._is_prefit:
             models = [self._one_model(data.X, data.y, row_params)]
             return models, prediction.mean_scores(models, data.X, self.response_method, classes)
-        read = partial(scores_of, response_method=self.response_method, pos_label=classes[1])
+        how = {"response_method": self.response_method, "pos_label": classes[1]}
+        read = partial(inner_scores.scores_of, **how)
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
-        splits = make_splits(folds, data.X, data.y, kinds)
+        splits = inner_scores.make_splits(folds, data.X, data.y, kinds)
         rows = data.X, data.y, row_params, splits
-        return cross_fitted(read, self._inner(), *rows, self.n_jobs)
+        return inner_scores.cross_fitted(read, self._inner(), *rows, self.n_jobs)
 
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
@@ -252,9 +244,9 @@ class PartialParityCalibrator(
     def _one_model(self, X: Any, y: Any, row_params: dict[str, Any]) -> Any:
         """Return the estimator as it was passed, if it is fitted, or fitted on all rows."""
         if self._is_prefit:
-            check_fitted(self._inner())
+            inner_scores.check_fitted(self._inner())
             return self._inner()
-        return fitted(self._inner(), X, y, row_params)
+        return inner_scores.fitted(self._inner(), X, y, row_params)
 
     def _fitted_in_blocks(
         self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]
@@ -328,7 +320,7 @@ def _check_fits_lazily(calibrator: PartialParityCalibrator, groups: ColumnLike |
     """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
     if calibrator.confidence is not None:
         raise ValueError(NOT_LAZY)
-    refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
+    inner_scores.refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
     if calibrator._is_prefit:
         return
     inner, cv = calibrator._inner(), calibrator.cv
@@ -356,4 +348,5 @@ def _scores_of_block(
 ) -> FloatArray:
     if not block["X"].shape[0]:
         return np.empty(0)
-    return prediction.mean_scores(models, as_rows(block["X"]), response_method, classes)
+    X = inner_scores.as_rows(block["X"])
+    return prediction.mean_scores(models, X, response_method, classes)

@@ -29,8 +29,11 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
 from skfair.losses import LogLoss
+from skfair.metrics.partial import StatisticalParityGap
+from skfair.metrics.scores import scored_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
+from skfair.utils.validation import check_scores
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
@@ -103,6 +106,8 @@ class Promise:
 
         The limits are satisfied if and only if it is at most the bound.
         """
+        if not isinstance(self.limit, Mapping):
+            return self.measure(scores)
         parts = zip(self.of_attributes(), self.ratios, strict=True)
         return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
 
@@ -149,10 +154,11 @@ class Promise:
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        if self.constraint.metric is None:
+        if self._parity is not None:
+            return float(self.unit * self._parity(check_scores(scores)))
+        metric, positive, arguments = self._metric
+        if metric is None:
             return self._surrogate_value(scores)
-        metric = getattr(metrics, self.constraint.metric)
-        positive, arguments = self._metric_arguments
         if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
@@ -164,9 +170,18 @@ class Promise:
             return float(metric(positive, scores, **of_all, normalize=False))
 
     @cached_property
-    def _metric_arguments(self) -> tuple[BoolArray | None, dict[str, Any]]:
-        """What the metric is given besides scores: whether each row is positive, and keywords."""
-        constraint, positive = self.constraint, None
+    def _parity(self) -> StatisticalParityGap | None:
+        """The measure of statistical parity, as random moves ask for it; None for all others."""
+        metric, _, arguments = self._metric
+        if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
+            return None
+        rows = scored_rows(self.targets, arguments["sensitive_features"], None, self.weights)
+        return StatisticalParityGap(rows, self.interval)
+
+    @cached_property
+    def _metric(self) -> tuple[Any, BoolArray | None, dict[str, Any]]:
+        """The metric, if there is one, and what it takes: whether rows are positive, keywords."""
+        constraint, name, positive = self.constraint, self.constraint.metric, None
         arguments: dict[str, Any] = {
             "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
             "interval": self.interval,
@@ -177,7 +192,7 @@ class Promise:
             arguments["pos_label"] = bool(constraint.classes[-1])
             arguments |= {"rank_within": "group" if in_groups else "class"}
             arguments |= {"zero_division": np.nan} if in_groups else {}
-        return positive, arguments
+        return None if name is None else getattr(metrics, name), positive, arguments
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
@@ -437,8 +452,8 @@ def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None
 
     def floors(most: float, n_samples: int) -> list[float]:
         groups, targets, share = alike_rows(promise.groups.levels, counts, most)
-        alike = replace(promise, limit=limit, groups=groups, targets=targets, weights=None)
-        alike = replace(alike, behind=None)
+        terms = promise.constraint, promise.interval, promise.is_ccdf, limit
+        alike = Promise(*terms, groups, targets, None)
         return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]
 
     limits = [part.bound for part in promise.of_attributes()]

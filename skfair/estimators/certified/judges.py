@@ -7,13 +7,13 @@ returns a verdict: a p-value of the limit, and the smallest limit that can be sh
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
@@ -33,7 +33,7 @@ from skfair.estimators.decisions.steps import LabelledRows, class_constraints
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows
-from skfair.groups.compared_groups import ComparedGroups, checked_rows
+from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
@@ -116,13 +116,21 @@ def certified_means(
     kinds = data.groups.cells().codes
     if whole is not None:
         held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
-        path = linear_refits(estimator, data, whole, spread, held_out.splits)
+        folds = (linear_refits(estimator, data, whole, spread, i) for i, _ in held_out.splits)
+        path: Iterable[list[Any]] = map(list, zip(*folds, strict=True))
     else:
         held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
         path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    groups = _groups_of_means(data, held_out.judging, constraints)
-    y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
-    names = [
+    judging, strata = held_out.judging, None
+    names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
+    if data.strata is not None:
+        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
+    groups = [
+        checked_rows(names, of, None, False, n_samples=judging.size)[0]
+        for of in (strata if constraint.within_strata else None for constraint in constraints)
+    ]
+    y = np.asarray(take_rows(data.y, judging), np.float64)
+    words = [
         "MeanScoreParity" + " within strata" * constraint.within_strata
         for constraint in constraints
     ]
@@ -149,8 +157,8 @@ def certified_means(
             np.nan,
             bool(np.ptp(of_all) <= SUM_ROUNDING * np.abs(of_all).max()),
             {
-                "p_values_": dict(zip(names, p_values, strict=True)),
-                "certified_disparities_": dict(zip(names, bounds, strict=True)),
+                "p_values_": dict(zip(words, p_values, strict=True)),
+                "certified_disparities_": dict(zip(words, bounds, strict=True)),
             },
         )
 
@@ -169,18 +177,6 @@ def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[
         own = constraint.own_limit
         limits.append(_one_limit(estimator.max_disparity if own is None else own))
     return limits
-
-
-def _groups_of_means(
-    data: TrainingData, judging: IntArray, constraints: Sequence[Constraint]
-) -> list[ComparedGroups]:
-    """Return the groups that each constraint compares, of the rows that judge."""
-    names, strata = np.array(data.groups.names, dtype=object), None
-    own = names[data.groups.codes.T[judging]]  # a column for each attribute
-    if data.strata is not None:
-        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
-    of_constraints = [strata if constraint.within_strata else None for constraint in constraints]
-    return [checked_rows(own, of, None, False, n_samples=judging.size)[0] for of in of_constraints]
 
 
 def certified_interval(

@@ -143,15 +143,6 @@ def mean_scores(
     return mean_over(models, read)
 
 
-def has_log_odds(estimator: Any) -> bool:
-    """Whether scores are log-odds: the condition of ``available_if`` for probabilities."""
-    if hasattr(estimator, "loss"):
-        return has_probabilities(estimator)
-    if not hasattr(estimator._inner(), "predict_proba"):
-        raise AttributeError(f"{type(estimator._inner()).__name__} has no predict_proba.")
-    return True
-
-
 @documented
 class PartialPrediction(Certified, ClassifierMixin):
     """From scores to decisions, with the maps of the groups in between."""
@@ -204,7 +195,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             scores = model_scores(state, read_features(self, X, **ROW_CHECKS), codes)
         return scores if self.calibration_ is None else self.calibration_(scores, codes)
 
-    @available_if(has_log_odds)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)
     def predict_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -227,7 +218,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
         return np.column_stack([1 - positive, positive])
 
-    @available_if(has_log_odds)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)
     def predict_log_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
