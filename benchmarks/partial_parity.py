@@ -31,7 +31,7 @@ from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.base import TrainingRows
 from skfair.constraints.partial import Surrogate, read_constraint
-from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.promise import promise_of_fit
 from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
@@ -320,8 +320,8 @@ def cost(results: dict[str, Any], quick: bool) -> None:
     groups = rng.integers(0, 5, n)
     X = rng.normal(size=(n, 1)) + 0.3 * groups[:, None]
     y = rng.random(n) < 1 / (1 + np.exp(-X[:, 0]))
-    rows = encode_groups(groups), np.where(y, 1.0, -1.0)
-    promise = Promise.of("statistical_parity", A9A_INTERVAL, "conditional", 0.05, *rows)
+    rows = encode_groups(groups), y, np.array([False, True]), None
+    promise = promise_of_fit("statistical_parity", A9A_INTERVAL, "conditional", 0.05, *rows)
     fitted_before = FrozenEstimator(LogisticRegression(C=1e6).fit(X, y))
     calibrator = PartialParityCalibrator(fitted_before, A9A_INTERVAL)
     times = alternate(

@@ -1,4 +1,4 @@
-"""Fair scores within a percentile interval for any scorer: repair as a meta-estimator."""
+"""A classifier around any scorer, whose mapped scores satisfy a limit on intervals of ranks."""
 
 from __future__ import annotations
 
@@ -13,33 +13,16 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
-from skfair._typing import (
-    ColumnLike,
-    ColumnsLike,
-    Estimator,
-    FloatArray,
-    IntArray,
-    IntervalLike,
-    MatrixLike,
-)
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntervalLike, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.partial.promise import Promise
+from skfair.enforcement.partial.promise import Promise, promise_of_fit
+from skfair.estimators import inner_scores
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
 from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import (
-    RESPONSES,
-    as_rows,
-    check_fitted,
-    fitted,
-    keep_folds,
-    known_folds,
-    make_splits,
-    refuse_folds_of_rows,
-    scores_of,
-)
+from skfair.estimators.partial import prediction
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
@@ -47,8 +30,8 @@ from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.groups.weighted_rows import LazyRows
-from skfair.read import read_features, read_lazy_columns, store_groups
-from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
+from skfair.read import read_lazy_columns, store_groups
+from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -144,11 +127,11 @@ class PartialParityCalibrator(
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
-        "constraint": [str, Constraint],  # _check_constraint says more
+        "constraint": [str, Constraint],  # classes_to_map says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
-        "response_method": [StrOptions(set(RESPONSES))],
+        "response_method": [StrOptions(set(inner_scores.RESPONSES))],
         "n_jobs": [Integral, None],
         **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
@@ -211,105 +194,41 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
-        keep_folds(self)
-        self._check_constraint()
-        self._forget()
-        if is_lazy(X, y, sample_weight, sensitive_features, groups):
-            if self.confidence is not None:
-                raise ValueError(NOT_LAZY)
-            refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
-            return self._fit_lazily(X, y, sample_weight, sensitive_features, fit_params)
+        inner_scores.keep_folds(self)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        limits = self.constraint, self.interval, self.scale, self.max_disparity
+        if is_lazy(X, y, groups, *metadata.values()):
+            _check_fits_lazily(self, groups)
+            return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
         X, data = read_for_inner(self, X, y, groups, **metadata)
-        self._read_targets(data.y, data.groups)
-        folds = known_folds(self.cv, X, data.y, data.groups, groups)
+        classes = classes_to_map(data.y, data.groups, *limits[:2])
+        folds = inner_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
-            refuse_folds_of_rows(self.cv, groups, "confidence= divides the rows at random")
-            self.__dict__.update(certified_interval(self, data, X, metadata | fit_params, 0))
-            return self
-        promise = self._promise(data.y, data.groups, data.sample_weight)
+            inner_scores.refuse_folds_of_rows(
+                self.cv, groups, "confidence= divides the rows at random"
+            )
+            own = certified_interval(self, data, X, metadata | fit_params, 0)
+            return prediction.store(self, own)
+        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
         if self._sensitive.columns is not None and not self._sensitive.keep:
             sensitive_features = take_columns(X, self._sensitive.columns)
         row_params = self._params_inside(data.sample_weight, sensitive_features, fit_params)
-        self._settle_maps(promise, self._fit_models(data, folds, row_params))
-        return self
+        models, scores = self._fit_models(data, classes, folds, row_params)
+        return prediction.store(self, report(promise, scores, models, classes))
 
-    def _fit_models(self, data: TrainingData, folds: Any, row_params: dict[str, Any]) -> FloatArray:
-        """Fit the estimator on folds, or once; return the scores of the training rows."""
-        if folds is None:
-            self.estimators_ = [self._one_model(data.X, data.y, row_params)]
-            return self._scores(data.X)
-        kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
-        splits = partial(make_splits, folds, data.X, data.y, kinds)
-        return self._values_unseen(self._scores_by, data.X, data.y, row_params, splits)
-
-    def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
-        self._settle(promise, scores, is_repaired=True)
-        self.status_ = "converged" if self.certified_ else "infeasible"
-
-    def _check_constraint(self) -> None:
-        if not read_constraint(self.constraint).metric:
-            raise InvalidParameterError(
-                f"constraint={self.constraint!r} cannot be satisfied by maps of the scores: it "
-                "looks at no interval. Use 'statistical_parity', 'group_auc' or a constraint on "
-                "rates, or PartialParityClassifier."
-            )
-
-    def _fit_lazily(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        sensitive_features: Any,
-        fit_params: dict[str, Any],
-    ) -> PartialParityCalibrator:
-        """Fit on Dask collections: the maps are learned on scores in bins.
-
-        A pass reads groups and classes, one the scores, which are computed where the rows are.
-        """
-        from dask.array import from_array
-
-        if not self._is_prefit:
-            _check_fits_lazily(self._inner(), self.cv)
-        X, sensitive_features = self._read_lazy(X, sensitive_features)
-        groups = (sensitive_features, None, sample_weight, self._sensitive.crossed)
-        rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
-        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
-        kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
-        self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
-        store_groups(self, kinds.groups, int(kinds.counts.sum()))
-        row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
-        self.estimators_ = [self._one_model(X, y, row_params)]
-        scores = rows.to_array(
-            _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
-        )
-        lazy = LazyRows({"y": y}, {"scores": scores}, groups, needs_groups=False)
-        few = lazy.binned("scores", [0.0])
-        assert few.bins is not None
-        promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
-        # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
-        self._settle_maps(promise, few.bins.high[few.bins.number])
-        return self
-
-    def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
-        """Check the columns of a Dask collection; return those of the estimator, and the groups."""
-        read_lazy_columns(self, X, sensitive_features)
-        if self._sensitive.columns is not None:
-            positions = column_positions(meta_of(X), self._sensitive.columns)
-            sensitive_features = _columns_of(X, positions)
-            X = _columns_of(X, np.asarray(self._model_positions).tolist())
-        return X, sensitive_features
-
-    def _read_targets(self, y: NDArray[Any], groups: GroupEncoding) -> None:
-        """Read the classes; raise if groups overlap."""
-        if groups.n_attributes > 1:
-            raise ValueError(
-                "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
-                f"{groups.n_attributes} attributes apart. Use crossed=True."
-            )
-        self._read_classes(y, groups)
-        self.is_group_aware_ = True
+    def _fit_models(
+        self, data: TrainingData, classes: NDArray[Any], folds: Any, row_params: dict[str, Any]
+    ) -> tuple[list[Any], FloatArray]:
+        """Return models of the folds, or the only one, and the scores of the training rows."""
+        if folds is None or self._is_prefit:
+            models = [self._one_model(data.X, data.y, row_params)]
+            return models, prediction.mean_scores(models, data.X, self.response_method, classes)
+        how = {"response_method": self.response_method, "pos_label": classes[1]}
+        read = partial(inner_scores.scores_of, **how)
+        kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
+        splits = inner_scores.make_splits(folds, data.X, data.y, kinds)
+        rows = data.X, data.y, row_params, splits
+        return inner_scores.cross_fitted(read, self._inner(), *rows, self.n_jobs)
 
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
@@ -325,29 +244,86 @@ class PartialParityCalibrator(
     def _one_model(self, X: Any, y: Any, row_params: dict[str, Any]) -> Any:
         """Return the estimator as it was passed, if it is fitted, or fitted on all rows."""
         if self._is_prefit:
-            check_fitted(self._inner())
+            inner_scores.check_fitted(self._inner())
             return self._inner()
-        return fitted(self._inner(), X, y, row_params)
+        return inner_scores.fitted(self._inner(), X, y, row_params)
 
-    def _scores(self, X: MatrixLike) -> FloatArray:
-        """Return the mean of the scores of the models."""
-        scores = [self._scores_by(model, X) for model in self.estimators_]
-        return np.asarray(np.mean(scores, axis=0))
+    def _fitted_in_blocks(
+        self, X: Any, y: Any, metadata: dict[str, Any], fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the fitted attributes for Dask collections: maps are learned on scores in bins.
 
-    def _scores_by(self, model: BaseEstimator, X: MatrixLike) -> FloatArray:
-        return scores_of(model, X, self.response_method, self.classes_[1])
+        A pass reads groups and classes, one the scores, which are computed where the rows are.
+        """
+        from dask.array import from_array
 
-    def _check_probabilities(self) -> bool:
-        if not hasattr(self._inner(), "predict_proba"):
-            raise AttributeError(f"{type(self._inner()).__name__} has no predict_proba.")
-        return True
+        sensitive_features, sample_weight = metadata.values()
+        read_lazy_columns(self, X, sensitive_features)
+        limits = self.constraint, self.interval, self.scale, self.max_disparity
+        asked = self._sensitive
+        if asked.columns is not None:
+            sensitive_features = _columns_of(X, column_positions(meta_of(X), asked.columns))
+            X = _columns_of(X, np.asarray(self._model_positions).tolist())
+        groups = (sensitive_features, None, sample_weight, asked.crossed)
+        rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        is_in_memory = not is_lazy(y, sensitive_features, sample_weight)
+        labels = {"y": from_array(np.asarray(y), chunks=-1) if is_in_memory else y}
+        kinds = LazyRows(labels, {}, groups, needs_groups=False).kinds()
+        classes = classes_to_map(np.asarray(kinds.columns["y"]), kinds.groups, *limits[:2])
+        store_groups(self, kinds.groups, int(kinds.counts.sum()))
+        row_params = self._params_inside(sample_weight, sensitive_features, fit_params)
+        models = [self._one_model(X, y, row_params)]
+        how = models, self.response_method, classes
+        scores = rows.to_array(_scores_of_block, *how, dtype=np.float64, sizes=known_sizes(X))
+        lazy = LazyRows({"y": y}, {"scores": scores}, groups, needs_groups=False)
+        few = lazy.binned("scores", [0.0])
+        assert few.bins is not None
+        y = np.asarray(few.columns["y"])
+        promise = promise_of_fit(*limits, few.groups, y, classes, few.weights, few)
+        # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
+        return report(promise, few.bins.high[few.bins.number], models, classes)
 
-    def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
-        return self._scores(read_features(self, as_rows(X), skip_check_array=True))
+
+def classes_to_map(
+    y: NDArray[Any], groups: GroupEncoding, constraint: str | Constraint, interval: IntervalLike
+) -> NDArray[Any]:
+    """Return the two classes; raise if maps of the scores cannot satisfy the constraint."""
+    if not read_constraint(constraint).metric:
+        raise InvalidParameterError(
+            f"constraint={constraint!r} cannot be satisfied by maps of the scores: it looks at no "
+            "interval. Use 'statistical_parity', 'group_auc' or a constraint on rates, or "
+            "PartialParityClassifier."
+        )
+    if groups.n_attributes > 1:
+        raise ValueError(
+            "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
+            f"{groups.n_attributes} attributes apart. Use crossed=True."
+        )
+    return prediction.classes_of(y, groups, constraint, interval)
 
 
-def _check_fits_lazily(inner: Any, cv: Any) -> None:
-    """Raise if the estimator would be fitted on folds, or on rows that it gathers."""
+def report(
+    promise: Promise, scores: FloatArray, models: list[Any], classes: NDArray[Any]
+) -> dict[str, Any]:
+    """Choose the maps of scores, and return the fitted attributes."""
+    attributes = prediction.settled(promise, scores, is_strict=True, is_repaired=True)
+    return {
+        **attributes,
+        "estimators_": models,
+        "classes_": classes,
+        "is_group_aware_": True,
+        "status_": "converged" if attributes["certified_"] else "infeasible",
+    }
+
+
+def _check_fits_lazily(calibrator: PartialParityCalibrator, groups: ColumnLike | None) -> None:
+    """Raise if the estimator would be fitted on folds or parts, or on rows that it gathers."""
+    if calibrator.confidence is not None:
+        raise ValueError(NOT_LAZY)
+    inner_scores.refuse_folds_of_rows(None, groups, "Dask collections are not cut into folds")
+    if calibrator._is_prefit:
+        return
+    inner, cv = calibrator._inner(), calibrator.cv
     name = type(inner).__name__
     if cv is not None:
         raise ValueError(
@@ -367,7 +343,10 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 
-def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:
+def _scores_of_block(
+    block: dict[str, Any], models: list[Any], response_method: str, classes: NDArray[Any]
+) -> FloatArray:
     if not block["X"].shape[0]:
         return np.empty(0)
-    return calibrator._scores(as_rows(block["X"]))
+    X = inner_scores.as_rows(block["X"])
+    return prediction.mean_scores(models, X, response_method, classes)

@@ -1,52 +1,48 @@
 """A classifier that treats groups alike where the decision is contested: within an interval.
 
-``fit`` reads as the method does: read the data and what is promised, fit a model (under the smooth
-constraint, if the solver is one for it), repair its scores if the group is known at prediction,
-measure what is kept. Constraints, problem and solvers follow partial_fairness_idca; the default
-solvers, and the certificate on the true disparity, are our own.
+``fit`` reads the rows, binds the limit to them, fits a model (under the smooth constraint, if the
+solver is one for it), maps its scores if the group is known at prediction, and reports what is
+satisfied. Constraints, problem and solvers follow partial_fairness_idca; the default solvers, and
+the check of the true disparity, are our own.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from sklearn.utils import indexable
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfair._typing import (
-    ColumnLike,
-    ColumnsLike,
-    FloatArray,
-    IntArray,
-    IntervalLike,
-    MatrixLike,
-    Rows,
-    Seed,
-)
+from skfair._typing import ColumnLike, ColumnsLike, IntervalLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.base import Constraint
+from skfair.enforcement.partial.promise import promise_of_fit
+from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
-from skfair.estimators.classes import has_probabilities
 from skfair.estimators.inner_scores import as_rows
-from skfair.estimators.partial.fitting import PartialFitting
+from skfair.estimators.partial import fitting, prediction
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
 from skfair.models.choice import SCORE_FUNCTION
-from skfair.models.grouped import group_scores
-from skfair.models.plug_in import ScoreFunction, plugged_scores
+from skfair.models.plug_in import ScoreFunction
 from skfair.problems.partial.objectives import Objective
-from skfair.read import ROW_CHECKS, read_features, read_rows
+from skfair.read import ROW_CHECKS, read_rows
 from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 
 
 @documented
-class PartialParityClassifier(PartialPrediction, PartialFitting):
+class PartialParityClassifier(
+    PartialPrediction, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
+):
     r"""Linear classifier whose scores treat groups alike within an interval of ranks.
 
     Use it where a part of the ranks matters, such as a shortlist. It minimises a loss while a
@@ -228,40 +224,29 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
-        self._read_classes(data.y, data.groups, self.loss)
-        self._forget("coef_", "intercept_", "model_", "parameters_")
+        limits = self.constraint, self.interval, self.scale, self.max_disparity
+        classes = prediction.classes_of(data.y, data.groups, *limits[:2], self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             rows, _ = indexable(as_rows(X), data.y)
-            self.__dict__.update(certified_interval(self, data, rows, metadata, self.random_state))
-            return self
+            own = certified_interval(self, data, rows, metadata, self.random_state)
+            return prediction.store(self, own)
         data = data.counted().in_canonical_order()
-        promise = self._promise(data.y, data.groups, data.sample_weight)
-        self.is_group_aware_ = self._decide_awareness(promise)
-        model = self._make_model(data)
-        with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta)
-        ) as callback:
-            solution = self._optimise(data, promise, model, callback)
-        self.__dict__.update(self._state(model, solution.result.theta))
-        self._store_solution(solution)
-        codes = data.groups.codes[0] if self.is_group_aware_ else None
-        scores = self._scores_of(data.X, codes)
-        min_gap = model.rounding(solution.result.theta[: model.n_parameters])
-        self._settle(promise, scores, is_repaired=self._is_repaired(), min_gap=min_gap)
-        if self.enforce == "strict" and not self.certified_:
-            self.status_ = "infeasible"
-        return self
-
-    def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
-        """Return the scores of rows before they are repaired."""
-        return self._scores_of(read_features(self, X, **ROW_CHECKS), codes)
-
-    def _scores_of(self, X: Rows, codes: IntArray | None) -> FloatArray:
-        if hasattr(self, "parameters_"):
-            return plugged_scores(self.model_, self.parameters_, X)
-        return group_scores(self.coef_, self.intercept_, X, codes)
-
-    _check_probabilities = has_probabilities
+        promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
+        maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
+        model = fitting.make_model(self.model, data, self.group_aware)
+        problem = fitting.free_problem(model, promise, self.loss, self.alpha)
+        solver = fitting.make_solver(self.solver, promise, problem, maps)
+        how: Any = {"enforce": self.enforce, "is_repaired": maps}
+        state = partial(fitting.model_state, model, classes, self.group_aware)
+        options: SolveOptions = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
+        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
+            options["callback"] = callback
+            solved = fitting.solve(promise, problem, solver, options, **how)
+        attributes = state(solved.result.theta)
+        scores = prediction.model_scores(attributes, data.X, data.groups.codes[0])
+        attributes |= fitting.report(promise, solved, scores, tol=self.tol, **how)
+        return prediction.store(self, attributes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -151,7 +151,10 @@ def warn_of_choice(classes: NDArray[Any], reasons: Sequence[object], choice: str
 
 def has_probabilities(estimator: Any) -> bool:
     """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
-    if not gives_probabilities(estimator.loss):
+    if not hasattr(estimator, "loss"):  # the scores are those of an estimator inside
+        if not hasattr(estimator._inner(), "predict_proba"):
+            raise AttributeError(f"{type(estimator._inner()).__name__} has no predict_proba.")
+    elif not gives_probabilities(estimator.loss):
         raise AttributeError(
             f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
             "log-odds."

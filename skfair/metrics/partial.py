@@ -13,6 +13,7 @@ and a metric needs one sort per group, O(n log n), plus a merge per pair of grou
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -36,6 +37,28 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
         if normalize:
             level[block] /= intervals.lengths[start + g]
     return level
+
+
+class StatisticalParityGap:
+    """Partial statistical parity gap of rows whose scores change; all else is read once."""
+
+    def __init__(self, rows: ScoredRows, interval: IntervalLike, normalize: bool = True) -> None:
+        intervals, self._has_weights = rows.groups.intervals(interval), rows.weights is not None
+        self._level = partial(levels_at, intervals, normalize=normalize)
+        self._attributes = []
+        for codes, start, stop, first, second in rows.groups.attributes():
+            ordered = SortedScores(rows.scores, codes, stop - start, rows.weights)
+            self._attributes.append((ordered, self._level(ordered, start), start, first, second))
+
+    def __call__(self, scores: FloatArray | None = None, agg: Agg = "worst") -> float:
+        """Return the gap of the scores, or of other checked ones, (n_samples,)."""
+        values = []
+        for rows, level, start, first, second in self._attributes:
+            if scores is not None:
+                rows.sort(scores)
+                level = self._level(rows, start) if self._has_weights else level
+            values.append(rows.largest_gaps(level, first, second))
+        return aggregate(np.concatenate(values), agg)
 
 
 @accepts_dask(binned="y_score")
@@ -78,10 +101,7 @@ def partial_statistical_parity_gap(
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
     rows = rankable_rows(y_score, *groups, like=y_true)
-    intervals = rows.groups.intervals(interval)
-    return rows.gap(
-        lambda s, i, j, start: s.largest_gaps(levels_at(intervals, s, start, normalize), i, j), agg
-    )
+    return StatisticalParityGap(rows, interval, normalize)(agg=agg)
 
 
 @accepts_dask(binned="y_score")

@@ -50,25 +50,32 @@ class SortedScores:
 
         sizes = np.bincount(codes, minlength=n_cells)
         self.starts = np.concatenate(([0], np.cumsum(sizes)))
-        order = np.empty(codes.size, np.int64)
-        counting_sort(codes, self.starts, order)
-        self.scores = scores[order]
-        self.order = order if keep_order or weights is not None else None
-        self._each(self._sort)
+        self._by_cell, self._weights = np.empty(codes.size, np.int64), weights
+        counting_sort(codes, self.starts, self._by_cell)
+        self.rank = np.empty(codes.size)
+        self._keeps_order = keep_order or weights is not None
         if weights is None:
             self.totals: FloatArray = sizes.astype(np.float64)
             self.mass = np.repeat(1 / np.maximum(self.totals, 1), sizes)
+            self._each(self._count)
         else:
             self.totals = np.bincount(codes, weights=weights, minlength=n_cells).astype(float)
+        self.sort(scores)
+
+    def sort(self, scores: FloatArray) -> None:
+        """Sort the rows anew, by other scores."""
+        self.scores = scores[self._by_cell]
+        self.order = self._by_cell.copy() if self._keeps_order else None
+        self._each(self._sort)
+        if self._weights is not None:
             safe = np.where(self.totals > 0, self.totals, 1.0)
-            self.mass = weights[order] / np.repeat(safe, sizes)
-        self.rank = np.empty(codes.size)
-        self._each(self._count if weights is None else self._add_up)
+            self.mass = self._weights[self.order] / np.repeat(safe, np.diff(self.starts))
+            self._each(self._add_up)
 
     def _each(self, function: Callable[[slice], None]) -> None:
         """Call a function for the positions of each cell that has rows; threads share them."""
         cells = [slice(i, j) for i, j in itertools.pairwise(self.starts.tolist()) if j > i]
-        for_groups(function, cells, self.scores.size)
+        for_groups(function, cells, self._by_cell.size)
 
     def _sort(self, group: slice) -> None:
         """Sort the rows of a cell."""

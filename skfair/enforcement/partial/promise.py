@@ -8,32 +8,39 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
-from skfair._typing import BoolArray, FloatArray, IntervalLike
+from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
 from skfair.constraints.base import Constraint
 from skfair.constraints.cells import TrainingRows
 from skfair.constraints.partial import IntervalConstraint, Surrogate, read_constraint
 from skfair.groups.compared_groups import checked_rows
-from skfair.groups.encoding import GroupEncoding
+from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit, limits_of_attributes, loosest
 from skfair.losses import LogLoss
+from skfair.metrics.partial import StatisticalParityGap
+from skfair.metrics.scores import scored_rows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
+from skfair.utils.validation import check_scores
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
 # What is guessed from samples of so few rows, and how far a limit must be above the guess.
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
+# Groups and classes of at most this many rows are never made smaller to guess the noise.
+_FEW_ROWS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +56,6 @@ class Promise:
     weights: FloatArray | None  # (n_samples,): weights of the rows
     # Set if the rows are few weighted ones that stand for those of Dask collections
     behind: WeightedRows | None = None
-
-    @classmethod
-    def of(
-        cls,
-        constraint: str | Constraint,
-        interval: IntervalLike,
-        scale: str,
-        limit: Limit,
-        groups: GroupEncoding,
-        targets: FloatArray,
-        weights: FloatArray | None = None,
-        behind: WeightedRows | None = None,
-    ) -> Self:
-        """Read a promise from parameters."""
-        within, limits = read_constraint(constraint), limits_of_attributes(limit, groups)
-        if not isinstance(limit, Mapping) or len(limits) == 1:
-            limit = loosest(limit)
-        terms = within, interval, scale == "ccdf", limit
-        return cls(*terms, groups, targets, weights, behind)
 
     @cached_property
     def own_intervals(self) -> Intervals:
@@ -118,6 +106,8 @@ class Promise:
 
         The limits are satisfied if and only if it is at most the bound.
         """
+        if not isinstance(self.limit, Mapping):
+            return self.measure(scores)
         parts = zip(self.of_attributes(), self.ratios, strict=True)
         return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
 
@@ -164,10 +154,11 @@ class Promise:
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        if self.constraint.metric is None:
+        if self._parity is not None:
+            return float(self.unit * self._parity(check_scores(scores)))
+        metric, positive, arguments = self._metric
+        if metric is None:
             return self._surrogate_value(scores)
-        metric = getattr(metrics, self.constraint.metric)
-        positive, arguments = self._metric_arguments
         if not self.compares_thresholds:
             value = float(self.unit * metric(positive, scores, **arguments))
             return np.inf if np.isnan(value) else value  # no row of a class is inside
@@ -179,9 +170,18 @@ class Promise:
             return float(metric(positive, scores, **of_all, normalize=False))
 
     @cached_property
-    def _metric_arguments(self) -> tuple[BoolArray | None, dict[str, Any]]:
-        """What the metric is given besides scores: whether each row is positive, and keywords."""
-        constraint, positive = self.constraint, None
+    def _parity(self) -> StatisticalParityGap | None:
+        """The measure of statistical parity, as random moves ask for it; None for all others."""
+        metric, _, arguments = self._metric
+        if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
+            return None
+        rows = scored_rows(self.targets, arguments["sensitive_features"], None, self.weights)
+        return StatisticalParityGap(rows, self.interval)
+
+    @cached_property
+    def _metric(self) -> tuple[Any, BoolArray | None, dict[str, Any]]:
+        """The metric, if there is one, and what it takes: whether rows are positive, keywords."""
+        constraint, name, positive = self.constraint, self.constraint.metric, None
         arguments: dict[str, Any] = {
             "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
             "interval": self.interval,
@@ -192,7 +192,7 @@ class Promise:
             arguments["pos_label"] = bool(constraint.classes[-1])
             arguments |= {"rank_within": "group" if in_groups else "class"}
             arguments |= {"zero_division": np.nan} if in_groups else {}
-        return positive, arguments
+        return None if name is None else getattr(metrics, name), positive, arguments
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a constraint without a metric limits: the largest of its values."""
@@ -216,12 +216,6 @@ class Promise:
             classes = (self.targets > 0).astype(np.int64)
             counted = list(self.constraint.classes)
             self.groups.check_nonempty(classes, class_names, self.weights, counted)
-
-    def floor(self) -> float:
-        """Return the smallest disparity that the numbers of rows let one ask for."""
-        if not self.constraint.ranked.is_share:
-            return 0.0
-        return float((1 / (self.counts() if self.is_ccdf else self.inside())).max())
 
     def inside(self) -> FloatArray:
         """Return how many rows of each group and class that counts may lie inside its interval."""
@@ -283,10 +277,49 @@ def _pairs(intervals: Intervals) -> list[Any]:
     return [tuple(pair) for pair in intervals.bounds[0].tolist()]
 
 
-def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
-    """Return the promise of a fit, with a limit that the rows allow; raise if it is senseless."""
+def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
+    """Return the limit of a constraint, or else of the estimator."""
+    own = read_constraint(constraint).own_limit
+    return max_disparity if own is None else own
+
+
+def promise_of_fit(
+    constraint: str | Constraint,
+    interval: IntervalLike,
+    scale: str,
+    max_disparity: Limit,  # unless the constraint has its own
+    groups: GroupEncoding,
+    y: ColumnLike,
+    classes: NDArray[Any],  # two, the positive one last
+    weights: FloatArray | None,
+    behind: WeightedRows | None = None,  # the rows for which these stand
+) -> Promise:
+    """Return what is limited on the rows of a fit, with a limit that these rows allow."""
+    limit = limit_of(constraint, max_disparity)
+    limits = limits_of_attributes(limit, groups)
+    if not isinstance(limit, Mapping) or len(limits) == 1:
+        limit = loosest(limit)
+    terms = read_constraint(constraint), interval, scale == "ccdf", limit
+    promise = Promise(*terms, groups, np.where(y == classes[1], 1.0, -1.0), weights, behind)
+    promise.check_nonempty(classes.tolist())
+    _check_interval(promise)
+    if promise.is_vacuous and groups.levels.attributes:
+        warn_user(
+            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
+            "active."
+        )
+    if not isinstance(limit, Mapping):
+        return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
+    allowed: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)
+    limited = [name for name in allowed if limit[name] is not None]
+    for name, part in zip(limited, promise.of_attributes(), strict=True):
+        allowed[name] = _allowed_by_rows(part, f"max_disparity[{name!r}]")
+    return replace(promise, limit=allowed)
+
+
+def _check_interval(promise: Promise) -> None:
+    """Raise if the scale has no meaning for the constraint, or an interval holds no row."""
     within, groups = promise.constraint, promise.groups
-    promise.check_nonempty(class_names)
     if promise.is_ccdf and not within.ranked.is_share:
         raise ValueError(
             f"scale='ccdf' has no meaning for constraint={promise.name!r}, whose disparity is "
@@ -310,24 +343,14 @@ def checked(promise: Promise, class_names: Sequence[Any]) -> Promise:
             f"The interval {promise.interval!r} holds less than one row of a group. Rows inside "
             f"it: {listed(rows)}. Choose a longer interval or merge small groups."
         )
-    if promise.is_vacuous and groups.levels.attributes:
-        warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint is "
-            "active."
-        )
-    if not isinstance(promise.limit, Mapping):
-        return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
-    limits: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)
-    limited = [name for name in limits if promise.limit[name] is not None]
-    for name, part in zip(limited, promise.of_attributes(), strict=True):
-        limits[name] = _allowed_by_rows(part, f"max_disparity[{name!r}]")
-    return replace(promise, limit=limits)
 
 
 def _allowed_by_rows(promise: Promise, name: str) -> float:
     """Return the limit, or with a warning the least one that the numbers of rows allow."""
-    floor = promise.floor()
-    if promise.bound >= floor or promise.is_vacuous:
+    counts = promise.counts() if promise.is_ccdf else promise.inside()
+    floor = float((1 / counts).max())
+    is_share = promise.constraint.ranked.is_share
+    if promise.bound >= floor or promise.is_vacuous or not is_share:
         return promise.bound
     warn_user(
         f"{name}={promise.bound:g} is less than one row of the smallest group in the "
@@ -343,6 +366,32 @@ def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
     scores = np.linspace(-1, 1, promise.targets.size)
     values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
     return float(np.mean(values))
+
+
+def alike_rows(
+    levels: GroupLevels,
+    counts: FloatArray,  # (n_groups, 2): rows of each group and class
+    most: float = np.inf,
+) -> tuple[GroupEncoding, FloatArray, float]:
+    """Return groups and targets of as many alike rows of each group and class, or of fewer.
+
+    Of more rows than ``most`` a share is left; small groups keep theirs, as the noise is that of
+    these. Noise goes with the root of the number of rows, so all of them have at most the share of
+    that of the rows left that is returned besides.
+    """
+    rng = np.random.RandomState(0)
+    kept = min(1.0, most * (levels.offsets.size - 1) / counts.sum())
+    table = np.maximum(np.ceil(kept * counts), np.minimum(counts, _FEW_ROWS))
+    share = np.sqrt((table / np.maximum(counts, 1)).max())
+    table, parts = table.astype(np.int64), []
+    for first, stop in pairwise(levels.offsets.tolist()):
+        by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
+        parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
+    # Attributes differ in how many groups they have, so in how many rows are left of all.
+    sizes = [min(part[c].size for part in parts) for c in (0, 1)]
+    codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
+    groups = GroupEncoding(codes, levels, np.bincount(codes.ravel(), minlength=len(table)))
+    return groups, np.repeat([-1.0, 1.0], sizes), float(share)
 
 
 def upper_bound(
@@ -394,19 +443,25 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
 
 
-def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, float]]) -> None:
+def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(most)`` is the promise on rows as fitted, about this many at most, and at most how much
-    of their noise all rows have. So a few show whether all need to be simulated.
+    ``limit`` is the one that was used in the end, and ``counts`` (n_groups, 2) the rows of each
+    group and class. A few of them show whether all need to be simulated.
     """
+
+    def floors(most: float, n_samples: int) -> list[float]:
+        groups, targets, share = alike_rows(promise.groups.levels, counts, most)
+        terms = promise.constraint, promise.interval, promise.is_ccdf, limit
+        alike = Promise(*terms, groups, targets, None)
+        return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]
+
     limits = [part.bound for part in promise.of_attributes()]
-    few, share = alike(_GUESS_ROWS)
-    guesses = [share * simulated_floor(part, _GUESS_SAMPLES) for part in few.of_attributes()]
+    guesses = floors(_GUESS_ROWS, _GUESS_SAMPLES)
     if all(bound > _CLEAR * guess for bound, guess in zip(limits, guesses, strict=True)):
         return
-    floors = [simulated_floor(part) for part in alike(np.inf)[0].of_attributes()]
-    above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
+    pairs = zip(limits, floors(np.inf, _FLOOR_SAMPLES), strict=True)
+    above = [pair for pair in pairs if pair[0] < pair[1]]
     if not above:
         return
     bound, floor = max(above, key=lambda pair: pair[1] - pair[0])

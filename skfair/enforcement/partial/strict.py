@@ -84,15 +84,11 @@ class Target:
 
     def spread(self, scores: FloatArray) -> float:
         """Return the standard deviation of scores: a row of weight 2 counts as two rows."""
-        if self.weights is None or not np.ptp(self.weights):
-            return float(scores.std())
+        if self.weights is None or not np.ptp(self.weights):  # scores.std(), in a third of its time
+            centred = scores - np.add.reduce(scores) / scores.size
+            return float(np.sqrt(np.add.reduce(centred * centred) / scores.size))
         middle = np.average(scores, weights=self.weights)
         return float(np.sqrt(np.average((scores - middle) ** 2, weights=self.weights)))
-
-    def verdict(self, scores: FloatArray, disparity: float | None = None) -> Verdict:
-        """Return how good scores are, and by how much they exceed the limit."""
-        disparity = self.measure(scores) if disparity is None else disparity
-        return Verdict(self.quality(scores), disparity - self.max_disparity)
 
 
 def solve_partially(
@@ -178,7 +174,7 @@ def measured(problem: PartialParityProblem, result: SolverResult, target: Target
     """Return what a solution is good for."""
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
-    verdict = target.verdict(scores, disparity)
+    verdict = Verdict(target.quality(scores), disparity - target.max_disparity)
     return PartialResult(problem, result, verdict, disparity, spread=target.spread(scores))
 
 
@@ -188,31 +184,30 @@ def _moved(
     """Move from a solution to the bound."""
     problem, model = solved.problem, solved.problem.model
 
-    def scores_at(theta: FloatArray) -> FloatArray:
-        return model.forward(theta)[0]
+    def place(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return theta, model.forward(theta)[0]
 
-    def excess(theta: FloatArray) -> float:
-        return max(target.measure(scores_at(theta)) - target.max_disparity - ROUNDING, 0.0)
+    def excess(at: tuple[FloatArray, FloatArray]) -> float:
+        return max(target.measure(at[1]) - target.max_disparity - ROUNDING, 0.0)
 
-    def move(theta: FloatArray, length: float) -> FloatArray:
-        scores, step = scores_at(theta), rng.standard_normal(theta.size)
-        change = target.spread(scores_at(theta + step) - scores) or 1.0
-        return theta + length * target.spread(scores) / change * step
+    def move(at: tuple[FloatArray, FloatArray], length: float) -> tuple[FloatArray, FloatArray]:
+        theta, scores = at
+        step = rng.standard_normal(theta.size)
+        change = target.spread(model.forward(theta + step)[0] - scores) or 1.0
+        return place(theta + length * target.spread(scores) / change * step)
 
-    start = problem.model_part(solved.result.theta)
+    start = place(problem.model_part(solved.result.theta))
     most = min(MOST_MOVES, MOST_ROWS // model.n_samples)
-    theta = random_moves(start, excess, move, most=most, longest=longest)
+    theta, scores = random_moves(start, excess, move, most=most, longest=longest)
     # Moves do not look at the objective, and may have made scores far too large.
-    theta = solved.spread / (target.spread(scores_at(theta)) or 1.0) * theta
-    missed, right = excess(theta), target.quality(scores_at(theta))
+    moved = place(solved.spread / (target.spread(scores) or 1.0) * theta)
+    missed, right = excess(moved), target.quality(moved[1])
 
     def is_harmless(factor: float) -> bool:
-        scaled = factor * theta
-        return factor == 1 or (
-            excess(scaled) <= missed and target.quality(scores_at(scaled)) >= right
-        )
+        scaled = place(factor * moved[0])
+        return factor == 1 or (excess(scaled) <= missed and target.quality(scaled[1]) >= right)
 
-    theta = best_factor(problem, problem.start(theta), is_harmless) * theta
+    theta = best_factor(problem, problem.start(moved[0]), is_harmless) * moved[0]
     return measured(problem, solved.result._replace(theta=problem.start(theta)), target)
 
 

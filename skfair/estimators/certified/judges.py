@@ -7,18 +7,18 @@ returns a verdict: a p-value of the limit, and the smallest limit that can be sh
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import r2_score
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
-from skfair.enforcement.partial.promise import Promise, upper_bound
+from skfair.enforcement.partial.promise import Promise, limit_of, upper_bound
+from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.refits import (
     HeldOut,
     Verdict,
@@ -31,9 +31,9 @@ from skfair.estimators.certified.refits import (
 )
 from skfair.estimators.decisions.steps import LabelledRows, class_constraints
 from skfair.estimators.limits import is_nearly_constant
-from skfair.estimators.partial.prediction import PartialPrediction
+from skfair.estimators.partial.prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows
-from skfair.groups.compared_groups import ComparedGroups, checked_rows
+from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
@@ -116,13 +116,21 @@ def certified_means(
     kinds = data.groups.cells().codes
     if whole is not None:
         held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
-        path = linear_refits(estimator, data, whole, spread, held_out.splits)
+        folds = (linear_refits(estimator, data, whole, spread, i) for i, _ in held_out.splits)
+        path: Iterable[list[Any]] = map(list, zip(*folds, strict=True))
     else:
         held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
         path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    groups = _groups_of_means(data, held_out.judging, constraints)
-    y = np.asarray(take_rows(data.y, held_out.judging), np.float64)
-    names = [
+    judging, strata = held_out.judging, None
+    names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
+    if data.strata is not None:
+        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
+    groups = [
+        checked_rows(names, of, None, False, n_samples=judging.size)[0]
+        for of in (strata if constraint.within_strata else None for constraint in constraints)
+    ]
+    y = np.asarray(take_rows(data.y, judging), np.float64)
+    words = [
         "MeanScoreParity" + " within strata" * constraint.within_strata
         for constraint in constraints
     ]
@@ -149,8 +157,8 @@ def certified_means(
             np.nan,
             bool(np.ptp(of_all) <= SUM_ROUNDING * np.abs(of_all).max()),
             {
-                "p_values_": dict(zip(names, p_values, strict=True)),
-                "certified_disparities_": dict(zip(names, bounds, strict=True)),
+                "p_values_": dict(zip(words, p_values, strict=True)),
+                "certified_disparities_": dict(zip(words, bounds, strict=True)),
             },
         )
 
@@ -171,111 +179,6 @@ def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[
     return limits
 
 
-def _groups_of_means(
-    data: TrainingData, judging: IntArray, constraints: Sequence[Constraint]
-) -> list[ComparedGroups]:
-    """Return the groups that each constraint compares, of the rows that judge."""
-    names, strata = np.array(data.groups.names, dtype=object), None
-    own = names[data.groups.codes.T[judging]]  # a column for each attribute
-    if data.strata is not None:
-        strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
-    of_constraints = [strata if constraint.within_strata else None for constraint in constraints]
-    return [checked_rows(own, of, None, False, n_samples=judging.size)[0] for of in of_constraints]
-
-
-class IntervalJudge:
-    """Judges scores by a constraint within an interval of ranks.
-
-    Statistical parity has a test at each threshold, constraints on decisions have one (in each
-    class that counts); the bound on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
-    and its p-value the smallest level at which it is within the limit. After a shift the ranks
-    within a group (and class) have moved by that share at most.
-    """
-
-    def __init__(
-        self,
-        estimator: Any,  # its parameters say what is limited
-        held_out: HeldOut,  # in one split
-        metadata: Mapping[str, Any],
-    ) -> None:
-        certificate = estimator._certificate
-        self.limit, self.confidence = float(estimator._limit), certificate.confidence
-        self.shift = certificate.shift
-        columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
-        own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
-        self.X, self.y, self.groups, self.weights = own
-        is_plain = self.weights is None and estimator.scale == "conditional"
-        within = read_constraint(estimator.constraint)
-        decides = within.ranked.limits_decisions
-        self.classes = within.classes
-        self.metric = "partial_demographic_parity_gap" if decides else str(within.metric)
-        self.has_test = is_plain and self.metric in SCORE_METRICS
-        self.interval = estimator.interval
-
-    def __call__(self, models: list[PartialPrediction]) -> Verdict:
-        """Return the verdict on a model."""
-        (model,) = models
-        own_groups = {"sensitive_features": self.groups} if model.is_group_aware_ else {}
-        scores = model.decision_function(self.X, **own_groups)
-        weights = check_weights(self.weights, scores.size)
-        is_right = (scores > 0) == (self.y == model.classes_[1])
-        targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
-        groups = read_part_groups(model, self.X, self.groups)
-        promise = model._promise_on(groups, targets, weights)
-        cost = self._cost(promise)
-        if self.shift and cost >= self.limit:
-            raise ValueError(
-                f"shift={self.shift:g} lets a disparity within the interval grow by {cost:.3g}, so "
-                f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "
-                "limit."
-            )
-        show = partial(self._by_test, cost=cost) if self.has_test else self._by_bound
-        return Verdict(
-            *show(promise, scores),
-            float(np.average(is_right, weights=weights)),
-            float(np.average(scores > 0, weights=weights)),
-            bool(np.ptp(scores) == 0),
-        )
-
-    def _cost(self, promise: Promise) -> float:
-        """Return what a shift may add: ranks move by it, shares by it over the length."""
-        ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
-        lengths = promise.intervals.lengths
-        by_group = np.sort(self.shift / (np.ones_like(lengths) if promise.is_ccdf else lengths))
-        # At one threshold, and of the same interval, the ranks move apart by the shift at most.
-        return float(by_group[-1] if self.has_test and len(ends) == 1 else by_group[-2:].sum())
-
-    def _by_test(
-        self, promise: Promise, scores: FloatArray, cost: float
-    ) -> tuple[float, float, float]:
-        """Return the largest p-value, disparity and bound of the classes that count."""
-        positive, verdicts = promise.targets > 0, []
-        for rows in [positive == c for c in self.classes] or [np.ones(scores.size, bool)]:
-            codes = np.ascontiguousarray(promise.groups.codes[:, rows])
-            counts = np.bincount(codes.ravel(), minlength=promise.groups.n_groups)
-            if counts.min() < 2:  # so few show nothing
-                return 1.0, promise.measure(scores), 1.0
-            options: dict[str, Any] = {
-                "sensitive_features": GroupEncoding(codes, promise.groups.levels, counts),
-                "interval": self.interval,
-                "confidence": self.confidence,
-            }
-            asked = (self.metric, None, scores[rows])
-            test = disparity_test(*asked, max_disparity=self.limit - cost, **options)
-            bound = min(1.0, disparity_upper_bound(*asked, **options) + cost)
-            verdicts.append((test.p_value, test.statistic, bound))
-        p_value, disparity, bound = np.max(verdicts, axis=0).tolist()
-        return p_value, disparity, bound
-
-    def _by_bound(self, promise: Promise, scores: FloatArray) -> tuple[float, float, float]:
-        def bound(level: float) -> float:
-            return upper_bound(promise, scores, 1 - level, self.shift)
-
-        lowest = bisect_left(_LEVELS, True, key=lambda level: bound(level) <= self.limit)
-        upper = bound(1 - self.confidence)
-        return [*_LEVELS, 1.0][lowest], promise.measure(scores), upper
-
-
 def certified_interval(
     estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
@@ -287,13 +190,83 @@ def certified_interval(
             "scores or decisions within an interval, such as 'statistical_parity', with "
             "rank_within='class'."
         )
-    limit, certificate = _one_limit(estimator._limit), estimator._certificate
-    positive = (data.y == np.unique(data.y)[-1]).astype(np.int64)
-    kinds = data.groups.cells(positive, 2).codes
+    limit = _one_limit(limit_of(estimator.constraint, estimator.max_disparity))
+    certificate, codes = estimator._certificate, (data.y == np.unique(data.y)[-1]).astype(np.int64)
+    kinds = data.groups.cells(codes, 2).codes
     held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
     path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
-    judge = IntervalJudge(estimator, held_out, metadata)
+    columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
+    own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
+    rows, y, own_groups, own_weights = own
+
+    def judge(models: list[PartialPrediction]) -> Verdict:
+        (model,) = models
+        scores = model.decision_function(
+            rows, **({"sensitive_features": own_groups} if model.is_group_aware_ else {})
+        )
+        weights, is_positive = check_weights(own_weights, scores.size), y == model.classes_[1]
+        groups = read_part_groups(model, rows, own_groups)
+        promise = promise_on(model, groups, np.where(is_positive, 1.0, -1.0), weights)
+        return Verdict(
+            *_judged_scores(promise, scores, limit, certificate),
+            float(np.average((scores > 0) == is_positive, weights=weights)),
+            float(np.average(scores > 0, weights=weights)),
+            bool(np.ptp(scores) == 0),
+        )
+
     return certified_refit(estimator, held_out, path, judge, limit)
+
+
+def _judged_scores(
+    promise: Promise, scores: FloatArray, limit: float, certificate: Certificate
+) -> tuple[float, float, float]:
+    """Return the p-value of a limit, the disparity of scores, and the limit that can be shown.
+
+    Statistical parity has a test at each threshold, constraints on decisions have one (in each
+    class that counts); the bound on other constraints is that of Dvoretzky, Kiefer and Wolfowitz,
+    and its p-value the smallest level at which it is within the limit. After a shift the ranks
+    within a group (and class) have moved by that share at most.
+    """
+    within, shift, confidence = promise.constraint, certificate.shift, certificate.confidence
+    decides = within.ranked.limits_decisions
+    metric = "partial_demographic_parity_gap" if decides else str(within.metric)
+    is_plain = promise.weights is None and not promise.is_ccdf
+    has_test = is_plain and metric in SCORE_METRICS
+    # What a shift may add: ranks move by it, shares by it over the length. At one threshold, and of
+    # the same interval, the ranks move apart by the shift at most.
+    ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
+    lengths = promise.intervals.lengths
+    by_group = np.sort(shift / (np.ones_like(lengths) if promise.is_ccdf else lengths))
+    cost = float(by_group[-1] if has_test and len(ends) == 1 else by_group[-2:].sum())
+    if shift and cost >= limit:
+        raise ValueError(
+            f"shift={shift:g} lets a disparity within the interval grow by {cost:.3g}, so "
+            f"max_disparity={limit:g} cannot be shown. Pass a smaller shift or a larger limit."
+        )
+    if not has_test:
+
+        def bound(level: float) -> float:
+            return upper_bound(promise, scores, 1 - level, shift)
+
+        lowest = bisect_left(_LEVELS, True, key=lambda level: bound(level) <= limit)
+        return [*_LEVELS, 1.0][lowest], promise.measure(scores), bound(1 - confidence)
+    positive, verdicts = promise.targets > 0, []
+    for rows in [positive == c for c in within.classes] or [np.ones(scores.size, bool)]:
+        codes = np.ascontiguousarray(promise.groups.codes[:, rows])
+        counts = np.bincount(codes.ravel(), minlength=promise.groups.n_groups)
+        if counts.min() < 2:  # so few show nothing
+            return 1.0, promise.measure(scores), 1.0
+        options: dict[str, Any] = {
+            "sensitive_features": GroupEncoding(codes, promise.groups.levels, counts),
+            "interval": promise.interval,
+            "confidence": confidence,
+        }
+        asked = (metric, None, scores[rows])
+        test = disparity_test(*asked, max_disparity=limit - cost, **options)
+        highest = min(1.0, disparity_upper_bound(*asked, **options) + cost)
+        verdicts.append((test.p_value, test.statistic, highest))
+    p_value, disparity, highest = np.max(verdicts, axis=0).tolist()
+    return p_value, disparity, highest
 
 
 def _one_limit(limit: Any) -> float:

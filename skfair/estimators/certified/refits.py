@@ -161,17 +161,9 @@ def linear_refits(
     data: TrainingData,
     whole: LinearConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
-    splits: Sequence[Split],
-) -> Iterator[list[LinearFit]]:
-    """Yield for each share of the limits a model of each fold, fitted on the others."""
-    paths = (_path_of_fold(estimator, data, whole, spread, rows) for rows, _ in splits)
-    return (list(models) for models in zip(*paths, strict=True))
-
-
-def _path_of_fold(
-    estimator: Any, data: TrainingData, whole: LinearConstrainedERM, spread: float, rows: IntArray
+    rows: IntArray,  # those of the fit; nothing is known of the others
 ) -> Iterator[LinearFit]:
-    """Yield the model of some rows for each share of the limits; nothing is known of the others."""
+    """Yield a model of some rows for each share of the limits."""
     task = estimator._regression(data.y[rows], None)._replace(alpha=estimator.alpha)
     problem = LinearConstrainedERM(
         LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),

@@ -1,11 +1,14 @@
-"""Predictions, certificates and bounds of the estimators for partial fairness."""
+"""Predictions, limits and bounds that the estimators of partial parity share.
+
+A prediction reads the groups of new rows, scores the rows, and moves the scores by the map of each
+group. At fit, :func:`settled` chooses these maps and measures what they satisfy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,7 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import (
     Promise,
-    checked,
+    alike_rows,
     simulated_floor,
     upper_bound,
     warn_below_noise,
@@ -27,35 +30,122 @@ from skfair.enforcement.partial.promise import (
 )
 from skfair.enforcement.partial.repair import GroupMaps, repair_scores
 from skfair.estimators.certified.certificate import Certified
-from skfair.estimators.classes import accuracy_in_blocks, read_classes, warn_of_choice
-from skfair.estimators.inner_scores import groups_of_new_rows
+from skfair.estimators.classes import (
+    accuracy_in_blocks,
+    has_probabilities,
+    read_classes,
+    warn_of_choice,
+)
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, mean_over, scores_of
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
-from skfair.groups.kinds import WeightedRows
 from skfair.groups.limits import Limit
-from skfair.read import read_part_groups
+from skfair.models.grouped import group_scores
+from skfair.models.plug_in import plugged_scores
+from skfair.read import ROW_CHECKS, read_features, read_part_groups
 from skfair.utils.availability import available_if
 from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
-# Groups and classes of at most this many rows are never made smaller to guess the noise.
-_FEW_ROWS = 50
+Fitted = TypeVar("Fitted", bound="PartialPrediction")
 
 
-def _type_of_classes(estimator: Any) -> Any:
-    check_is_fitted(estimator)
-    return estimator.classes_.dtype
+def classes_of(
+    y: NDArray[Any],
+    groups: GroupEncoding,
+    constraint: str | Constraint,
+    interval: IntervalLike,
+    loss: object = None,
+) -> NDArray[Any]:
+    """Return the two classes; warn if it is by chance which of them is ranked first."""
+    classes, within = read_classes(y), read_constraint(constraint)
+    ends = np.ravel(np.asarray(interval, dtype=object)).tolist()
+    ranks_all = not within.metric or ends == [0, 1]  # from the top or from the bottom
+    reasons = []
+    if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
+        reasons.append(f"constraint={constraint!r}")
+    if loss == "partial_auc":
+        reasons.append(f"loss={loss!r}")
+    warn_of_choice(classes, reasons, "y == {!r}")
+    return classes
+
+
+def promise_on(
+    model: PartialPrediction,
+    groups: GroupEncoding,
+    targets: FloatArray,
+    weights: FloatArray | None = None,
+) -> Promise:
+    """Return what a fitted model limits, on other rows."""
+    within, is_ccdf = read_constraint(model.constraint), model.scale == "ccdf"
+    limit = model.effective_disparity_
+    return Promise(within, model.interval, is_ccdf, limit, groups, targets, weights)
+
+
+def settled(
+    promise: Promise,
+    scores: FloatArray,  # (n_samples,): before maps
+    *,
+    is_strict: bool,  # whether to warn if the limit is exceeded
+    is_repaired: bool,  # whether maps of the groups are chosen
+    min_gap: float = 0.0,  # scores that are closer count as tied
+) -> dict[str, Any]:
+    """Choose thresholds and maps; return them with what they satisfy, as fitted attributes."""
+    groups, weights, (kept, error) = promise.groups, promise.weights, promise.kept_by_bins()
+    limit, bound, maps = promise.limit, promise.bound, None
+    if is_repaired:
+        maps, reached = repair_scores(kept, scores, min_gap=min_gap)
+        limit = bound = max(bound, reached + error)
+    final = scores if maps is None else maps(scores, groups.codes[0])
+    disparity = kept.measure(final) + error
+    is_certified = bool(kept.load(final) + error <= bound + ROUNDING)
+    positive = (final > 0) * (1.0 if weights is None else weights)
+    rows = None if promise.behind is None else promise.behind.counts
+    counts = groups.cross_counts((promise.targets > 0).astype(np.int64), 2, rows)
+    if is_strict and not is_certified:
+        warn_not_kept(promise, disparity, is_repaired)
+    # Alike groups differ where each has an interval of its own, and not by chance.
+    is_same_for_all = not isinstance(promise.interval, Mapping)
+    if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
+        warn_below_noise(promise, limit, counts)
+    return {
+        "calibration_": maps,
+        "thresholds_": np.zeros(groups.n_groups) if maps is None else maps.thresholds,
+        "rates_": groups.sums(positive) / groups.sums(weights),
+        "train_disparity_": disparity,
+        "effective_disparity_": limit,
+        "certified_": is_certified,
+        "_counts": counts,
+    }
+
+
+def store(estimator: Fitted, attributes: Mapping[str, Any]) -> Fitted:
+    """Store the attributes of a fit, and nothing of an earlier one; return the estimator."""
+    estimator._forget("coef_", "intercept_", "model_", "parameters_", "noise_floor_")
+    estimator.__dict__.update(attributes)
+    return estimator
+
+
+def model_scores(state: Mapping[str, Any], X: Any, codes: IntArray | None) -> FloatArray:
+    """Return the scores of rows before maps, (n_samples,), by the attributes of a fitted model."""
+    if "parameters_" in state:
+        return plugged_scores(state["model_"], state["parameters_"], X)
+    return group_scores(state["coef_"], state["intercept_"], X, codes)
+
+
+def mean_scores(
+    models: Sequence[Any], X: Any, response_method: str, classes: NDArray[Any]
+) -> FloatArray:
+    """Return the mean of the scores by several classifiers, (n_samples,)."""
+    read = partial(scores_of, X=X, response_method=response_method, pos_label=classes[1])
+    return mean_over(models, read)
 
 
 @documented
 class PartialPrediction(Certified, ClassifierMixin):
-    """From raw scores to decisions, with the maps of the groups in between.
-
-    Subclasses have ``_raw_scores(X, codes)`` and ``_check_probabilities()``, which raises if scores
-    are no log-odds; at fit they call :meth:`_settle`.
-    """
+    """From scores to decisions, with the maps of the groups in between."""
 
     __metadata_request__predict = {"sensitive_features": True}
     __metadata_request__predict_proba = {"sensitive_features": True}
@@ -63,66 +153,17 @@ class PartialPrediction(Certified, ClassifierMixin):
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
-    enforce = "strict"  # a parameter of PartialParityClassifier
     interval: IntervalLike
     constraint: str | Constraint
     scale: str
-    max_disparity: Limit
     is_group_aware_: bool
     calibration_: GroupMaps | None
-    thresholds_: FloatArray
     effective_disparity_: Limit
     classes_: NDArray[Any]
+    estimators_: list[Any]
+    response_method: str
     _group_levels: GroupLevels
-
-    @property
-    def _limit(self) -> Limit:
-        """Limit of the constraint, or else of the estimator."""
-        own = read_constraint(self.constraint).own_limit
-        return self.max_disparity if own is None else own
-
-    def _settle(
-        self, promise: Promise, scores: FloatArray, *, is_repaired: bool, min_gap: float = 0.0
-    ) -> None:
-        """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
-        self.effective_disparity_, bound = promise.limit, promise.bound
-        kept, error = promise.kept_by_bins()
-        if is_repaired:
-            self.calibration_, reached = repair_scores(kept, scores, min_gap=min_gap)
-            self.thresholds_ = self.calibration_.thresholds
-            self.effective_disparity_ = bound = max(promise.bound, reached + error)
-        final = self._finished(scores, promise.groups.codes[0])
-        self.train_disparity_ = kept.measure(final) + error
-        self.certified_ = bool(kept.load(final) + error <= bound + ROUNDING)
-        positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
-        self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
-        self.__dict__.pop("noise_floor_", None)
-        classes = (promise.targets > 0).astype(np.int64)
-        counts = None if promise.behind is None else promise.behind.counts
-        self._counts = promise.groups.cross_counts(classes, 2, counts)
-        if not self.certified_ and self.enforce == "strict":
-            warn_not_kept(promise, self.train_disparity_, is_repaired)
-        # Alike groups differ where each has an interval of its own, and not by chance.
-        is_same_for_all = not isinstance(promise.interval, Mapping)
-        if promise.constraint.metric and is_same_for_all and not promise.is_vacuous:
-            warn_below_noise(promise, self._alike)
-
-    def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
-        """Apply maps: 0 decides."""
-        if self.calibration_ is None:
-            return scores
-        assert codes is not None
-        return self.calibration_(scores, codes)
-
-    def _prediction_codes(
-        self, X: MatrixLike, sensitive_features: ColumnsLike | None
-    ) -> IntArray | None:
-        """Return the groups of new rows, None if they are not used; raise if they are missing."""
-        are_used = self._group_levels.n_groups > 1
-        codes = groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
-        if codes is None:  # of a single group nobody has to name it
-            return np.zeros(_num_samples(X), np.int64) if self.is_group_aware_ else None
-        return np.asarray(codes[0])
+    _counts: FloatArray  # (n_groups, 2): training rows of each group and class
 
     @by_block()
     def decision_function(
@@ -141,10 +182,20 @@ class PartialPrediction(Certified, ClassifierMixin):
             The scores.
         """
         check_is_fitted(self)
-        codes = self._prediction_codes(X, sensitive_features)
-        return self._finished(self._raw_scores(X, codes), codes)
+        are_used, state = self._group_levels.n_groups > 1, vars(self)
+        codes: Any = groups_of_new_rows(self, X, sensitive_features, are_used=are_used)
+        if codes is not None:
+            codes = codes[0]
+        elif self.is_group_aware_:  # of a single group nobody has to name it
+            codes = np.zeros(_num_samples(X), np.int64)
+        if "estimators_" in state:
+            rows = read_features(self, as_rows(X), skip_check_array=True)
+            scores = mean_scores(self.estimators_, rows, self.response_method, self.classes_)
+        else:
+            scores = model_scores(state, read_features(self, X, **ROW_CHECKS), codes)
+        return scores if self.calibration_ is None else self.calibration_(scores, codes)
 
-    @available_if(lambda self: self._check_probabilities())
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)
     def predict_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -167,7 +218,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
         return np.column_stack([1 - positive, positive])
 
-    @available_if(lambda self: self._check_probabilities())
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)
     def predict_log_proba(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -187,7 +238,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         scores = self.decision_function(X, sensitive_features=sensitive_features)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
 
-    @by_block(dtype=_type_of_classes)
+    @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[Any]:
@@ -250,30 +301,8 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self, "_counts")
         if not read_constraint(self.constraint).metric:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
-        return simulated_floor(self._alike()[0])
-
-    def _alike(self, most: float = np.inf) -> tuple[Promise, float]:
-        """Return the promise on as many alike rows of each group and class, or on fewer.
-
-        Of more rows than ``most`` a share is left; small groups keep theirs, as the noise is that
-        of these. Noise goes with the root of the number of rows, so all of them have at most the
-        returned share of that of the rows left.
-        """
-        rng = np.random.RandomState(0)
-        offsets = self._group_levels.offsets
-        kept = min(1.0, most * (offsets.size - 1) / self._counts.sum())
-        table = np.maximum(np.ceil(kept * self._counts), np.minimum(self._counts, _FEW_ROWS))
-        share = np.sqrt((table / np.maximum(self._counts, 1)).max())
-        table, parts = table.astype(np.int64), []
-        for first, stop in pairwise(offsets.tolist()):
-            by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
-            parts.append([rng.permutation(rows_of_class) for rows_of_class in by_class])
-        # Attributes differ in how many groups they have, so in how many rows are left of all.
-        sizes = [min(part[c].size for part in parts) for c in (0, 1)]
-        codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
-        counts = np.bincount(codes.ravel(), minlength=len(table))
-        groups = GroupEncoding(codes, self._group_levels, counts)
-        return self._promise_on(groups, np.repeat([-1.0, 1.0], sizes), None), float(share)
+        groups, targets, _ = alike_rows(self._group_levels, self._counts)
+        return simulated_floor(promise_on(self, groups, targets))
 
     def disparity_upper_bound(
         self,
@@ -320,45 +349,11 @@ class PartialPrediction(Certified, ClassifierMixin):
             codes, levels = check_labels(y, "y", groups.n_samples)
             positive = np.array([level == self.classes_[1] for level in levels])[codes]
         weights = check_weights(sample_weight, groups.n_samples)
-        promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
+        promise = promise_on(self, groups, np.where(positive, 1.0, -1.0), weights)
         promise.check_nonempty(self.classes_.tolist())
         groups_of_rows = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=groups_of_rows)
         return upper_bound(promise, scores, confidence)
-
-    def _read_classes(self, y: NDArray[Any], groups: GroupEncoding, loss: object = None) -> None:
-        """Read the classes; warn if it is by chance which of them is ranked first."""
-        self.classes_ = read_classes(y)
-        within = read_constraint(self.constraint)
-        ends = np.ravel(np.asarray(self.interval, dtype=object)).tolist()
-        ranks_all = not within.metric or ends == [0, 1]  # from the top or from the bottom
-        reasons = []
-        if not groups.is_vacuous and (not ranks_all or len(within.classes) == 1):
-            reasons.append(f"constraint={self.constraint!r}")
-        if loss == "partial_auc":
-            reasons.append(f"loss={loss!r}")
-        warn_of_choice(self.classes_, reasons, "y == {!r}")
-
-    def _promise(
-        self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
-    ) -> Promise:
-        """Return the promise of a fit, from its rows or from those they stand ``behind``."""
-        targets = np.where(y == self.classes_[1], 1.0, -1.0)
-        promise = self._promise_on(groups, targets, weights, behind, self._limit)
-        return checked(promise, self.classes_.tolist())
-
-    def _promise_on(
-        self,
-        groups: GroupEncoding,
-        targets: FloatArray,
-        weights: FloatArray | None,
-        behind: WeightedRows | None = None,
-        limit: Limit | None = None,  # None for that of the fit
-    ) -> Promise:
-        """Return the promise of the fit on other rows."""
-        limit = self.effective_disparity_ if limit is None else limit
-        terms = self.constraint, self.interval, self.scale, limit
-        return Promise.of(*terms, groups, targets, weights, behind)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

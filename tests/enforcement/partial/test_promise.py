@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import read_constraint
-from skfair.enforcement.partial.promise import Promise, checked, upper_bound
+from skfair.enforcement.partial.promise import Promise, promise_of_fit, upper_bound
 from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
@@ -27,7 +27,7 @@ def people(seed=0, n=300):
 def promise_of(name, scale="conditional", bound=0.1):
     _, codes, targets = people()
     groups = encode_groups(codes)
-    return checked(Promise.of(name, INTERVAL, scale, bound, groups, targets), (0, 1))
+    return promise_of_fit(name, INTERVAL, scale, bound, groups, targets, np.unique(targets), None)
 
 
 # Only shares have another unit: elsewhere "ccdf" is an error.
@@ -73,7 +73,7 @@ def test_of_overlapping_attributes_the_worst_is_measured(name):
         ((codes,), {"one": np.zeros_like(codes), "far": codes}),
     ):
         groups = encode_groups(columns, intersectional=False)
-        promise = Promise.of(name, INTERVAL, "conditional", 0.1, groups, targets)
+        promise = Promise(WITHIN[name], INTERVAL, False, 0.1, groups, targets, None)
         each = [replace(promise, groups=encode_groups(one)).measure(scores) for one in alone]
         assert promise.measure(scores) == pytest.approx(max(each), abs=1e-12)
 
@@ -90,7 +90,7 @@ def test_only_constraints_with_a_metric_for_thresholds_look_at_a_longer_interval
 def test_a_group_alone_keeps_its_scores(name):
     scores, codes, targets = people()
     groups = encode_groups(np.zeros_like(codes))
-    promise = Promise.of(name, INTERVAL, "conditional", 0.1, groups, targets)
+    promise = Promise(WITHIN[name], INTERVAL, False, 0.1, groups, targets, None)
     maps, _ = repair_scores(promise, scores)
     assert maps.thresholds[0] == 0
     assert np.array_equal(maps(scores, np.zeros_like(codes)), scores)
@@ -101,7 +101,7 @@ def test_weights_of_1_do_not_change_an_upper_bound_and_uneven_ones_raise_it(name
     scores, codes, targets = people(n=2000)
     scores = scores - 0.7 * codes  # nearly alike: bounds stay below 1
     targets[(np.arange(2000) % 4 > 0) & (codes == 0)] = -1.0  # few positives in one group
-    promise = Promise.of(name, (0.0, 1.0), "ccdf", 0.1, encode_groups(codes), targets)
+    promise = Promise(WITHIN[name], (0.0, 1.0), True, 0.1, encode_groups(codes), targets, None)
     if name not in SHARES:
         promise = replace(promise, is_ccdf=False)
 

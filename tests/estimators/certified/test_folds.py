@@ -52,8 +52,8 @@ def folds_of(model, rows=X, seed=0, **metadata):
     constraints = make_constraints(model.constraint, "regression")
     splits = in_folds(data.groups.cells().codes, seed)
     problem = model._build(data, task, constraints)
-    path = linear_refits(model, data, problem, task.scale.spread, splits)
-    return HeldOut(data.X, data.y, splits), path
+    folds = (linear_refits(model, data, problem, task.scale.spread, i) for i, _ in splits)
+    return HeldOut(data.X, data.y, splits), zip(*folds, strict=True)
 
 
 def gap(values, groups):
