@@ -29,7 +29,7 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.inner_models import InnerModels, read_for_inner
+from skfair.estimators.inner_models import InnerModels, read_for_inner, values_unseen
 from skfair.estimators.inner_scores import (
     RESPONSES,
     as_rows,
@@ -241,7 +241,10 @@ class PartialParityCalibrator(
             return self._scores(data.X)
         kinds = data.groups.cells((data.y == self.classes_[1]).astype(np.int64), 2).codes
         splits = partial(make_splits, folds, data.X, data.y, kinds)
-        return self._values_unseen(self._scores_by, data.X, data.y, row_params, splits)
+        self.estimators_, scores = values_unseen(
+            self, self._inner(), self._scores_by, data.X, data.y, row_params, splits
+        )
+        return scores
 
     def _settle_maps(self, promise: Promise, scores: FloatArray) -> None:
         self._settle(promise, scores, is_repaired=True)

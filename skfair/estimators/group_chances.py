@@ -21,12 +21,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import Split, chances_of, held_out, mean_chances
-from skfair.groups.encoding import GroupEncoding
+from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_over
+from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
+from skfair.utils.routing import fit_arguments
 
 # With more pairs of group and class than this, the group is estimated by itself.
 MOST_PAIRS = 20
@@ -50,7 +52,7 @@ class GroupModels:
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
         parts = [
-            mean_chances(models, X, labels)
+            mean_over(models, partial(chances_of, X=X, classes=labels))
             for models, labels in zip(self.models, self.labels, strict=True)
         ]
         return self._together(parts, chances)
@@ -98,15 +100,25 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
 
 
-def cross_fit_groups(
-    fits: Callable[[IntArray], Iterator[Any]],  # of each fold, delayed, for targets of all rows
-    X: MatrixLike,  # the rows, without the sensitive columns that are dropped
-    groups: GroupEncoding,
+def fit_groups(
+    estimator: Any,  # the one that is fitted, with ``group_estimator`` and ``n_jobs``
+    inner: Sequence[Any],  # the models of its folds: neutral models read rows as these do
+    data: TrainingData,
     classes: IntArray,  # (n_samples,): number of the class of each row
     splits: Sequence[Split],
-    n_jobs: int | None,
 ) -> GroupModels:
-    """Return models of the groups of each attribute, cross-fitted."""
+    """Return cross-fitted models of the groups of each attribute: what was passed, or neutral."""
+    weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
+    fit: Callable[..., Any] = fit_neutral
+    params = {} if weights is None else {"sample_weight": weights}
+    if chosen is not None:
+        fit, inner, params = fitted, [chosen], fit_arguments(estimator, chosen, weights, {})
+        if data.people is not None and not any("sample_weight" in name for name in params):
+            raise ValueError(
+                "Probabilities of groups are weights in the fit of a model of groups, but "
+                f"{type(chosen).__name__} takes no sample_weight. Pass another "
+                "group_estimator=, such as LogisticRegression(), or None."
+            )
     n_classes = int(classes.max()) + 1
     sizes = np.diff(groups.offsets)
     known, labels, of_rows = [], [], []
@@ -115,8 +127,12 @@ def cross_fit_groups(
         if size * n_classes <= MOST_PAIRS:
             target, width = target * n_classes + classes, size * n_classes
         labels.append(np.arange(width))
+        fits = [  # a single model inside is that of all folds
+            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, train)
+            for k, (train, _) in enumerate(splits)
+        ]
         read = partial(chances_of, classes=labels[-1])
-        models, chances = held_out(fits(target), X, splits, read, n_jobs)
+        models, chances = held_out(fits, data.X, splits, read, estimator.n_jobs)
         known.append(models)
         of_rows.append(chances)
     return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)

@@ -26,7 +26,7 @@ make them, of rows that they have not seen, or their mean does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.offset_path import (
     full_step,
@@ -43,50 +43,32 @@ from skfair.enforcement.certified.offset_path import (
     offset_paths,
     starts_with_few,
 )
-from skfair.enforcement.certified.walk import RowRates, Walked, last_satisfied, people_needed, walk
+from skfair.enforcement.certified.walk import (
+    RowRates,
+    Walked,
+    last_satisfied,
+    people_needed,
+    row_rates,
+    walk,
+)
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
+from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.decisions.steps import LabelledRows
+from skfair.estimators.decisions.fitting import ClassFits
+from skfair.estimators.decisions.prediction import decider_attributes
+from skfair.estimators.decisions.steps import DecisionProblem, LabelledRows
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
-from skfair.estimators.limits import is_nearly_constant
+from skfair.estimators.limits import is_nearly_constant, selection_range
+from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 # Paths are found, and the mean is compared with the models of folds, on at most this many rows.
 MOST_ROWS = 20_000
-
-
-def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None:
-    """Raise for limits that hold on the training rows only, and shares that no path can have."""
-    if min_rate is not None:
-        raise ValueError(
-            "confidence= does not go together with min_rate, which holds on the training rows "
-            "only. Set it to None."
-        )
-    if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
-        raise ValueError(
-            "confidence= goes together with selection_rate where thresholds are set on the "
-            f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
-            "FairDecisionClassifier with a number or a pair (low, high), or set it to None."
-        )
-
-
-def check_folds(splits: Sequence[Split], n: int, cv: Any) -> None:
-    """Raise if the folds of ``n`` rows cannot judge each other."""
-    if sum(test.size for _, test in splits) > n:
-        raise ValueError(
-            "With confidence= each row must be in one test part of cv, not in several."
-        )
-    if len(splits) < 3:
-        raise ValueError(
-            f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,27 +84,10 @@ class Folds:
     truth: Truth  # the constraints, and what decisions are worth
     rates: RowRates  # of the constraints
 
-    @property
-    def n_strata(self) -> int:
-        """Number of strata, 1 if there are none."""
-        return 1 if self.rows.strata is None else len(self.rows.strata.names)
-
-    @property
-    def strata(self) -> IntArray | None:
-        """Stratum of each row, if there are several."""
-        return None if self.rows.strata is None else self.rows.strata.codes
-
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
-        if self.groups is None:
-            return self._known_shares(self.chances, slice(None))
-        joint = self.groups.joint_of_rows(self.chances)
-        return estimated_shares(joint, self.strata, self.n_strata)
-
-    def _known_shares(self, chances: FloatArray, part: IntArray | slice) -> Shares:
-        strata, groups = self.strata, self.rows.groups
-        strata = None if strata is None else strata[part]
-        return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
+        joint = None if self.groups is None else self.groups.joint_of_rows(self.chances)
+        return self.rows.shares(self.chances, joint)
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
         """Yield chances and shares of some rows by each model, then by their mean."""
@@ -131,14 +96,12 @@ class Folds:
         if len(chances) < len(self.splits):  # one model that was fitted before
             chances *= len(self.splits)
         chances.append(np.mean(chances, axis=0))
-        shares: Iterable[Shares]  # made one after the other: with many groups each is large
-        if self.groups is None:
-            shares = (self._known_shares(of_model, part) for of_model in chances)
-        else:
-            strata = None if self.strata is None else self.strata[part]
+        joints: Iterable[FloatArray | None] = [None] * len(chances)
+        if self.groups is not None:
             joints = self.groups.joints(X, chances)
-            shares = (estimated_shares(joint, strata, self.n_strata) for joint in joints)
-        return zip(chances, shares, strict=True)
+        # Made one after the other: with many groups each is large.
+        for of_model, joint in zip(chances, joints, strict=True):
+            yield of_model, self.rows.shares(of_model, joint, part)
 
     def decide(self, chances: FloatArray, shares: Shares, path: FloatArray) -> NDArray[Any]:
         """Return decisions at every step of a path (n_steps, n_features, n_classes).
@@ -160,21 +123,57 @@ class Folds:
 
     def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
         """Return paths on which the second of two classes costs all rows as much more."""
-        everyone = np.arange(paths.shape[-2]) < 2 * self.n_strata * self.rows.groups.offsets[1]
+        everyone = np.arange(paths.shape[-2]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
         return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
 
 
 def certify(
+    problem: DecisionProblem,
+    data: TrainingData,
+    fits: ClassFits,
+    # Fits models of groups on folds; called if groups are not used
+    fit_groups: Callable[[Sequence[Split]], GroupModels],
+    group_aware: bool | str,
+    draws: Callable[[Any], FloatArray],
+    random_state: Seed,
+) -> dict[str, Any]:
+    """Search decisions with limits certified for the population; return the fitted attributes."""
+    rows, goal, splits = problem.rows, problem.goal, fits.splits()
+    certificate = problem.certificate
+    assert certificate is not None
+    assert goal.worth is not None
+    truth = Truth(problem.fair, rows.codes, rows.weights, goal.worth)
+    rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
+    # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
+    # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
+    rates = replace(rates, precision=(len(splits) - 1) / len(splits))
+    groups = None if group_aware else fit_groups(splits)
+    folds = Folds(data.X, rows, splits, fits.models, fits.chances, groups, truth, rates)
+    share = problem.selection_rate
+    wanted = None if share is None else selection_range(share, float(rows.weights.max()))
+    rng = check_random_state(random_state)
+    attributes, offsets, predicted = _last_certified(folds, certificate.confidence, rng, wanted)
+    return {
+        **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
+        **attributes,
+        "mixed_share_": 0.0,
+        "train_objective_": goal.of(rows.codes, rows.weights, predicted),
+        "price_of_fairness_": attributes["price_of_fairness_"] * goal.unit,
+        "train_predictions_": rows.classes[predicted],
+    }
+
+
+def _last_certified(
     folds: Folds,
     confidence: float,
     rng: np.random.RandomState,
     wanted: tuple[float, float] | None,  # smallest and largest share of selected rows
-) -> tuple[dict[str, Any], IntArray]:
-    """Choose the last certified step; return fitted attributes and the decisions of the rows.
+) -> tuple[dict[str, Any], FloatArray, IntArray]:
+    """Choose the last certified step; return attributes, the offsets, and decisions of the rows.
 
-    These are by models and paths that have not seen them. All steps up to the last one that passes
-    are certified together, so any of them may be taken.
+    The decisions are by models and paths that have not seen the rows. All steps up to the last one
+    that passes are certified together, so any of them may be taken.
     """
     truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
@@ -212,8 +211,7 @@ def certify(
     labels = decisions[:, step].astype(np.int64)
     names = [bound.name for bound in truth.bounds]
     disparities = dict(zip(names, truth.disparities(labels), strict=True))
-    shape = -1, folds.n_strata, truth.n_classes, truth.n_classes
-    return {
+    attributes = {
         "status_": "certified" if is_certified else "no_solution",
         **walked.reported(step),
         "path_": {
@@ -225,11 +223,11 @@ def certify(
             "is_certified": np.arange(worth.size) <= chosen,
         },
         "method_": "path",
-        "offsets_": (mean if step < len(mean) else paths.mean(axis=0))[step].reshape(shape),
         "train_disparities_": disparities,
         "train_disparity_": max(disparities.values(), default=0.0),
         "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
-    }, labels
+    }
+    return attributes, (mean if step < len(mean) else paths.mean(axis=0))[step], labels
 
 
 @one_blas_thread
@@ -249,7 +247,8 @@ def _of_two(
         threshold = float(_thresholds(gains[:, None], weights, *wanted)[0])
     gains -= threshold
     if folds.groups is None:
-        cells = of_rows.cells(folds.strata, folds.n_strata).codes
+        strata = folds.rows.strata
+        cells = of_rows.cells(None if strata is None else strata.codes, folds.rows.n_strata).codes
         alike = near_rows(cells, folds.chances[:, 1])
     of_fold = np.zeros(n, np.int64)
     for k, (_, test) in enumerate(folds.splits):
@@ -258,7 +257,7 @@ def _of_two(
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
         rates = rates.part(some)
-    n_kinds, from_few = 2 * folds.n_strata, None
+    n_kinds, from_few = 2 * folds.rows.n_strata, None
     if wanted is None:
         is_rare = float(weights @ (codes == 1)) <= 0.5
         from_few = starts_with_few(folds.rates, gains, is_rare, confidence)
@@ -312,7 +311,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
     """
     truth, rows = folds.truth, folds.rows
     n_classes, offsets = truth.n_classes, rows.groups.offsets
-    features = Features(rows.groups.n_groups, folds.n_strata, n_classes, np.arange(offsets[1]))
+    features = Features(rows.groups.n_groups, rows.n_strata, n_classes, np.arange(offsets[1]))
     values = folds.chances @ truth.worth
     paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, n_classes))
     seed = rng.randint(np.iinfo(np.int32).max)
