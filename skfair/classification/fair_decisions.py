@@ -43,13 +43,7 @@ from skfair.estimators.decisions.prediction import (
 from skfair.estimators.decisions.steps import bind
 from skfair.estimators.group_chances import fit_groups
 from skfair.estimators.inner_models import InnerModels, read_for_inner
-from skfair.estimators.inner_scores import (
-    as_rows,
-    chances_of,
-    groups_of_new_rows,
-    keep_folds,
-    mean_over,
-)
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, mean_chances
 from skfair.estimators.objective import Measure, Objective
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
@@ -259,8 +253,7 @@ class FairDecisionClassifier(
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
-        if fit_params:
-            refuse_misspelt(self, self._inner(), fit_params)
+        refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
@@ -298,8 +291,7 @@ class FairDecisionClassifier(
         groups = groups_of_new_rows(self, X, sensitive_features, are_used=decider.uses_groups)
         strata = strata_of_new_rows(decider, X, control_features, self._sensitive.within)
         rows = read_features(self, as_rows(X), skip_check_array=True)
-        read = partial(chances_of, X=rows, classes=self._ordered_classes)
-        chances = mean_over(self.estimators_, read)
+        chances = mean_chances(self.estimators_, rows, self._ordered_classes)
         return decider.margins(rows, chances, groups, strata)
 
     def decision_function(
@@ -362,7 +354,7 @@ class FairDecisionClassifier(
         if self._decider.offsets.any() or self._decider.corrections is not None:
             warn_of_decider(self)
         rows = read_features(self, as_rows(X), skip_check_array=True)
-        return mean_over(self.estimators_, partial(chances_of, X=rows, classes=self.classes_))
+        return mean_chances(self.estimators_, rows, self.classes_)
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Return logarithms of the probabilities of the classifier, as they are without limits.

@@ -25,7 +25,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_over
+from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_chances
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments
@@ -52,7 +52,7 @@ class GroupModels:
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
         parts = [
-            mean_over(models, partial(chances_of, X=X, classes=labels))
+            mean_chances(models, X, labels)
             for models, labels in zip(self.models, self.labels, strict=True)
         ]
         return self._together(parts, chances)

@@ -6,7 +6,7 @@ In cross-fitting the models of the folds answer for rows that they were not fitt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from inspect import signature
 from typing import Any
 
@@ -240,6 +240,11 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
     chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]
     chances[total == 0] = 1.0 / classes.size
     return chances
+
+
+def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
+    """Return the mean of the probabilities of several models, (n_samples, n_classes)."""
+    return mean_over(models, partial(chances_of, X=X, classes=classes))
 
 
 def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> FloatArray:

@@ -83,6 +83,8 @@ class Folds:
     groups: GroupModels | None  # None if decisions may use the groups
     truth: Truth  # the constraints, and what decisions are worth
     rates: RowRates  # of the constraints
+    confidence: float
+    wanted: tuple[float, float] | None  # smallest and largest share of selected rows
 
     def shares(self) -> Shares:
         """Return what rows are expected to add to rates, by models that have not seen them."""
@@ -149,11 +151,11 @@ def certify(
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     groups = None if group_aware else fit_groups(splits)
-    folds = Folds(data.X, rows, splits, fits.models, fits.chances, groups, truth, rates)
     share = problem.selection_rate
     wanted = None if share is None else selection_range(share, float(rows.weights.max()))
-    rng = check_random_state(random_state)
-    attributes, offsets, predicted = _last_certified(folds, certificate.confidence, rng, wanted)
+    limits = truth, rates, certificate.confidence, wanted
+    folds = Folds(data.X, rows, splits, fits.models, fits.chances, groups, *limits)
+    attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
     return {
         **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
         **attributes,
@@ -165,10 +167,7 @@ def certify(
 
 
 def _last_certified(
-    folds: Folds,
-    confidence: float,
-    rng: np.random.RandomState,
-    wanted: tuple[float, float] | None,  # smallest and largest share of selected rows
+    folds: Folds, rng: np.random.RandomState
 ) -> tuple[dict[str, Any], FloatArray, IntArray]:
     """Choose the last certified step; return attributes, the offsets, and decisions of the rows.
 
@@ -177,18 +176,14 @@ def _last_certified(
     """
     truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
-    if is_pair:
-        paths = _of_two(folds, shares, confidence, rng, wanted)
-    else:
-        paths = _of_several(folds, shares, rng)
+    confidence, wanted = folds.confidence, folds.wanted
+    paths = (_of_two if is_pair else _of_several)(folds, shares, rng)
     decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)
     for path, (_, test) in zip(paths, folds.splits, strict=True):
         decisions[test] = folds.decide(folds.chances[test], shares[test], path)
     walked = walk(rates, decisions, confidence)
     n_passed = walked.step + 1
-    mean, changes, by_mean = _by_mean(
-        folds, paths[:, : max(n_passed, 1)], keeps_share=wanted is not None
-    )
+    mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
     worth = np.array([truth.worth_of(labels.astype(np.int64)) for labels in decisions.T])
     constant = float((weights @ truth.values).max())
@@ -207,7 +202,7 @@ def _last_certified(
     is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
     if not is_certified:
-        _warn(folds, decisions[:, step], step, confidence, walked, chosen >= 0, wanted)
+        _warn(folds, decisions[:, step], step, walked, chosen >= 0)
     labels = decisions[:, step].astype(np.int64)
     names = [bound.name for bound in truth.bounds]
     disparities = dict(zip(names, truth.disparities(labels), strict=True))
@@ -231,18 +226,11 @@ def _last_certified(
 
 
 @one_blas_thread
-def _of_two(
-    folds: Folds,
-    shares: Shares,
-    confidence: float,
-    rng: np.random.RandomState,
-    wanted: tuple[float, float] | None,
-) -> FloatArray:
+def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
     """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
     rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
     of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
-    gains = worth[:, 1] - worth[:, 0]
-    threshold = 0.0
+    gains, wanted, threshold = worth[:, 1] - worth[:, 0], folds.wanted, 0.0
     if wanted is not None:
         threshold = float(_thresholds(gains[:, None], weights, *wanted)[0])
     gains -= threshold
@@ -260,7 +248,7 @@ def _of_two(
     n_kinds, from_few = 2 * folds.rows.n_strata, None
     if wanted is None:
         is_rare = float(weights @ (codes == 1)) <= 0.5
-        from_few = starts_with_few(folds.rates, gains, is_rare, confidence)
+        from_few = starts_with_few(folds.rates, gains, is_rare, folds.confidence)
     rows = PathRows(
         rates,
         gains[some],
@@ -342,9 +330,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
 
 
 @one_blas_thread
-def _by_mean(
-    folds: Folds, paths: FloatArray, *, keeps_share: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compare the decisions of the mean of models and paths with those of each fold.
 
     Returned are the mean of the paths, whose decisions select as many rows as those of the folds
@@ -359,7 +345,7 @@ def _by_mean(
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
     by_folds: list[NDArray[Any]] = []
     for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
-        if len(by_folds) == len(paths) and keeps_share:
+        if len(by_folds) == len(paths) and folds.wanted is not None:
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
             margins = folds.margins(chances, shares, mean)
             path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
@@ -373,19 +359,13 @@ def _by_mean(
 
 
 def _warn(
-    folds: Folds,
-    decisions: NDArray[Any],
-    step: int,
-    confidence: float,
-    walked: Walked,
-    is_within: bool,
-    wanted: tuple[float, float] | None,
+    folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool
 ) -> None:
     """Say why nothing was certified, and how many more people it would take."""
     n, rates = decisions.size, folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(block.limit)) for block in rates.blocks})
-    if is_within and wanted is not None:
+    if is_within and folds.wanted is not None:
         reason = "those that do select another share, because many rows have the same score"
         advice = "Scores of a finer model, or a wider selection_rate=(low, high), may help."
     elif is_within:
@@ -399,13 +379,13 @@ def _warn(
     else:
         bound = float(walked.bounds[step])
         reason = f"what can be shown of the fairest ones is {bound:.3g}"
-        needed = people_needed(rates, decisions, confidence)
+        needed = people_needed(rates, decisions, folds.confidence)
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
         if needed > 1.1 * n:
             advice = f"About {needed - n} more people (with groups in the same shares) are needed."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they satisfy max_disparity="
+        f"{folds.confidence:g}, that they satisfy max_disparity="
         f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. {advice} "
         "predict() uses the fairest ones, and status_ is 'no_solution'.",
         ConvergenceWarning,

@@ -165,9 +165,9 @@ def search(
         chances = chances if corrections is None else corrections(chances, codes)
     may_draw = group_aware and group_aware != "thresholds"
     drawn = cache(lambda: draws(data.X)) if may_draw else None
-    of_search = problem.rows.features(chances), problem.rows.shares(chances, joint)
+    shares = problem.rows.shares(chances, joint)
     decisions = DecisionSearch(
-        problem, before, chances, *of_search, bool(group_aware), drawn, random_state
+        problem, before, chances, shares, bool(group_aware), drawn, random_state
     )
     if problem.goal.at_least is None:
         weighed = decisions.best(truth)
@@ -199,7 +199,6 @@ class DecisionSearch:
     problem: DecisionProblem
     before: Before
     chances: FloatArray  # (n_samples, n_classes)
-    features: Features
     shares: Shares  # what rows are expected to add to rates
     is_aware: bool  # whether decisions use the groups
     # Returns a number between 0 and 1 for each row, if thresholds may be mixed
@@ -212,9 +211,13 @@ class DecisionSearch:
         With known groups decisions are compared by expected shares, too, which overfits less; but
         not where a value must be reached, which is counted.
         """
-        goal, rows = self.problem.goal, self.problem.rows
-        is_partition = self.is_aware and rows.groups.n_attributes == 1 and rows.n_strata == 1
-        groups = rows.groups.codes[0] if is_partition else None
+        goal, rows, groups = self.problem.goal, self.problem.rows, self.problem.rows.groups
+        order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
+        everyone = np.arange(groups.offsets[0], groups.offsets[1])
+        sizes = groups.n_groups, rows.n_strata, truth.n_classes
+        features = Features(*sizes, everyone, order)
+        is_partition = self.is_aware and groups.n_attributes == 1 and rows.n_strata == 1
+        codes = groups.codes[0] if is_partition else None
         counted = np.eye(truth.n_classes)[truth.classes]
         is_expected = self.is_aware and goal.at_least is None
         believed = truth.believed(self.chances) if is_expected else counted
@@ -223,8 +226,8 @@ class DecisionSearch:
             valuing = truth.valuing(worth)
             valuing = valuing.expecting(self.chances) if is_expected else valuing
             values, rng = self.chances @ worth, check_random_state(self.random_state)
-            search = OffsetSearch(valuing, self.features, rows.kinds, values, self.shares, rng)
-            chosen = choose(search, groups, self.drawn)
+            search = OffsetSearch(valuing, features, rows.kinds, values, self.shares, rng)
+            chosen = choose(search, codes, self.drawn)
             rank = goal.rank(shares_of(believed, truth.weights, chosen.predicted))
             return Weighed(chosen, worth, rank)
 

@@ -19,7 +19,6 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.levels import best_level
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certificate
@@ -103,35 +102,6 @@ class LabelledRows:
             return estimated_shares(joint, strata, self.n_strata)
         groups = self.groups
         return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
-
-    def features(self, chances: FloatArray) -> Features:
-        """Return how groups, strata and classes are numbered; groups whatever they are called."""
-        groups, n_strata, n_classes = self.groups, self.n_strata, self.classes.size
-        order = np.argsort(groups.places(chances[:, -1], self.sample_weight))
-        everyone = np.arange(groups.offsets[0], groups.offsets[1])
-        return Features(groups.n_groups, n_strata, n_classes, everyone, order)
-
-    def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
-        """Return one row for each kind, with the weights of all; groups are at other places."""
-        groups, strata, people = self.groups, self.strata, self.groups.people
-        by_place = np.argsort(places)
-        names = tuple(groups.names[group] for group in by_place)
-        groups = replace(
-            groups,
-            codes=np.ascontiguousarray(places[groups.codes][:, first]),
-            counts=groups.counts[by_place],
-            levels=replace(groups.levels, names=names),
-            people=None if people is None else np.bincount(kind, people).astype(np.float64),
-        )
-        is_weighted = self.sample_weight is not None or first.size < kind.size
-        weights = np.bincount(kind, self.counts, first.size).astype(np.float64)
-        return replace(
-            self,
-            groups=groups,
-            codes=self.codes[first],
-            sample_weight=weights if is_weighted else None,
-            strata=None if strata is None else strata._replace(codes=strata.codes[first]),
-        )
 
     def against_rest(self, label: int | None) -> TrainingRows:
         """Return the rows of a constraint: a class against the rest, or all as positive."""
@@ -275,7 +245,8 @@ def in_order(
     """
     chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
     places = rows.groups.places(chances[:, -1], rows.sample_weight)
-    joint = joint[:, np.argsort(places)]
+    by_place = np.argsort(places)
+    joint = joint[:, by_place]
     keys = [chances.T, joint.reshape(rows.codes.size, -1).T, rows.codes, places[rows.groups.codes]]
     keys += [] if rows.strata is None else [rows.strata.codes]
     table = np.vstack(keys)
@@ -284,7 +255,25 @@ def in_order(
     is_new[1:] = (np.diff(table[:, order]) != 0).any(axis=0)
     first, kind = order[is_new], np.empty_like(order)
     kind[order] = np.cumsum(is_new) - 1
-    return rows.merged(first, kind, places), chances[first], joint[first], kind, places
+    groups, strata, people = rows.groups, rows.strata, rows.groups.people
+    names = tuple(groups.names[group] for group in by_place)
+    groups = replace(
+        groups,
+        codes=np.ascontiguousarray(places[groups.codes][:, first]),
+        counts=groups.counts[by_place],
+        levels=replace(groups.levels, names=names),
+        people=None if people is None else np.bincount(kind, people).astype(np.float64),
+    )
+    is_weighted = rows.sample_weight is not None or first.size < kind.size
+    weights = np.bincount(kind, rows.counts, first.size).astype(np.float64)
+    distinct = replace(
+        rows,
+        groups=groups,
+        codes=rows.codes[first],
+        sample_weight=weights if is_weighted else None,
+        strata=None if strata is None else strata._replace(codes=strata.codes[first]),
+    )
+    return distinct, chances[first], joint[first], kind, places
 
 
 def class_constraints(
