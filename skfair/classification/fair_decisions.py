@@ -272,8 +272,8 @@ class FairDecisionClassifier(
         key = int(check_random_state(self.random_state).randint(2**31))
         draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
         fits = fit_classes(self, data, problem.rows, params, folds)
-        group_fits = partial(fit_groups, self, fits.models, data, problem.rows.codes)
         solve = certify if problem.is_certified else search
+        group_fits = partial(fit_groups, self)
         solved = solve(problem, data, fits, group_fits, self.group_aware, draws, self.random_state)
         self._forget()
         self.__dict__.update(solved, is_group_aware_=bool(self.group_aware))

@@ -9,7 +9,7 @@ then by logistic regression where the user's model is linear, else by a small bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,11 +43,6 @@ class GroupModels:
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
-    of_rows: list[FloatArray]  # probabilities of the training rows; empty after the fit
-
-    def without_rows(self) -> GroupModels:
-        """Return what new rows need: a model that is passed on says nothing of training rows."""
-        return replace(self, of_rows=[])
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
@@ -69,10 +64,6 @@ class GroupModels:
         ]
         for of_groups, of_classes in zip(by_fold, chances, strict=True):
             yield self._together(list(of_groups), of_classes)
-
-    def joint_of_rows(self, chances: FloatArray) -> FloatArray:
-        """Return the same of the training rows, by models that have not seen them."""
-        return self._together(self.of_rows, chances)
 
     def _together(self, of_attributes: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []
@@ -105,9 +96,14 @@ def fit_groups(
     inner: Sequence[Any],  # the models of its folds: neutral models read rows as these do
     data: TrainingData,
     classes: IntArray,  # (n_samples,): number of the class of each row
+    chances: FloatArray,  # (n_samples, n_classes): by models that have not seen the row
     splits: Sequence[Split],
-) -> GroupModels:
-    """Return cross-fitted models of the groups of each attribute: what was passed, or neutral."""
+) -> tuple[GroupModels, FloatArray]:
+    """Return cross-fitted models of the groups, what was passed or neutral ones.
+
+    Returned besides is P(group and class | row) of the rows, (n_samples, n_groups, n_classes), by
+    models that have not seen them.
+    """
     weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
     fit: Callable[..., Any] = fit_neutral
     params = {} if weights is None else {"sample_weight": weights}
@@ -119,8 +115,7 @@ def fit_groups(
                 f"{type(chosen).__name__} takes no sample_weight. Pass another "
                 "group_estimator=, such as LogisticRegression(), or None."
             )
-    n_classes = int(classes.max()) + 1
-    sizes = np.diff(groups.offsets)
+    n_classes, sizes = chances.shape[1], np.diff(groups.offsets)
     known, labels, of_rows = [], [], []
     for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
         target, width = codes - start, size
@@ -132,10 +127,11 @@ def fit_groups(
             for k, (train, _) in enumerate(splits)
         ]
         read = partial(chances_of, classes=labels[-1])
-        models, chances = held_out(fits, data.X, splits, read, estimator.n_jobs)
-        known.append(models)
-        of_rows.append(chances)
-    return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
+        of_folds, of_attribute = held_out(fits, data.X, splits, read, estimator.n_jobs)
+        known.append(of_folds)
+        of_rows.append(of_attribute)
+    models = GroupModels(known, labels, tuple(sizes.tolist()), n_classes)
+    return models, models._together(of_rows, chances)
 
 
 # Against a clone of the user's booster +.0005 of accuracy in the mean of 8 cells (Adult, Bank,

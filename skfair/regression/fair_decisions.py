@@ -231,9 +231,8 @@ class FairDecisionRegressor(
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None
         if free.excess > 0 and not self.group_aware:
-            one_class = np.zeros(targets.size, np.int64)
-            group_models = fit_groups(self, models, data, one_class, splits())
-            joint = group_models.joint_of_rows(np.ones((targets.size, 1)))
+            one_class = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
+            group_models, joint = fit_groups(self, models, data, *one_class, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
         attributes = _attributes(data, models, group_models, moved, free)
@@ -391,7 +390,6 @@ def _attributes(
     """Return the fitted attributes."""
     offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
-    group_models = None if group_models is None else group_models.without_rows()
     return {
         "_mover": Mover(moved.steps, offsets, masses / totals, group_models),
         "estimators_": models,

@@ -80,16 +80,12 @@ class Folds:
     splits: Sequence[Split]  # each row is in one test part
     models: Sequence[Any]  # of the folds, or one that was fitted before
     chances: FloatArray  # (n_samples, n_classes): by models that have not seen the row
+    shares: Shares  # what rows are expected to add to rates, by models that have not seen them
     groups: GroupModels | None  # None if decisions may use the groups
     truth: Truth  # the constraints, and what decisions are worth
     rates: RowRates  # of the constraints
     confidence: float
     wanted: tuple[float, float] | None  # smallest and largest share of selected rows
-
-    def shares(self) -> Shares:
-        """Return what rows are expected to add to rates, by models that have not seen them."""
-        joint = None if self.groups is None else self.groups.joint_of_rows(self.chances)
-        return self.rows.shares(self.chances, joint)
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
         """Yield chances and shares of some rows by each model, then by their mean."""
@@ -134,8 +130,8 @@ def certify(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    # Fits models of groups on folds; called if groups are not used
-    fit_groups: Callable[[Sequence[Split]], GroupModels],
+    # Fits models of groups on the folds; called if decisions may not use the groups
+    fit_groups: Callable[..., tuple[GroupModels, FloatArray]],
     group_aware: bool | str,
     draws: Callable[[Any], FloatArray],
     random_state: Seed,
@@ -150,11 +146,14 @@ def certify(
     # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
-    groups = None if group_aware else fit_groups(splits)
+    groups = joint = None
+    if not group_aware:
+        groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
+    shares = rows.shares(fits.chances, joint)
     share = problem.selection_rate
     wanted = None if share is None else selection_range(share, float(rows.weights.max()))
     limits = truth, rates, certificate.confidence, wanted
-    folds = Folds(data.X, rows, splits, fits.models, fits.chances, groups, *limits)
+    folds = Folds(data.X, rows, splits, fits.models, fits.chances, shares, groups, *limits)
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
     return {
         **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
@@ -175,7 +174,7 @@ def _last_certified(
     that passes are certified together, so any of them may be taken.
     """
     truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
-    codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
+    codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
     confidence, wanted = folds.confidence, folds.wanted
     paths = (_of_two if is_pair else _of_several)(folds, shares, rng)
     decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)

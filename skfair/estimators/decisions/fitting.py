@@ -6,7 +6,7 @@ offsets are searched on the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -140,8 +140,8 @@ def search(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    # Fits models of groups on folds; called if limits bind and groups are not used
-    fit_groups: Callable[[Sequence[Split]], GroupModels],
+    # Fits models of groups on the folds; called if limits bind and decisions may not use groups
+    fit_groups: Callable[..., tuple[GroupModels, FloatArray]],
     group_aware: bool | str,
     draws: Callable[[Any], FloatArray],  # of a number between 0 and 1 for each row
     random_state: Seed,
@@ -152,8 +152,7 @@ def search(
     truth = problem.truth(before)
     order, places = np.arange(rows.codes.size), np.arange(rows.groups.n_groups)
     if not (group_aware or rows.groups.is_vacuous or truth(before.predicted).is_feasible):
-        models = fit_groups(fits.splits())
-        joint = models.joint_of_rows(chances)
+        models, joint = fit_groups(fits.models, data, rows.codes, chances, fits.splits())
         distinct, chances, joint, order, places = in_order(rows, chances, joint)
         problem = replace(problem, rows=distinct)
         before = problem.before(chances)

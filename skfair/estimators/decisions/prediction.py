@@ -178,7 +178,6 @@ def decider_attributes(
     marginals /= marginals[groups.offsets[0] : groups.offsets[1]].sum()
     offsets = offsets.reshape(groups.n_groups, rows.n_strata, n_classes, n_classes)
     levels = None if strata is None else strata.levels
-    group_models = None if group_models is None else group_models.without_rows()
     decider = Decider(groups, levels, marginals, worth, offsets, draws, group_models, **parts)
     order = np.argsort(rows.classes)
     return {
