@@ -284,7 +284,7 @@ class FairDecisionRegressor(
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
         rows = read_features(self, as_rows(X), skip_check_array=True)
         values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
-        return self._mover(rows, values, codes)
+        return self._mover.moved(self.steps_, rows, values, codes)
 
     def score(
         self,
@@ -322,37 +322,40 @@ class FairDecisionRegressor(
 class Mover:
     """Moves the predictions of new rows by the maps of their known or estimated groups."""
 
-    steps: list[Step]
     offsets: IntArray  # first group of each attribute, then the number of groups
     marginals: FloatArray  # (n_groups,): shares in the attribute, which unseen groups count as
     group_models: GroupModels | None  # None if groups are known, or of no use
 
-    def __call__(self, rows: Any, values: FloatArray, codes: IntArray | None) -> FloatArray:
-        """Return the values moved, given the groups (n_attributes, n_samples) where they are known.
+    def moved(
+        self, steps: list[Step], rows: Any, values: FloatArray, codes: IntArray | None
+    ) -> FloatArray:
+        """Return the values moved by steps, (n_samples,).
 
+        ``codes`` are the groups (n_attributes, n_samples), None where they are not known.
         Rows of unseen groups are moved by the mean of the maps.
         """
-        if not self.steps:
+        if not steps:
             return values
         if self.group_models is not None:
             joint = self.group_models.joint(rows, np.ones((values.size, 1)))
-            return self._moved(values, by_attribute(joint, self.offsets))
+            return _moved(steps, values, by_attribute(joint, self.offsets))
         if codes is None:  # a single group
             codes = np.zeros((1, values.size), np.int64)
         is_seen = (codes >= 0).all(axis=0)  # in all attributes
         seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
         values = values.copy()
-        values[seen] = self._moved(values[seen], codes[:, seen] - self.offsets[:-1, None])
+        values[seen] = _moved(steps, values[seen], codes[:, seen] - self.offsets[:-1, None])
         shares = np.split(self.marginals, self.offsets[1:-1])
         average = [np.tile(shares_of_attribute, (unseen.size, 1)) for shares_of_attribute in shares]
-        values[unseen] = self._moved(values[unseen], average)
+        values[unseen] = _moved(steps, values[unseen], average)
         return values
 
-    def _moved(self, values: FloatArray, groups: Any) -> FloatArray:
-        """Apply the steps in their order, by the groups of the attribute of each."""
-        for step in self.steps:
-            values = step(values, groups[step.attribute])
-        return values
+
+def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:
+    """Apply steps in their order, by the groups of the attribute of each."""
+    for step in steps:
+        values = step(values, groups[step.attribute])
+    return values
 
 
 def by_attribute(joint: FloatArray, offsets: IntArray) -> list[FloatArray]:
@@ -391,7 +394,7 @@ def _attributes(
     offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
     return {
-        "_mover": Mover(moved.steps, offsets, masses / totals, group_models),
+        "_mover": Mover(offsets, masses / totals, group_models),
         "estimators_": models,
         "group_estimators_": [] if group_models is None else group_models.models,
         "steps_": moved.steps,
