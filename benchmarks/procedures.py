@@ -45,7 +45,7 @@ def _best(search: Any, start: Any, best: Any) -> Any:
     return best
 
 
-def _first_prices(search: Any, can_part: bool) -> tuple[Any, float]:
+def _first_offsets(search: Any, can_part: bool) -> tuple[Any, float]:
     from skfair.enforcement.decisions.choose import _searched
 
     return _searched(search), 0.0
@@ -60,9 +60,9 @@ PROCEDURES = (
     Procedure("smooth errors in place of the loss", "erm", STRICT, "refined", _second),
     Procedure("scale of scores", "erm", STRICT, "scaled", _second),
     Procedure(
-        "exact windows of thresholds", "decide", CHOOSE, "window_prices", lambda *_, **__: None
+        "exact windows of thresholds", "decide", CHOOSE, "window_offsets", lambda *_, **__: None
     ),
-    Procedure("parting of tied rows", "decide", CHOOSE, "_priced", _first_prices),
+    Procedure("parting of tied rows", "decide", CHOOSE, "_offset_search", _first_offsets),
     Procedure("search with fines", "decide", CHOOSE, "mended", _best),
     Procedure("random moves of blind decisions", "decide", CHOOSE, "moved", _second),
     Procedure(
@@ -72,7 +72,9 @@ PROCEDURES = (
         "polished",
         _second,
     ),
-    Procedure("random moves within an interval", "partial", PARTIAL, "_wander", lambda *_: []),
+    Procedure(
+        "random moves within an interval", "partial", PARTIAL, "_moved", lambda moving, *_: moving
+    ),
     Procedure("exchange of rows", "cluster", PLACEMENT, "improve", lambda *_, **__: None),
     Procedure("repair of single rows", "cluster", PLACEMENT, "repair", lambda *_, **__: None),
 )

@@ -31,6 +31,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
+from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
@@ -141,14 +142,14 @@ def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 def _decision_models(model: BaseEstimator) -> list[Any]:
     """Return the models of classes and those of the groups of each attribute, in this order."""
     _refuse_groups(model, model.is_group_aware_)
-    if model._strata_levels is not None:
+    if model._decider.strata is not None:
         raise ValueError(
             "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
             "model with Python."
         )
-    models = list(model.estimators_)
-    if model._group_models is not None and model.offsets_.any():
-        models += chain.from_iterable(model._group_models.models)
+    models, groups = list(model.estimators_), model._decider.group_models
+    if groups is not None and model.offsets_.any():
+        models += chain.from_iterable(groups.models)
     for kind in [type(_last_step(_unwrapped(fitted))) for fitted in models]:
         if issubclass(kind, HistGradientBoostingClassifier):
             raise ValueError(
@@ -166,22 +167,22 @@ def _decision_models(model: BaseEstimator) -> list[Any]:
 
 def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """The decision of largest worth minus offset; the groups are estimated from the row."""
-    of_models = iter(inputs)
+    of_models, decider = iter(inputs), model._decider
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
-    margins = ops("MatMul", chances, np.float64(model._worth))
-    if model.offsets_.any():
-        margins = ops("Sub", margins, _paid(model, chances, of_models, ops))
+    margins = ops("MatMul", chances, np.float64(decider.worth))
+    if decider.offsets.any():
+        margins = ops("Sub", margins, _paid(decider, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     if model._sign < 0:
-        margins = ops("Gather", margins, model._order.copy(), axis=1)
+        margins = ops("Gather", margins, np.array([1, 0]), axis=1)
     return ops("Gather", _classes(model._ordered_classes), number, axis=0), margins
 
 
-def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
+def _paid(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
     """Return the expected offset of each decision."""
-    offsets, groups = model._ordered_offsets[:, 0], model._group_models
+    offsets, groups = decider.offsets[:, 0], decider.group_models
     if groups is None:  # no offset depends on the group
-        of_anybody = offsets[model._group_levels.offsets[:-1]].sum(axis=0)
+        of_anybody = offsets[decider.groups.offsets[:-1]].sum(axis=0)
         return ops("MatMul", chances, of_anybody)
     joint = [_joint_chances(groups, k, chances, of_models, ops) for k in range(len(groups.models))]
     together = ops("Concat", *joint, axis=1)

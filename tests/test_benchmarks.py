@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
-from benchmarks import _records, check, frontier  # noqa: E402
+from benchmarks import _records, check, frontier, procedures  # noqa: E402
 from skfair.models import check_score_model  # noqa: E402
 
 DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
@@ -21,6 +21,8 @@ def test_each_benchmark_can_be_found_and_run():
     assert {"metrics", "check"} - set(names) == {"check"}  # what is run by its own command
     for name in names:
         assert callable(harness.module_of(name).main)
+    for each in procedures.PROCEDURES:
+        assert callable(getattr(procedures._owner(each), each.function))
 
 
 def test_the_index_names_each_benchmark():

@@ -20,9 +20,8 @@ from sklearn.utils import indexable
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.estimators.certified.certificate import Certified
+from skfair.estimators.certified.certificate import Certified, check_no_floors
 from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
-from skfair.estimators.certified.paths import check_no_floors
 from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning

@@ -27,6 +27,7 @@ from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
     has_probabilities,
+    positive_class,
     read_classes,
 )
 from skfair.estimators.erm.fitting import ConstrainedERMBase
@@ -237,7 +238,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         data = read_rows(self, X, y, **metadata, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
         constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
-        self._take_positive(constraints)
+        self.pos_label_ = positive_class(
+            self.pos_label, self.classes_, constraints, self.min_rate, self.selection_rate
+        )
         self._forget()
         if self.confidence is not None and (
             attributes := certified(self, data, constraints, X, metadata)
@@ -286,7 +289,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
         if is_first:
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-            self._take_positive(constraints)
+            self.pos_label_ = positive_class(
+                self.pos_label, self.classes_, constraints, self.min_rate, self.selection_rate
+            )
         unknown = np.setdiff1d(data.y, self.classes_)
         if unknown.size:
             raise ValueError(

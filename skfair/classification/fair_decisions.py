@@ -6,30 +6,65 @@ offsets, store them. A row is decided for the class with the largest probability
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
 from sklearn.utils._metadata_requests import UNUSED
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, Estimator, MatrixLike, Seed
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnsLike,
+    Estimator,
+    FloatArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.estimators.certified.certificate import Certificate
-from skfair.estimators.decisions.fitting import DecisionFitting
-from skfair.estimators.decisions.steps import class_constraints
-from skfair.estimators.erm.problem import active_constraints
-from skfair.estimators.inner_models import read_for_inner
-from skfair.estimators.inner_scores import keep_folds
+from skfair.enforcement.decisions.lines import decided
+from skfair.estimators.certified.certificate import Certificate, Certified
+from skfair.estimators.certified.paths import certify
+from skfair.estimators.classes import PositiveClass
+from skfair.estimators.decisions.fitting import fit_classes, read_folds, search
+from skfair.estimators.decisions.prediction import (
+    Decider,
+    linear_of,
+    strata_of_new_rows,
+    warn_of_decider,
+)
+from skfair.estimators.decisions.steps import bind
+from skfair.estimators.group_chances import fit_groups
+from skfair.estimators.inner_models import InnerModels, read_for_inner
+from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, mean_chances
 from skfair.estimators.objective import Measure, Objective
+from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
+from skfair.read import read_features
 from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
+from skfair.utils.row_hash import row_draws
 from skfair.utils.threads import one_thread_if_few
+from skfair.utils.validation import check_weights
 
 
 @documented
-class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator):
+class FairDecisionClassifier(
+    Certified,
+    InnerModels,
+    PositiveClass,
+    ClassifierMixin,
+    SensitiveFeaturesMixin,
+    MetaEstimatorMixin,
+    BaseEstimator,
+):
     r"""Post-process any classifier so that its decisions satisfy fairness constraints.
 
     Use it for boosted trees, pipelines, and where the group may be used. The classifier is
@@ -126,6 +161,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     """
 
     __metadata_request__fit = {"control_features": True, "groups": UNUSED}  # they are of cv
+    __metadata_request__predict = {"sensitive_features": True, "control_features": True}
+    __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
+    __metadata_request__score = {"sensitive_features": True, "control_features": True}
+
+    _reads_probabilities = True
+    _decider: Decider
+    estimators_: list[Any]
+    is_group_aware_: bool
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit"]), None],
@@ -140,8 +183,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "unseen": [StrOptions({"error", "overall"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        **DecisionFitting._confidence_constraints,
-        **DecisionFitting._pos_label_constraints,
+        **Certified._confidence_constraints,
+        **PositiveClass._pos_label_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -210,24 +253,184 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
-        if fit_params:
-            refuse_misspelt(self, self._inner(), fit_params)
+        refuse_misspelt(self, self._inner(), fit_params)
         keep_folds(self)
-        others: dict[str, Any] = {
-            "sensitive_features": sensitive_features,
-            "control_features": control_features,
-        }
+        others = {"sensitive_features": sensitive_features, "control_features": control_features}
         X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
-        constraints = active_constraints(
-            self.constraint, "classification", data, self.max_disparity
+        problem = bind(
+            data,
+            self.constraint,
+            max_disparity=self.max_disparity,
+            min_rate=self.min_rate,
+            selection_rate=self.selection_rate,
+            objective=self.objective,
+            pos_label=self.pos_label,
+            confidence=self.confidence,
         )
-        rows = self._labelled(data, constraints, X, control_features)
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
-        folds = self._folds(X, data, rows, groups)
-        goal = self._goal(constraints, rows)  # of shares alone, whatever the order of the rows
-        limit = 0.0 if goal.at_least is not None else self.max_disparity
-        fair = class_constraints(constraints, rows, limit)
-        if self.confidence is not None and any(constraint.limits_something for constraint in fair):
-            return self._certify(data, rows, fair, goal, params, folds)
-        chances, splits = self._cross_fit(data, rows, params, folds)
-        return self._solve(data, rows, constraints, limit, fair, goal, chances, splits)
+        folds = read_folds(self.cv, X, data, groups, problem)
+        key = int(check_random_state(self.random_state).randint(2**31))
+        draws = partial(row_draws, names=self.model_features_.tolist(), key=key)
+        fits = fit_classes(self, data, problem.rows, params, folds)
+        solve = certify if problem.is_certified else search
+        group_fits = partial(fit_groups, self)
+        solved = solve(problem, data, fits, group_fits, self.group_aware, draws, self.random_state)
+        self._forget()
+        self.__dict__.update(solved, is_group_aware_=bool(self.group_aware))
+        return self
+
+    def _margins(
+        self,
+        X: MatrixLike,
+        sensitive_features: ColumnsLike | None,
+        control_features: ColumnsLike | None,
+    ) -> FloatArray:
+        """Return the expected worth of each decision minus its offset, of the ordered classes."""
+        check_is_fitted(self)
+        decider = self._decider
+        groups = groups_of_new_rows(self, X, sensitive_features, are_used=decider.uses_groups)
+        strata = strata_of_new_rows(decider, X, control_features, self._sensitive.within)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
+        chances = mean_chances(self.estimators_, rows, self._ordered_classes)
+        return decider.margins(rows, chances, groups, strata)
+
+    def decision_function(
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+    ) -> FloatArray:
+        """Return probability minus offset of each class, or their difference if there are two.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes a positive score decides for the second one.
+        """
+        values = self._margins(X, sensitive_features, control_features)
+        return self._sign * (values[:, 1] - values[:, 0]) if values.shape[1] == 2 else values
+
+    def predict(
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+    ) -> NDArray[Any]:
+        """Return the decisions.
+
+        Parameters
+        ----------
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The class that each row is decided for.
+        """
+        values = self._margins(X, sensitive_features, control_features)
+        return np.asarray(self._ordered_classes[decided(values)])
+
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Return the probabilities of the classifier, as they are without limits.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``: the mean over the models of the folds.
+        """
+        check_is_fitted(self)
+        if self._decider.offsets.any() or self._decider.corrections is not None:
+            warn_of_decider(self)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
+        return mean_chances(self.estimators_, rows, self.classes_)
+
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Return logarithms of the probabilities of the classifier, as they are without limits.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; minus infinity for a probability of 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+    ) -> float:
+        """Return the accuracy of the decisions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their true classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if constraints hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        score : float
+            Weighted share of the rows whose class is decided for.
+        """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        predicted = self.predict(
+            X, sensitive_features=sensitive_features, control_features=control_features
+        )
+        weights = check_weights(sample_weight, predicted.size)
+        return float(accuracy_score(y, predicted, sample_weight=weights))
+
+    def to_thresholds(self) -> Any:
+        """Return the thresholds on the probability of the positive class, by group.
+
+        Returns
+        -------
+        thresholds : DataFrame
+            By group: ``threshold``, and whether rows ``above`` or ``below`` it are selected.
+        """
+        check_is_fitted(self)
+        n_attributes = self._group_levels.offsets.size - 1
+        if not self.is_group_aware_ or self.classes_.size > 2 or n_attributes > 1:
+            raise ValueError(
+                "Decisions are thresholds only for two classes and one known attribute "
+                "(group_aware=True)."
+            )
+        return self._decider.thresholds(self.groups_)
+
+    def to_linear(self) -> Any:
+        """Return the decisions as one linear formula of the columns for each group.
+
+        For a logistic regression that was passed fitted (``cv="prefit"``): means over the models of
+        several folds are not linear.
+
+        Returns
+        -------
+        formulas : DataFrame
+            By group: the coefficient of each column and the ``intercept``. A row is decided for the
+            second class if its columns times the coefficients, plus the intercept, are above 0.
+        """
+        table = self.to_thresholds()
+        return linear_of(table, self.estimators_, self.model_features_, self._sign)

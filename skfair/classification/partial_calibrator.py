@@ -21,7 +21,7 @@ from skfair.enforcement.partial.promise import Promise, promise_of_fit
 from skfair.estimators import inner_scores
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
-from skfair.estimators.inner_models import InnerModels, read_for_inner
+from skfair.estimators.inner_models import InnerModels, read_for_inner, values_unseen
 from skfair.estimators.partial import prediction
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
@@ -220,15 +220,15 @@ class PartialParityCalibrator(
         self, data: TrainingData, classes: NDArray[Any], folds: Any, row_params: dict[str, Any]
     ) -> tuple[list[Any], FloatArray]:
         """Return models of the folds, or the only one, and the scores of the training rows."""
-        if folds is None or self._is_prefit:
+        if folds is None:
             models = [self._one_model(data.X, data.y, row_params)]
             return models, prediction.mean_scores(models, data.X, self.response_method, classes)
         how = {"response_method": self.response_method, "pos_label": classes[1]}
         read = partial(inner_scores.scores_of, **how)
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
-        splits = inner_scores.make_splits(folds, data.X, data.y, kinds)
+        splits = partial(inner_scores.make_splits, folds, data.X, data.y, kinds)
         rows = data.X, data.y, row_params, splits
-        return inner_scores.cross_fitted(read, self._inner(), *rows, self.n_jobs)
+        return values_unseen(self, self._inner(), read, *rows)
 
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]

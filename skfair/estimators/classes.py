@@ -77,34 +77,10 @@ class PositiveClass:
         The class that limits count as positive.
     """
 
-    constraint: Any
-    min_rate: Any
-    selection_rate: Any
     pos_label: ClassLabel
+    pos_label_: Any
     classes_: NDArray[Any]
     _pos_label_constraints: ClassVar[dict[str, Any]] = {"pos_label": [Real, str, "boolean", None]}
-
-    def _take_positive(self, constraints: Sequence[Constraint]) -> None:
-        """Read which one of two classes is positive; warn if that is a guess that matters."""
-        labels = self.classes_.tolist()
-        if self.pos_label is not None:
-            self.pos_label_ = read_positive(self.pos_label, labels)
-            return
-        self.pos_label_ = labels[-1]
-        if set(labels) not in CLEAR_LABELS:
-            warn_of_choice(
-                self.classes_, self._depending_on_positive(constraints), "pos_label={!r}"
-            )
-
-    def _depending_on_positive(self, constraints: Sequence[Constraint]) -> list[object]:
-        """Return the constraints, and the names of other limits, that need a positive class."""
-        limits = {"min_rate": self.min_rate, "selection_rate": self.selection_rate}
-        # A dict says of each value which class it is for.
-        names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
-        return [
-            *(constraint for constraint in constraints if constraint.depends_on_pos_label),
-            *names,
-        ]
 
     @property
     def _sign(self) -> float:
@@ -120,6 +96,27 @@ class PositiveClass:
     def _decide(self, scores: FloatArray) -> NDArray[Any]:
         """Return the class of each score; a score of 0 is not positive."""
         return np.asarray(self._ordered_classes[(self._sign * scores > 0).astype(np.intp)])
+
+
+def positive_class(
+    pos_label: ClassLabel,
+    classes: NDArray[Any],  # two
+    constraints: Sequence[Constraint],
+    min_rate: Any,
+    selection_rate: Any,
+    others: Sequence[str] = (),  # what else needs a positive class
+) -> Any:
+    """Return the positive one of two classes; warn if that is a guess that matters."""
+    labels = classes.tolist()
+    if pos_label is not None:
+        return read_positive(pos_label, labels)
+    if set(labels) not in CLEAR_LABELS:
+        limits = {"min_rate": min_rate, "selection_rate": selection_rate}
+        # A dict says of each value which class it is for.
+        names = [n for n, v in limits.items() if v is not None and not isinstance(v, dict)]
+        dependent = [constraint for constraint in constraints if constraint.depends_on_pos_label]
+        warn_of_choice(classes, [*dependent, *names, *others], "pos_label={!r}")
+    return labels[-1]
 
 
 def read_positive(pos_label: ClassLabel, labels: list[Any]) -> Any:

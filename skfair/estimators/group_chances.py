@@ -9,7 +9,7 @@ then by logistic regression where the user's model is linear, else by a small bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,12 +21,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.inner_scores import Split, chances_of, held_out, mean_chances
-from skfair.groups.encoding import GroupEncoding
+from skfair.estimators.inner_scores import Split, chances_of, fitted, held_out, mean_chances
+from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
+from skfair.utils.routing import fit_arguments
 
 # With more pairs of group and class than this, the group is estimated by itself.
 MOST_PAIRS = 20
@@ -41,11 +43,6 @@ class GroupModels:
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
-    of_rows: list[FloatArray]  # probabilities of the training rows; empty after the fit
-
-    def without_rows(self) -> GroupModels:
-        """Return what new rows need: a model that is passed on says nothing of training rows."""
-        return replace(self, of_rows=[])
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
@@ -67,10 +64,6 @@ class GroupModels:
         ]
         for of_groups, of_classes in zip(by_fold, chances, strict=True):
             yield self._together(list(of_groups), of_classes)
-
-    def joint_of_rows(self, chances: FloatArray) -> FloatArray:
-        """Return the same of the training rows, by models that have not seen them."""
-        return self._together(self.of_rows, chances)
 
     def _together(self, of_attributes: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []
@@ -98,28 +91,47 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
 
 
-def cross_fit_groups(
-    fits: Callable[[IntArray], Iterator[Any]],  # of each fold, delayed, for targets of all rows
-    X: MatrixLike,  # the rows, without the sensitive columns that are dropped
-    groups: GroupEncoding,
+def fit_groups(
+    estimator: Any,  # the one that is fitted, with ``group_estimator`` and ``n_jobs``
+    inner: Sequence[Any],  # the models of its folds: neutral models read rows as these do
+    data: TrainingData,
     classes: IntArray,  # (n_samples,): number of the class of each row
+    chances: FloatArray,  # (n_samples, n_classes): by models that have not seen the row
     splits: Sequence[Split],
-    n_jobs: int | None,
-) -> GroupModels:
-    """Return models of the groups of each attribute, cross-fitted."""
-    n_classes = int(classes.max()) + 1
-    sizes = np.diff(groups.offsets)
+) -> tuple[GroupModels, FloatArray]:
+    """Return cross-fitted models of the groups, what was passed or neutral ones.
+
+    Returned besides is P(group and class | row) of the rows, (n_samples, n_groups, n_classes), by
+    models that have not seen them.
+    """
+    weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
+    fit: Callable[..., Any] = fit_neutral
+    params = {} if weights is None else {"sample_weight": weights}
+    if chosen is not None:
+        fit, inner, params = fitted, [chosen], fit_arguments(estimator, chosen, weights, {})
+        if data.people is not None and not any("sample_weight" in name for name in params):
+            raise ValueError(
+                "Probabilities of groups are weights in the fit of a model of groups, but "
+                f"{type(chosen).__name__} takes no sample_weight. Pass another "
+                "group_estimator=, such as LogisticRegression(), or None."
+            )
+    n_classes, sizes = chances.shape[1], np.diff(groups.offsets)
     known, labels, of_rows = [], [], []
     for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
         target, width = codes - start, size
         if size * n_classes <= MOST_PAIRS:
             target, width = target * n_classes + classes, size * n_classes
         labels.append(np.arange(width))
+        fits = [  # a single model inside is that of all folds
+            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, train)
+            for k, (train, _) in enumerate(splits)
+        ]
         read = partial(chances_of, classes=labels[-1])
-        models, chances = held_out(fits(target), X, splits, read, n_jobs)
-        known.append(models)
-        of_rows.append(chances)
-    return GroupModels(known, labels, tuple(sizes.tolist()), n_classes, of_rows)
+        of_folds, of_attribute = held_out(fits, data.X, splits, read, estimator.n_jobs)
+        known.append(of_folds)
+        of_rows.append(of_attribute)
+    models = GroupModels(known, labels, tuple(sizes.tolist()), n_classes)
+    return models, models._together(of_rows, chances)
 
 
 # Against a clone of the user's booster +.0005 of accuracy in the mean of 8 cells (Adult, Bank,

@@ -67,8 +67,8 @@ def fit_corrections(
     n_groups: int,
     weights: FloatArray,
     rng: np.random.RandomState,  # draws the rows of large groups
-) -> GroupCorrections:
-    """Fit the corrections by penalised likelihood.
+) -> GroupCorrections | None:
+    """Fit the corrections by penalised likelihood; return None if they are not needed.
 
     One group must clearly need it: its log likelihood gains more than half the number of
     coefficients times the log of its rows. Then the others are, too, that gain more than one for
@@ -90,7 +90,7 @@ def fit_corrections(
                 of_groups.append(best.reshape(n_classes + 1, n_classes))
                 numbers.append(group)
     if not is_needed:
-        of_groups, numbers = [], []
+        return None
     tables = np.array(of_groups).reshape(-1, n_classes + 1, n_classes)
     return GroupCorrections(np.array(numbers, dtype=np.int64), tables[:, :-1], tables[:, -1])
 

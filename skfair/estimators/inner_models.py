@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags, indexable
@@ -14,14 +15,14 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_y
 
-from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
-from skfair.estimators.group_chances import GroupModels, cross_fit_groups, fit_neutral
+from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.estimators.inner_scores import (
+    FOLDS,
     Split,
     as_rows,
     check_fitted,
-    cross_fitted,
     fitted,
+    held_out,
     make_splits,
 )
 from skfair.groups.attributes import check_aligned
@@ -37,28 +38,23 @@ def read_for_inner(
     X: MatrixLike,
     y: ColumnLike,
     groups: ColumnLike | None = None,  # of the folds
-    *,
-    y_numeric: bool = False,
     **metadata: Any,  # of the rows, as they were passed to ``fit``
 ) -> tuple[Any, TrainingData]:
     """Return X as a model inside another reads it, and the rows of the fit with their groups."""
     refuse_lazy(estimator, X, y, groups, *metadata.values())
     check_aligned(X=X, y=y, groups=groups)
-    X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=y_numeric))
+    is_numeric = isinstance(estimator, RegressorMixin)
+    X, y = indexable(as_rows(X), _check_y(y, estimator=estimator, y_numeric=is_numeric))
     return X, read_rows(estimator, X, y, skip_check_array=True, **metadata)
 
 
 class InnerModels:
-    """Gives the estimator that is wrapped, the classifier of groups, and what their fits take."""
+    """An estimator with another one inside: which that is, and what its fit takes."""
 
     _default: type[BaseEstimator] = LogisticRegression
     estimator: Any
-    group_estimator: Any
     cv: Any
     n_jobs: int | None
-    estimators_: list[Any]
-    group_estimators_: list[list[Any]]
-    _group_models: GroupModels | None
 
     def _inner(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
@@ -67,51 +63,6 @@ class InnerModels:
     def _is_prefit(self) -> bool:
         is_said = isinstance(self.cv, str) and self.cv == "prefit"
         return is_said or isinstance(self._inner(), FrozenEstimator)
-
-    def _values_unseen(
-        self,
-        read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
-        X: MatrixLike,
-        y: ColumnLike,
-        params: dict[str, Any],  # of the fit, by row
-        splits: Callable[[], list[Split]],
-    ) -> FloatArray:
-        """Fit the models on folds, or take the fitted one; return what they say of the rows."""
-        inner = self._inner()
-        if self._is_prefit:
-            check_fitted(inner)
-            self.estimators_ = [inner]
-            return read(inner, X)
-        self.estimators_, values = cross_fitted(read, inner, X, y, params, splits(), self.n_jobs)
-        return values
-
-    def _fit_groups(
-        self,
-        data: TrainingData,
-        classes: IntArray,  # (n_samples,): number of the class of each row
-        splits: Sequence[Split],
-    ) -> GroupModels:
-        """Return models of groups, the one that was passed or neutral ones, and store them."""
-        weights, chosen = data.sample_weight, self.group_estimator
-        row_params = {} if weights is None else {"sample_weight": weights}
-        if chosen is not None:
-            row_params = fit_arguments(self, chosen, weights, {})
-            if data.people is not None and not any("sample_weight" in name for name in row_params):
-                raise ValueError(
-                    "Probabilities of groups are weights in the fit of a model of groups, but "
-                    f"{type(chosen).__name__} takes no sample_weight. Pass another "
-                    "group_estimator=, such as LogisticRegression(), or None."
-                )
-
-        def fits(target: IntArray) -> Iterator[Any]:
-            fit, inner = (fit_neutral, self.estimators_) if chosen is None else (fitted, [chosen])
-            for k, (train, _) in enumerate(splits):
-                model = inner[min(k, len(inner) - 1)]  # a single one is that of all folds
-                yield delayed(fit)(model, data.X, target, row_params, train)
-
-        models = cross_fit_groups(fits, data.X, data.groups, classes, splits, self.n_jobs)
-        self.group_estimators_, self._group_models = models.models, models.without_rows()
-        return models
 
     def _row_params(
         self, sample_weight: ColumnLike | None, metadata: dict[str, Any], others: dict[str, Any]
@@ -155,6 +106,23 @@ class InnerModels:
         return tags
 
 
+def values_unseen(
+    estimator: InnerModels,
+    inner: Any,
+    read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
+    X: MatrixLike,
+    y: ColumnLike,
+    params: dict[str, Any],  # of the fit, by row
+    splits: Callable[[], list[Split]],
+) -> tuple[list[Any], FloatArray]:
+    """Return the models of the folds, or the fitted one, and what they say of unseen rows."""
+    if estimator._is_prefit:
+        check_fitted(inner)
+        return [inner], read(inner, X)
+    fits = [delayed(fitted)(inner, X, y, params, train) for train, _ in splits()]
+    return held_out(fits, X, splits(), read, estimator.n_jobs)
+
+
 def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
     """Return the predictions of a regressor as one finite number for each row."""
     numbers = np.asarray(model.predict(X), dtype=np.float64)
@@ -167,14 +135,21 @@ def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:
     return numbers
 
 
-def number_splits(cv: Any, X: MatrixLike, y: FloatArray, cells: IntArray) -> list[Split]:
-    """Return the folds; a number of folds spreads each group, and its targets, evenly over them."""
+def number_splits(cv: Any, data: TrainingData, y: FloatArray) -> list[Split]:
+    """Return the folds; a number of folds spreads each group, and its targets, evenly over them.
+
+    A string stands for the default number: a fitted model has no folds of its own.
+    """
+    cv = FOLDS if isinstance(cv, str) else cv
     if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
-        return make_splits(cv, X, y, cells)
+        return make_splits(cv, data.X, y, data.groups.cells().codes)
     if not 2 <= cv <= y.size:
         raise ValueError(
             f"cv={cv} folds need at least 2 folds and one row in each, got n_samples={y.size}."
         )
+    # Cells are numbered whatever their groups are called.
+    places = data.groups.places(y, data.sample_weight)
+    cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
     place = np.empty(y.size, np.int64)
     place[np.lexsort((y, cells))] = np.arange(y.size) % int(cv)
     return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(int(cv))]

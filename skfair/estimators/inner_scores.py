@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import (
     _check_method_params,
     _num_samples,
@@ -131,20 +131,6 @@ def refuse_folds_of_rows(cv: Any, groups: ColumnLike | None, reason: str) -> Non
             f"cv= got row numbers, which are not read here, because {reason}. Pass a number of "
             "folds or a splitter."
         )
-
-
-def cross_fitted(
-    read: Callable[[Any, MatrixLike], FloatArray],  # what a fitted model says of rows
-    estimator: Any,
-    X: MatrixLike,
-    y: ColumnLike,
-    row_params: dict[str, Any],
-    splits: Sequence[tuple[IntArray, IntArray]],
-    n_jobs: int | None,
-) -> tuple[list[Any], FloatArray]:
-    """Fit a model on each fold; return the models, and what they say of rows they did not see."""
-    fits = [delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits]
-    return held_out(fits, X, splits, read, n_jobs)
 
 
 def held_out(
@@ -257,20 +243,13 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
 
 
 def mean_chances(models: Sequence[Any], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
-    """Return the mean of the probabilities of several models."""
+    """Return the mean of the probabilities of several models, (n_samples, n_classes)."""
     return mean_over(models, partial(chances_of, X=X, classes=classes))
 
 
 def mean_over(models: Sequence[Any], read: Callable[[Any], FloatArray]) -> FloatArray:
     """Return the mean of what is read off several models, of which one at a time is held."""
     return reduce(np.add, map(read, models)) / len(models)
-
-
-def folds_of_certificate(codes: IntArray) -> int:
-    """Return the number of folds of ``cv="auto"`` for certificates, given the class of each row."""
-    if codes.size < FEW_ROWS:
-        return int(np.clip(np.bincount(codes).min(), FOLDS, FOLDS_OF_FEW))
-    return FOLDS
 
 
 def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> list[Split]:
@@ -297,18 +276,3 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
     if not is_scored.all():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")
     return splits
-
-
-def cross_fit(
-    estimator: Any,
-    X: MatrixLike,
-    y: NDArray[Any],
-    row_params: dict[str, Any],
-    splits: Sequence[Split],
-    classes: NDArray[Any],
-    n_jobs: int | None,
-) -> tuple[list[Any], FloatArray]:
-    """Fit a model on each fold, and return what it says of the others."""
-    fewest = min(np.unique(y[train], return_counts=True)[1].min() for train, _ in splits)
-    read, estimator = partial(chances_of, classes=classes), with_probabilities(estimator, fewest)
-    return cross_fitted(read, estimator, X, y, row_params, splits, n_jobs)

@@ -83,6 +83,12 @@ class Objective:
         if self.at_least is not None:
             check_number(self.at_least, "at_least")
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether it does not matter which of two classes is the positive one."""
+        has_name = isinstance(self.measure, str)
+        return self.measure not in _RATIOS if has_name else not callable(self.measure)
+
     def __repr__(self) -> str:
         return settings_repr(self)
 
@@ -96,6 +102,11 @@ class Ratio(NamedTuple):
     def worth(self, level: float) -> FloatArray:
         """Return what decisions are worth where the ratio is to be above a level."""
         return scaled(self.numerator - level * self.denominator)
+
+    def value(self, table: FloatArray) -> float:
+        """Return the ratio of shares of rows (true, decided), NaN if its denominator is 0."""
+        total = float((table * self.denominator).sum())
+        return float((table * self.numerator).sum()) / total if total > 0 else float("nan")
 
 
 class Goal(NamedTuple):
@@ -119,18 +130,6 @@ class Goal(NamedTuple):
         return -np.inf if np.isnan(value) else value
 
 
-def read_objective(objective: Any) -> Objective:
-    """Return what was given as an object."""
-    return objective if isinstance(objective, Objective) else Objective(objective)
-
-
-def is_linear(objective: Objective) -> bool:
-    """Whether an objective is linear in the shares of rows that are decided alike."""
-    if isinstance(objective.measure, str):
-        return objective.measure in ("accuracy", "balanced_accuracy")
-    return not callable(objective.measure)
-
-
 def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
     """Raise unless either a limit is set, or the smallest one at an objective is sought.
 
@@ -150,22 +149,22 @@ def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
         )
 
 
-def goal_of(
-    objective: Objective, classes: NDArray[Any], order: IntArray, shares: FloatArray
-) -> Goal:
-    """Return an objective for the classes of some rows.
-
-    ``order`` are the places of the classes as they are to be counted, and ``shares`` those of the
-    rows of each of these.
-    """
-    measure, n = objective.measure, order.size
+def goal_of(objective: Objective, classes: NDArray[Any], shares: NDArray[Any]) -> Goal:
+    """Return an objective for classes in order, given the share of the rows of each."""
+    measure, n = objective.measure, classes.size
     name = measure if isinstance(measure, str) else ""
     if name == "accuracy":
         goal = Goal(lambda table: float(np.trace(table)), np.eye(n))
     elif name == "balanced_accuracy":
-        goal = _balanced(shares)
+        has_rows = shares > 0  # the mean recall is of the classes that have rows
+        recall = np.divide(1.0, shares, out=np.zeros(n), where=has_rows) / has_rows.sum()
+        unit = float(recall.max())
+        worth = np.diag(recall / unit)
+        goal = Goal(lambda table: float(np.diag(table) @ recall), worth, unit=unit)
     elif not name and not callable(measure):
-        goal = _of_costs(read_costs(measure, order))
+        costs = read_costs(measure, np.argsort(classes))
+        unit = float(np.ptp(costs)) or 1.0
+        goal = Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
     elif n > 2:
         raise ValueError(
             f"objective={measure!r} is for two classes, and y has {n}: {listed(classes.tolist())}. "
@@ -177,22 +176,8 @@ def goal_of(
         goal = Goal(_mcc, None)
     else:
         ratio = Ratio(*map(entries, _RATIOS[name]))
-        goal = Goal(lambda table: _quotient(ratio, table), None, ratio)
+        goal = Goal(ratio.value, None, ratio)
     return goal._replace(recall=objective.recall, at_least=objective.at_least)
-
-
-def _balanced(shares: FloatArray) -> Goal:
-    """Return the mean recall of the classes that have rows."""
-    has_rows = shares > 0
-    of_class = np.divide(1.0, shares, out=np.zeros(shares.size), where=has_rows) / has_rows.sum()
-    unit = float(of_class.max())
-    return Goal(lambda table: float(np.diag(table) @ of_class), np.diag(of_class / unit), unit=unit)
-
-
-def _of_costs(costs: FloatArray) -> Goal:
-    """Return minus the mean cost."""
-    unit = float(np.ptp(costs)) or 1.0
-    return Goal(lambda table: -float((table * costs).sum()), scaled(-costs), unit=unit)
 
 
 def read_costs(matrix: Any, order: IntArray) -> FloatArray:
@@ -218,11 +203,6 @@ def scaled(worth: FloatArray) -> FloatArray:
 def worth_at(level: float) -> FloatArray:
     """Return what decisions are worth if rows above a probability are to be selected."""
     return np.diag([level, 1.0 - level]) / max(level, 1.0 - level)
-
-
-def _quotient(ratio: Ratio, table: FloatArray) -> float:
-    total = float((table * ratio.denominator).sum())
-    return float((table * ratio.numerator).sum()) / total if total > 0 else float("nan")
 
 
 def _mcc(table: FloatArray) -> float:

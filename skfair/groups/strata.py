@@ -7,6 +7,7 @@ from typing import NamedTuple
 from skfair._typing import ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import GroupLevels
 
 
 class Strata(NamedTuple):
@@ -14,6 +15,7 @@ class Strata(NamedTuple):
 
     codes: IntArray  # (n_samples,): number of the stratum of each row
     names: tuple[str, ...]  # one readable name per stratum
+    levels: GroupLevels | None = None  # how new rows are encoded; None if nothing asks for it
 
 
 def read_strata(
@@ -24,8 +26,8 @@ def read_strata(
     Examples
     --------
     >>> from skfair.groups.strata import read_strata
-    >>> read_strata(["sales", "law", "law"])
-    Strata(codes=array([1, 0, 0]), names=('law', 'sales'))
+    >>> read_strata(["sales", "law", "law"]).names
+    ('law', 'sales')
     """
     encoding = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
-    return Strata(encoding.codes[0], encoding.names)
+    return Strata(encoding.codes[0], encoding.names, encoding.levels)

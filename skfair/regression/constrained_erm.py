@@ -218,7 +218,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         """Store a model whose limits can be shown to hold for unseen data."""
         is_linear = read_model(self.model).is_linear
         certificate = self._certificate
-        assert certificate is not None
         if certificate.by == "cross" and not is_linear:
             raise ValueError(
                 "by='cross' returns the mean of linear models, so it needs model='linear'. Use "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -21,10 +20,16 @@ from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntAr
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
-from skfair.estimators.inner_models import InnerModels, number_splits, numbers_of, read_for_inner
+from skfair.estimators.group_chances import GroupModels, fit_groups
+from skfair.estimators.inner_models import (
+    InnerModels,
+    number_splits,
+    numbers_of,
+    read_for_inner,
+    values_unseen,
+)
 from skfair.estimators.inner_scores import (
     FOLDS,
-    Split,
     as_rows,
     groups_of_new_rows,
     keep_folds,
@@ -144,6 +149,9 @@ class FairDecisionRegressor(
     __metadata_request__score = {"sensitive_features": True}
 
     _default = LinearRegression
+    _mover: Mover
+    estimators_: list[Any]
+    steps_: list[Step]
 
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -207,74 +215,39 @@ class FairDecisionRegressor(
             What ``estimator.fit`` takes besides, such as ``reg__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
-        constraint, limit = self._checked_constraint()
-        if is_classifier(self._inner()):
-            raise TypeError(
-                f"The estimator {type(self._inner()).__name__} is a classifier. Pass a regressor, "
-                "or use FairDecisionClassifier."
-            )
-        refuse_misspelt(self, self._inner(), fit_params)
+        inner = self._inner()
+        constraint, limit = _checked(self.constraint, self.max_disparity, inner)
+        refuse_misspelt(self, inner, fit_params)
         keep_folds(self)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
-        metadata = others | {"sample_weight": sample_weight}
-        X, data = read_for_inner(self, X, y, groups, y_numeric=True, **metadata)
-        targets = check_numbers(data.y, "y")
-        data.groups.check_nonempty(sample_weight=data.sample_weight)
+        X, data = read_for_inner(self, X, y, groups, sample_weight=sample_weight, **others)
+        targets, weights = check_numbers(data.y, "y"), data.sample_weight
+        data.groups.check_nonempty(sample_weight=weights)
         folds = known_folds(self.cv, X, data.y, data.groups, groups)
-        folds = FOLDS if isinstance(folds, str) else folds
-        places = data.groups.places(targets, data.sample_weight)
-        cells = replace(data.groups, codes=places[data.groups.codes]).cells().codes
-        splits = cache(lambda: number_splits(folds, data.X, targets, cells))
-        params = self._row_params(data.sample_weight, fit_params, others)
-        values = self._values_unseen(numbers_of, data.X, targets, params, splits)
+        splits = cache(partial(number_splits, folds, data, targets))
+        params = self._row_params(weights, fit_params, others)
+        models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
-        task = NumberTask(constraint, limits, targets, data.groups, data.sample_weight, None)
-        free = task.moved([], values)
-        task = task._replace(chances=self._chances(data, splits, free.excess > 0))
-        self._store(find_steps(free, task), free, data, limit)
+        task = NumberTask(constraint, limits, targets, data.groups, weights, None)
+        free, group_models = task.moved([], values), None
+        if free.excess > 0 and not self.group_aware:
+            one_class = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
+            group_models, joint = fit_groups(self, models, data, *one_class, splits())
+            task = task._replace(chances=by_attribute(joint, data.groups.offsets))
+        moved = find_steps(free, task)
+        attributes = _attributes(data, models, group_models, moved, free)
+        self.__dict__.update(attributes, is_group_aware_=bool(self.group_aware))
+        self._warn(moved, free, limit)
         return self
 
-    def _checked_constraint(self) -> tuple[Constraint, Any]:
-        """Return the constraint as an object, and its limit."""
-        (constraint,) = make_constraints(self.constraint, "predictions")
-        if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
-            raise ValueError(
-                f"FairDecisionRegressor cannot limit constraint={constraint!r}. It takes "
-                f"{listed([known.__name__ for known in NUMBER_MAPS])}, with reference='pairwise'."
-            )
-        if constraint.own_limit is None:
-            return constraint, self.max_disparity
-        check_number(constraint.own_limit, "max_disparity of the constraint", 0)
-        return constraint, constraint.own_limit
-
-    def _chances(
-        self, data: TrainingData, splits: Callable[[], list[Split]], is_needed: bool
-    ) -> list[FloatArray] | None:
-        """Fit models of the groups if a limit binds and groups may not be used."""
-        self.is_group_aware_ = bool(self.group_aware)
-        self.group_estimators_, self._group_models = [], None
-        if self.is_group_aware_ or not is_needed:
-            return None
-        one_class = np.zeros(data.groups.n_samples, np.int64)
-        models = self._fit_groups(data, one_class, splits())
-        return self._by_attribute(models.joint_of_rows(np.ones((one_class.size, 1))))
-
-    def _store(self, moved: Moved, free: Moved, data: TrainingData, limit: Any) -> None:
-        """Store the maps and what they make of the training rows; warn if a limit is missed."""
-        offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
-        totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
-        self._marginals = masses / totals
-        self.steps_, self.train_predictions_ = moved.steps, moved.values
-        self.train_disparities_ = moved.gaps
-        self.train_disparity_ = float(moved.gaps.max(initial=0.0))
-        self.price_of_fairness_ = moved.error - free.error
-        self.status_ = "converged" if moved.excess <= 0 else "infeasible"
-        if self.status_ == "infeasible":
+    def _warn(self, moved: Moved, free: Moved, limit: Any) -> None:
+        """Warn if the limit is missed, or satisfied by predictions that say nothing."""
+        if moved.excess > 0:
             remedy = (
                 "The other columns say too little of the group: set a larger limit, or let "
                 "predictions use it (group_aware=True)."
             )
-            if self.is_group_aware_:
+            if self.group_aware:
                 remedy = (
                     "Monotone maps move whole rows, and tied rows together; of losses they only "
                     "raise the smaller ones. Set a larger limit."
@@ -291,11 +264,6 @@ class FairDecisionRegressor(
                 "the group, groups are alike only if all rows are. Set a larger limit, or let "
                 "predictions use the group (group_aware=True)."
             )
-
-    def _by_attribute(self, joint: FloatArray) -> list[FloatArray]:
-        """Return the probabilities of the groups of each attribute."""
-        parts = np.split(joint[..., 0], self._group_levels.offsets[1:-1], axis=1)
-        return [np.ascontiguousarray(part) for part in parts]
 
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -316,30 +284,7 @@ class FairDecisionRegressor(
         codes = groups_of_new_rows(self, X, sensitive_features, are_used=bool(self.steps_))
         rows = read_features(self, as_rows(X), skip_check_array=True)
         values = mean_over(self.estimators_, lambda model: numbers_of(model, rows))
-        if not self.steps_:
-            return values
-        if self._group_models is not None:
-            joint = self._group_models.joint(rows, np.ones((values.size, 1)))
-            return _moved(self.steps_, values, self._by_attribute(joint))
-        if codes is None:  # a single group
-            codes = np.zeros((1, values.size), np.int64)
-        return self._moved_by_known(values, codes)
-
-    def _moved_by_known(self, values: FloatArray, codes: IntArray) -> FloatArray:
-        """Move rows by their groups; those of unseen ones by the mean of the maps."""
-        offsets = self._group_levels.offsets
-        is_seen = (codes >= 0).all(axis=0)  # in all attributes
-        seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
-        groups = [
-            codes_of_attribute[seen] - start
-            for codes_of_attribute, start in zip(codes, offsets[:-1], strict=True)
-        ]
-        values = values.copy()
-        values[seen] = _moved(self.steps_, values[seen], groups)
-        shares = np.split(self._marginals, offsets[1:-1])
-        average = [np.tile(shares_of_attribute, (unseen.size, 1)) for shares_of_attribute in shares]
-        values[unseen] = _moved(self.steps_, values[unseen], average)
-        return values
+        return self._mover.moved(self.steps_, rows, values, codes)
 
     def score(
         self,
@@ -373,8 +318,89 @@ class FairDecisionRegressor(
         return float(r2_score(y, predicted, sample_weight=weights))
 
 
+@dataclass(frozen=True, eq=False)
+class Mover:
+    """Moves the predictions of new rows by the maps of their known or estimated groups."""
+
+    offsets: IntArray  # first group of each attribute, then the number of groups
+    marginals: FloatArray  # (n_groups,): shares in the attribute, which unseen groups count as
+    group_models: GroupModels | None  # None if groups are known, or of no use
+
+    def moved(
+        self, steps: list[Step], rows: Any, values: FloatArray, codes: IntArray | None
+    ) -> FloatArray:
+        """Return the values moved by steps, (n_samples,).
+
+        ``codes`` are the groups (n_attributes, n_samples), None where they are not known.
+        Rows of unseen groups are moved by the mean of the maps.
+        """
+        if not steps:
+            return values
+        if self.group_models is not None:
+            joint = self.group_models.joint(rows, np.ones((values.size, 1)))
+            return _moved(steps, values, by_attribute(joint, self.offsets))
+        if codes is None:  # a single group
+            codes = np.zeros((1, values.size), np.int64)
+        is_seen = (codes >= 0).all(axis=0)  # in all attributes
+        seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
+        values = values.copy()
+        values[seen] = _moved(steps, values[seen], codes[:, seen] - self.offsets[:-1, None])
+        shares = np.split(self.marginals, self.offsets[1:-1])
+        average = [np.tile(shares_of_attribute, (unseen.size, 1)) for shares_of_attribute in shares]
+        values[unseen] = _moved(steps, values[unseen], average)
+        return values
+
+
 def _moved(steps: list[Step], values: FloatArray, groups: Any) -> FloatArray:
     """Apply steps in their order, by the groups of the attribute of each."""
     for step in steps:
         values = step(values, groups[step.attribute])
     return values
+
+
+def by_attribute(joint: FloatArray, offsets: IntArray) -> list[FloatArray]:
+    """Return the probabilities of the groups of each attribute, of rows of one class."""
+    parts = np.split(joint[..., 0], offsets[1:-1], axis=1)
+    return [np.ascontiguousarray(part) for part in parts]
+
+
+def _checked(asked: str | Constraint, max_disparity: Any, inner: Any) -> tuple[Constraint, Any]:
+    """Return the constraint as an object, and its limit."""
+    (constraint,) = make_constraints(asked, "predictions")
+    if type(constraint) not in NUMBER_MAPS or constraint.reference != "pairwise":
+        raise ValueError(
+            f"FairDecisionRegressor cannot limit constraint={constraint!r}. It takes "
+            f"{listed([known.__name__ for known in NUMBER_MAPS])}, with reference='pairwise'."
+        )
+    if is_classifier(inner):
+        raise TypeError(
+            f"The estimator {type(inner).__name__} is a classifier. Pass a regressor, or use "
+            "FairDecisionClassifier."
+        )
+    if constraint.own_limit is None:
+        return constraint, max_disparity
+    check_number(constraint.own_limit, "max_disparity of the constraint", 0)
+    return constraint, constraint.own_limit
+
+
+def _attributes(
+    data: TrainingData,
+    models: list[Any],
+    group_models: GroupModels | None,
+    moved: Moved,
+    free: Moved,
+) -> dict[str, Any]:
+    """Return the fitted attributes."""
+    offsets, masses = data.groups.offsets, data.groups.sums(data.sample_weight)
+    totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
+    return {
+        "_mover": Mover(offsets, masses / totals, group_models),
+        "estimators_": models,
+        "group_estimators_": [] if group_models is None else group_models.models,
+        "steps_": moved.steps,
+        "train_predictions_": moved.values,
+        "train_disparities_": moved.gaps,
+        "train_disparity_": float(moved.gaps.max(initial=0.0)),
+        "price_of_fairness_": moved.error - free.error,
+        "status_": "converged" if moved.excess <= 0 else "infeasible",
+    }

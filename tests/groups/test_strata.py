@@ -11,9 +11,9 @@ from skfair.groups.strata import read_strata
 
 def test_several_columns_are_crossed():
     frame = pd.DataFrame({"faculty": ["law", "art", "law"], "grade": [1, 1, 2]})
-    codes, names = read_strata(frame)
+    codes, names, levels = read_strata(frame)
     assert names == ("faculty=art, grade=1", "faculty=law, grade=1", "faculty=law, grade=2")
-    assert codes.tolist() == [1, 0, 2]
+    assert codes.tolist() == levels.encode(frame)[0].tolist() == [1, 0, 2]
     unnamed = read_strata(frame.to_numpy(object))
     assert unnamed.names[0] == "control_feature_0=art, control_feature_1=1"
     assert (unnamed.codes == codes).all()

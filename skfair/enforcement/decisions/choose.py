@@ -98,9 +98,9 @@ def _no_worse_than_tighter(search: OffsetSearch, best: Candidate) -> Candidate:
     if not tighter or search.truth.n_rows > _FEW:
         return best
     inner = replace(search, truth=search.truth.tightened(tighter / limit))
-    found = _no_worse_than_tighter(inner, moved(inner, _searched(inner)))
-    found = search.candidate(found.offsets)
-    return found if found.verdict.is_better_than(best.verdict) else best
+    within = _no_worse_than_tighter(inner, moved(inner, _searched(inner)))
+    other = search.candidate(within.offsets)
+    return other if other.verdict.is_better_than(best.verdict) else best
 
 
 def _at_windows(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -72,6 +73,21 @@ class Certificate:
         return settings_repr(self)
 
 
+def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None:
+    """Raise for limits that hold on the training rows only, and shares that no path can have."""
+    if min_rate is not None:
+        raise ValueError(
+            "confidence= does not go together with min_rate, which holds on the training rows "
+            "only. Set it to None."
+        )
+    if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
+        raise ValueError(
+            "confidence= goes together with selection_rate where thresholds are set on the "
+            f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
+            "FairDecisionClassifier with a number or a pair (low, high), or set it to None."
+        )
+
+
 class Certified:
     """An estimator whose limits can be certified for unseen data.
 
@@ -94,8 +110,8 @@ class Certified:
     }
 
     @property
-    def _certificate(self) -> Certificate | None:
-        """What is asked for; None for limits on the training rows only."""
+    def _certificate(self) -> Any:
+        """The certificate that is asked for; None for limits on the training rows only."""
         asked = self.confidence
         return asked if asked is None or isinstance(asked, Certificate) else Certificate(asked)
 

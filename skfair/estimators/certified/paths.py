@@ -26,7 +26,7 @@ make them, of rows that they have not seen, or their mean does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.offset_path import (
     full_step,
@@ -43,50 +43,32 @@ from skfair.enforcement.certified.offset_path import (
     offset_paths,
     starts_with_few,
 )
-from skfair.enforcement.certified.walk import RowRates, Walked, last_satisfied, people_needed, walk
+from skfair.enforcement.certified.walk import (
+    RowRates,
+    Walked,
+    last_satisfied,
+    people_needed,
+    row_rates,
+    walk,
+)
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
+from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.decisions.steps import LabelledRows
+from skfair.estimators.decisions.fitting import ClassFits
+from skfair.estimators.decisions.prediction import decider_attributes
+from skfair.estimators.decisions.steps import DecisionProblem, LabelledRows
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
-from skfair.estimators.limits import is_nearly_constant
+from skfair.estimators.limits import is_nearly_constant, selection_range
+from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 # Paths are found, and the mean is compared with the models of folds, on at most this many rows.
 MOST_ROWS = 20_000
-
-
-def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None:
-    """Raise for limits that hold on the training rows only, and shares that no path can have."""
-    if min_rate is not None:
-        raise ValueError(
-            "confidence= does not go together with min_rate, which holds on the training rows "
-            "only. Set it to None."
-        )
-    if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
-        raise ValueError(
-            "confidence= goes together with selection_rate where thresholds are set on the "
-            f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
-            "FairDecisionClassifier with a number or a pair (low, high), or set it to None."
-        )
-
-
-def check_folds(splits: Sequence[Split], n: int, cv: Any) -> None:
-    """Raise if the folds of ``n`` rows cannot judge each other."""
-    if sum(test.size for _, test in splits) > n:
-        raise ValueError(
-            "With confidence= each row must be in one test part of cv, not in several."
-        )
-    if len(splits) < 3:
-        raise ValueError(
-            f"confidence= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,31 +80,12 @@ class Folds:
     splits: Sequence[Split]  # each row is in one test part
     models: Sequence[Any]  # of the folds, or one that was fitted before
     chances: FloatArray  # (n_samples, n_classes): by models that have not seen the row
+    shares: Shares  # what rows are expected to add to rates, by models that have not seen them
     groups: GroupModels | None  # None if decisions may use the groups
     truth: Truth  # the constraints, and what decisions are worth
     rates: RowRates  # of the constraints
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata, 1 if there are none."""
-        return 1 if self.rows.strata is None else len(self.rows.strata.names)
-
-    @property
-    def strata(self) -> IntArray | None:
-        """Stratum of each row, if there are several."""
-        return None if self.rows.strata is None else self.rows.strata.codes
-
-    def shares(self) -> Shares:
-        """Return what rows are expected to add to rates, by models that have not seen them."""
-        if self.groups is None:
-            return self._known_shares(self.chances, slice(None))
-        joint = self.groups.joint_of_rows(self.chances)
-        return estimated_shares(joint, self.strata, self.n_strata)
-
-    def _known_shares(self, chances: FloatArray, part: IntArray | slice) -> Shares:
-        strata, groups = self.strata, self.rows.groups
-        strata = None if strata is None else strata[part]
-        return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
+    confidence: float
+    wanted: tuple[float, float] | None  # smallest and largest share of selected rows
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
         """Yield chances and shares of some rows by each model, then by their mean."""
@@ -131,14 +94,12 @@ class Folds:
         if len(chances) < len(self.splits):  # one model that was fitted before
             chances *= len(self.splits)
         chances.append(np.mean(chances, axis=0))
-        shares: Iterable[Shares]  # made one after the other: with many groups each is large
-        if self.groups is None:
-            shares = (self._known_shares(of_model, part) for of_model in chances)
-        else:
-            strata = None if self.strata is None else self.strata[part]
+        joints: Iterable[FloatArray | None] = [None] * len(chances)
+        if self.groups is not None:
             joints = self.groups.joints(X, chances)
-            shares = (estimated_shares(joint, strata, self.n_strata) for joint in joints)
-        return zip(chances, shares, strict=True)
+        # Made one after the other: with many groups each is large.
+        for of_model, joint in zip(chances, joints, strict=True):
+            yield of_model, self.rows.shares(of_model, joint, part)
 
     def decide(self, chances: FloatArray, shares: Shares, path: FloatArray) -> NDArray[Any]:
         """Return decisions at every step of a path (n_steps, n_features, n_classes).
@@ -160,36 +121,68 @@ class Folds:
 
     def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
         """Return paths on which the second of two classes costs all rows as much more."""
-        everyone = np.arange(paths.shape[-2]) < 2 * self.n_strata * self.rows.groups.offsets[1]
+        everyone = np.arange(paths.shape[-2]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
         return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
 
 
 def certify(
-    folds: Folds,
-    confidence: float,
-    rng: np.random.RandomState,
-    wanted: tuple[float, float] | None,  # smallest and largest share of selected rows
-) -> tuple[dict[str, Any], IntArray]:
-    """Choose the last certified step; return fitted attributes and the decisions of the rows.
+    problem: DecisionProblem,
+    data: TrainingData,
+    fits: ClassFits,
+    # Fits models of groups on the folds; called if decisions may not use the groups
+    fit_groups: Callable[..., tuple[GroupModels, FloatArray]],
+    group_aware: bool | str,
+    draws: Callable[[Any], FloatArray],
+    random_state: Seed,
+) -> dict[str, Any]:
+    """Search decisions with limits certified for the population; return the fitted attributes."""
+    rows, goal, splits = problem.rows, problem.goal, fits.splits()
+    certificate = problem.certificate
+    assert certificate is not None
+    assert goal.worth is not None
+    truth = Truth(problem.fair, rows.codes, rows.weights, goal.worth)
+    rates = row_rates(truth.constraints, rows.codes, rows.weights).against(certificate.shift)
+    # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
+    # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
+    rates = replace(rates, precision=(len(splits) - 1) / len(splits))
+    groups = joint = None
+    if not group_aware:
+        groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
+    shares = rows.shares(fits.chances, joint)
+    share = problem.selection_rate
+    wanted = None if share is None else selection_range(share, float(rows.weights.max()))
+    limits = truth, rates, certificate.confidence, wanted
+    folds = Folds(data.X, rows, splits, fits.models, fits.chances, shares, groups, *limits)
+    attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
+    return {
+        **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),
+        **attributes,
+        "mixed_share_": 0.0,
+        "train_objective_": goal.of(rows.codes, rows.weights, predicted),
+        "price_of_fairness_": attributes["price_of_fairness_"] * goal.unit,
+        "train_predictions_": rows.classes[predicted],
+    }
 
-    These are by models and paths that have not seen them. All steps up to the last one that passes
-    are certified together, so any of them may be taken.
+
+def _last_certified(
+    folds: Folds, rng: np.random.RandomState
+) -> tuple[dict[str, Any], FloatArray, IntArray]:
+    """Choose the last certified step; return attributes, the offsets, and decisions of the rows.
+
+    The decisions are by models and paths that have not seen the rows. All steps up to the last one
+    that passes are certified together, so any of them may be taken.
     """
     truth, rates, is_pair = folds.truth, folds.rates, folds.truth.n_classes == 2
-    codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares()
-    if is_pair:
-        paths = _of_two(folds, shares, confidence, rng, wanted)
-    else:
-        paths = _of_several(folds, shares, rng)
+    codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
+    confidence, wanted = folds.confidence, folds.wanted
+    paths = (_of_two if is_pair else _of_several)(folds, shares, rng)
     decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)
     for path, (_, test) in zip(paths, folds.splits, strict=True):
         decisions[test] = folds.decide(folds.chances[test], shares[test], path)
     walked = walk(rates, decisions, confidence)
     n_passed = walked.step + 1
-    mean, changes, by_mean = _by_mean(
-        folds, paths[:, : max(n_passed, 1)], keeps_share=wanted is not None
-    )
+    mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
     worth = np.array([truth.worth_of(labels.astype(np.int64)) for labels in decisions.T])
     constant = float((weights @ truth.values).max())
@@ -208,12 +201,11 @@ def certify(
     is_certified = chosen >= 0 and not is_useless
     step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
     if not is_certified:
-        _warn(folds, decisions[:, step], step, confidence, walked, chosen >= 0, wanted)
+        _warn(folds, decisions[:, step], step, walked, chosen >= 0)
     labels = decisions[:, step].astype(np.int64)
     names = [bound.name for bound in truth.bounds]
     disparities = dict(zip(names, truth.disparities(labels), strict=True))
-    shape = -1, folds.n_strata, truth.n_classes, truth.n_classes
-    return {
+    attributes = {
         "status_": "certified" if is_certified else "no_solution",
         **walked.reported(step),
         "path_": {
@@ -225,31 +217,25 @@ def certify(
             "is_certified": np.arange(worth.size) <= chosen,
         },
         "method_": "path",
-        "offsets_": (mean if step < len(mean) else paths.mean(axis=0))[step].reshape(shape),
         "train_disparities_": disparities,
         "train_disparity_": max(disparities.values(), default=0.0),
         "price_of_fairness_": truth.worth_of(decided(folds.chances @ truth.worth)) - worth[step],
-    }, labels
+    }
+    return attributes, (mean if step < len(mean) else paths.mean(axis=0))[step], labels
 
 
 @one_blas_thread
-def _of_two(
-    folds: Folds,
-    shares: Shares,
-    confidence: float,
-    rng: np.random.RandomState,
-    wanted: tuple[float, float] | None,
-) -> FloatArray:
+def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
     """Return the offsets of two classes, (n_folds, n_steps, n_features, 2); the first has none."""
     rates, worth, codes = folds.rates, folds.chances @ folds.truth.worth, folds.rows.codes
     of_rows, alike, n, weights = folds.rows.groups, None, codes.size, folds.rates.weights
-    gains = worth[:, 1] - worth[:, 0]
-    threshold = 0.0
+    gains, wanted, threshold = worth[:, 1] - worth[:, 0], folds.wanted, 0.0
     if wanted is not None:
         threshold = float(_thresholds(gains[:, None], weights, *wanted)[0])
     gains -= threshold
     if folds.groups is None:
-        cells = of_rows.cells(folds.strata, folds.n_strata).codes
+        strata = folds.rows.strata
+        cells = of_rows.cells(None if strata is None else strata.codes, folds.rows.n_strata).codes
         alike = near_rows(cells, folds.chances[:, 1])
     of_fold = np.zeros(n, np.int64)
     for k, (_, test) in enumerate(folds.splits):
@@ -258,10 +244,10 @@ def _of_two(
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
         rates = rates.part(some)
-    n_kinds, from_few = 2 * folds.n_strata, None
+    n_kinds, from_few = 2 * folds.rows.n_strata, None
     if wanted is None:
         is_rare = float(weights @ (codes == 1)) <= 0.5
-        from_few = starts_with_few(folds.rates, gains, is_rare, confidence)
+        from_few = starts_with_few(folds.rates, gains, is_rare, folds.confidence)
     rows = PathRows(
         rates,
         gains[some],
@@ -312,7 +298,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
     """
     truth, rows = folds.truth, folds.rows
     n_classes, offsets = truth.n_classes, rows.groups.offsets
-    features = Features(rows.groups.n_groups, folds.n_strata, n_classes, np.arange(offsets[1]))
+    features = Features(rows.groups.n_groups, rows.n_strata, n_classes, np.arange(offsets[1]))
     values = folds.chances @ truth.worth
     paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, n_classes))
     seed = rng.randint(np.iinfo(np.int32).max)
@@ -343,9 +329,7 @@ def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> Flo
 
 
 @one_blas_thread
-def _by_mean(
-    folds: Folds, paths: FloatArray, *, keeps_share: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compare the decisions of the mean of models and paths with those of each fold.
 
     Returned are the mean of the paths, whose decisions select as many rows as those of the folds
@@ -360,7 +344,7 @@ def _by_mean(
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
     by_folds: list[NDArray[Any]] = []
     for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
-        if len(by_folds) == len(paths) and keeps_share:
+        if len(by_folds) == len(paths) and folds.wanted is not None:
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
             margins = folds.margins(chances, shares, mean)
             path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
@@ -374,19 +358,13 @@ def _by_mean(
 
 
 def _warn(
-    folds: Folds,
-    decisions: NDArray[Any],
-    step: int,
-    confidence: float,
-    walked: Walked,
-    is_within: bool,
-    wanted: tuple[float, float] | None,
+    folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool
 ) -> None:
     """Say why nothing was certified, and how many more people it would take."""
     n, rates = decisions.size, folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})
-    if is_within and wanted is not None:
+    if is_within and folds.wanted is not None:
         reason = "those that do select another share, because many rows have the same score"
         advice = "Scores of a finer model, or a wider selection_rate=(low, high), may help."
     elif is_within:
@@ -400,13 +378,13 @@ def _warn(
     else:
         bound = float(walked.bounds[step])
         reason = f"what can be shown of the fairest ones is {bound:.3g}"
-        needed = people_needed(rates, decisions, confidence)
+        needed = people_needed(rates, decisions, folds.confidence)
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
         if needed > 1.1 * n:
             advice = f"About {needed - n} more people (with groups in the same shares) are needed."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they satisfy max_disparity="
+        f"{folds.confidence:g}, that they satisfy max_disparity="
         f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. {advice} "
         "predict() uses the fairest ones, and status_ is 'no_solution'.",
         ConvergenceWarning,

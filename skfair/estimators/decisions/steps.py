@@ -1,22 +1,29 @@
-"""The steps of fair decisions over plain values: constraints, floors, budgets, reports."""
+"""Constraints, floors and budgets of decisions, bound to rows of several classes.
+
+:func:`bind` reads the classes of the rows, and binds to them everything that a user asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, FloatArray, IntArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
-from skfair.enforcement.decisions.choose import Chosen, contradiction
+from skfair.enforcement.decisions.levels import best_level
+from skfair.enforcement.decisions.lines import decided
+from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.truth import ClassConstraint, Truth
+from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.classes import encode_classes, positive_class, read_positive
+from skfair.estimators.erm.problem import active_constraints
 from skfair.estimators.limits import (
     budget,
     floor_constraint,
@@ -25,33 +32,39 @@ from skfair.estimators.limits import (
     prepare_constraint,
     rates_before,
     unique_names,
-    warn_if_one_answer,
 )
-from skfair.estimators.objective import Goal
+from skfair.estimators.objective import (
+    Goal,
+    Measure,
+    Objective,
+    check_swap,
+    goal_of,
+    worth_at,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
+from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
-from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
-from skfair.utils.warn import warn_user
 
 # Probabilities are searched with this many digits. Those of rows in another order differ by up to
 # 2e-13, and a search from there by 5 points of accuracy (800 rows, four groups).
 _DIGITS = 9
-# A warning names the share of rows between several thresholds of their group if it is larger.
-MUCH_MIXED = 0.05
 
 
-class LabelledRows(NamedTuple):
-    """Rows of several classes."""
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows of several classes, which are in order: of two classes the positive one is the last."""
 
     groups: GroupEncoding
     codes: IntArray  # (n_samples,): number of the class of each row
     classes: NDArray[Any]
     sample_weight: FloatArray | None
     strata: Strata | None  # levels of the control features
+    # The class of floors and budgets that do not name theirs; None if there is none
+    pos_label: Any = None
 
     @property
     def counts(self) -> FloatArray:
@@ -69,26 +82,26 @@ class LabelledRows(NamedTuple):
         strata = self.strata
         return self.codes if strata is None else strata.codes * self.classes.size + self.codes
 
-    def merged(self, first: IntArray, kind: IntArray, places: IntArray) -> LabelledRows:
-        """Return one row for each kind, with the weights of all; groups are at other places."""
-        groups, strata, people = self.groups, self.strata, self.groups.people
-        by_place = np.argsort(places)
-        names = tuple(groups.names[group] for group in by_place)
-        groups = replace(
-            groups,
-            codes=np.ascontiguousarray(places[groups.codes][:, first]),
-            counts=groups.counts[by_place],
-            levels=replace(groups.levels, names=names),
-            people=None if people is None else np.bincount(kind, people).astype(np.float64),
-        )
-        is_weighted = self.sample_weight is not None or first.size < kind.size
-        weights = np.bincount(kind, self.counts, first.size).astype(np.float64)
-        return self._replace(
-            groups=groups,
-            codes=self.codes[first],
-            sample_weight=weights if is_weighted else None,
-            strata=None if strata is None else strata._replace(codes=strata.codes[first]),
-        )
+    @property
+    def n_strata(self) -> int:
+        """Number of strata, 1 if there are none."""
+        return 1 if self.strata is None else len(self.strata.names)
+
+    def shares(
+        self,
+        chances: FloatArray,
+        joint: FloatArray | None = None,
+        part: IntArray | slice = slice(None),
+    ) -> Shares:
+        """Return what some rows are expected to add to rates, by their probabilities of classes.
+
+        Their groups are known, or ``joint`` holds P(group and class | row).
+        """
+        strata = None if self.strata is None else self.strata.codes[part]
+        if joint is not None:
+            return estimated_shares(joint, strata, self.n_strata)
+        groups = self.groups
+        return known_shares(groups.codes[:, part], groups.n_groups, strata, self.n_strata, chances)
 
     def against_rest(self, label: int | None) -> TrainingRows:
         """Return the rows of a constraint: a class against the rest, or all as positive."""
@@ -107,6 +120,121 @@ class LabelledRows(NamedTuple):
         return replace(bound, name=f"{bound.name} (y={self.classes.tolist()[label]})")
 
 
+@dataclass(frozen=True, eq=False)
+class Before:
+    """The best decisions without constraints, and the worth of decisions that makes them."""
+
+    predicted: IntArray
+    worth: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionProblem:
+    """Rows, what decisions about them must satisfy, and what these are to be best in."""
+
+    rows: LabelledRows
+    constraints: Sequence[Constraint]
+    limit: Any  # of the constraints without a limit of their own
+    goal: Goal
+    min_rate: Any
+    selection_rate: Any
+    certificate: Certificate | None  # None for limits on these rows only
+    objective: Measure | Objective  # the goal, as it was asked for
+    fair: list[ClassConstraint] = field(init=False)  # the constraints, bound to the rows
+    n_fair: int = field(init=False)  # how many of them compare rates of these rows
+
+    def __post_init__(self) -> None:
+        fair = class_constraints(self.constraints, self.rows, self.limit)
+        vars(self).update(fair=fair, n_fair=sum(bool(c.bound.compared_sets.size) for c in fair))
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether limits are certified for the population: they must limit something."""
+        return self.certificate is not None and any(c.limits_something for c in self.fair)
+
+    def before(self, chances: FloatArray) -> Before:
+        """Return the best decisions without constraints, given probabilities of the classes."""
+        rows, goal, worth = self.rows, self.goal, self.goal.worth
+        if worth is None:
+            positives = np.asarray(rows.codes == 1, dtype=np.float64)
+            level = best_level(goal.rank, chances[:, 1], positives, rows.weights, goal.recall)
+            worth = worth_at(level)
+        return Before(decided(chances @ worth), worth)
+
+    def truth(self, before: Before) -> Truth:
+        """Return the truth about decisions under the constraints, floors and budgets.
+
+        The recall of the objective is a constraint, too.
+        """
+        rows, limits = self.rows, []
+        for label, floor in _by_class(self.min_rate, "min_rate", rows):
+            constraint, against = floor_constraint(self.constraints), rows.against_rest(label)
+            if not isinstance(floor, str):
+                check_number(floor, "min_rate", 0, 1)
+            elif floor != "as before":
+                raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
+            else:
+                floor = rates_before(constraint, against, before.predicted == label)
+            limits += [(bound, label) for bound in floors(constraint, against, floor)]
+        for label, wanted in _by_class(self.selection_rate, "selection_rate", rows):
+            limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
+        if self.goal.recall is not None:
+            missed, against = BoundedFalseNegativeRate(), rows.against_rest(1)
+            limits.append((of_everybody(missed, against, 1.0 - self.goal.recall, "recall"), 1))
+        bound = [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
+        return Truth([*self.fair, *bound], rows.codes, rows.counts, before.worth)
+
+
+def bind(
+    data: TrainingData,
+    constraint: Any,
+    *,
+    max_disparity: Any,
+    min_rate: Any,
+    selection_rate: Any,
+    objective: Measure | Objective,
+    pos_label: ClassLabel,
+    confidence: float | Certificate | None,
+) -> DecisionProblem:
+    """Return what is asked for, bound to the rows; warn if the positive class is a mere guess."""
+    constraints = active_constraints(constraint, "classification", data, max_disparity)
+    best = objective if isinstance(objective, Objective) else Objective(objective)
+    classes, codes = encode_classes(data.y)
+    if classes.size == 2:
+        others = () if best.is_symmetric else ("objective",)
+        positive = positive_class(pos_label, classes, constraints, min_rate, selection_rate, others)
+        if positive == classes.tolist()[0]:
+            classes, codes = classes[::-1], 1 - codes
+    else:
+        positive = _positive_of_several(pos_label, classes, min_rate, selection_rate)
+    strata = data.strata if any(constraint.within_strata for constraint in constraints) else None
+    codes, weights = codes.astype(np.int64), data.sample_weight
+    rows = LabelledRows(data.groups, codes, classes, weights, strata, positive)
+    check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
+    # Shares alone count, whatever the order of the rows.
+    goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
+    limit = 0.0 if goal.at_least is not None else max_disparity
+    certificate: Any = Certificate(confidence) if isinstance(confidence, Real) else confidence
+    asked = min_rate, selection_rate, certificate, objective
+    return DecisionProblem(rows, constraints, limit, goal, *asked)
+
+
+def _positive_of_several(
+    pos_label: Any, classes: NDArray[Any], min_rate: Any, selection_rate: Any
+) -> Any:
+    """Return which class is positive: of several classes floors and budgets alone have one."""
+    if pos_label is None:
+        return None
+    positive = read_positive(pos_label, classes.tolist())
+    if all(limit is None or isinstance(limit, dict) for limit in (min_rate, selection_rate)):
+        raise ValueError(
+            f"pos_label={pos_label!r} has no effect: of the {classes.size} classes of y each is "
+            "limited against the rest. Use None, or pass min_rate or selection_rate as a number, "
+            "which then holds for this class."
+        )
+    return positive
+
+
 def in_order(
     rows: LabelledRows, chances: FloatArray, joint: FloatArray
 ) -> tuple[LabelledRows, FloatArray, FloatArray, IntArray, IntArray]:
@@ -117,7 +245,8 @@ def in_order(
     """
     chances, joint = np.round(chances, _DIGITS), np.round(joint, _DIGITS)
     places = rows.groups.places(chances[:, -1], rows.sample_weight)
-    joint = joint[:, np.argsort(places)]
+    by_place = np.argsort(places)
+    joint = joint[:, by_place]
     keys = [chances.T, joint.reshape(rows.codes.size, -1).T, rows.codes, places[rows.groups.codes]]
     keys += [] if rows.strata is None else [rows.strata.codes]
     table = np.vstack(keys)
@@ -126,7 +255,25 @@ def in_order(
     is_new[1:] = (np.diff(table[:, order]) != 0).any(axis=0)
     first, kind = order[is_new], np.empty_like(order)
     kind[order] = np.cumsum(is_new) - 1
-    return rows.merged(first, kind, places), chances[first], joint[first], kind, places
+    groups, strata, people = rows.groups, rows.strata, rows.groups.people
+    names = tuple(groups.names[group] for group in by_place)
+    groups = replace(
+        groups,
+        codes=np.ascontiguousarray(places[groups.codes][:, first]),
+        counts=groups.counts[by_place],
+        levels=replace(groups.levels, names=names),
+        people=None if people is None else np.bincount(kind, people).astype(np.float64),
+    )
+    is_weighted = rows.sample_weight is not None or first.size < kind.size
+    weights = np.bincount(kind, rows.counts, first.size).astype(np.float64)
+    distinct = replace(
+        rows,
+        groups=groups,
+        codes=rows.codes[first],
+        sample_weight=weights if is_weighted else None,
+        strata=None if strata is None else strata._replace(codes=strata.codes[first]),
+    )
+    return distinct, chances[first], joint[first], kind, places
 
 
 def class_constraints(
@@ -154,59 +301,30 @@ def class_constraints(
     return [replace(limited, bound=bound) for limited, bound in zip(of_classes, named, strict=True)]
 
 
-def class_limits(
-    constraints: Sequence[Constraint],
-    rows: LabelledRows,
-    min_rate: Any,
-    selection_rate: Any,
-    before: IntArray,  # the decisions without any constraint
-    pos_label: Any = None,  # the class of values that are not for each class; None: there is none
-    recall: float | None = None,  # the smallest one of all positive rows, of two classes
-) -> list[ClassConstraint]:
-    """Return floors and budgets as constraints."""
-    limits = []
-    for label, floor in _by_class(min_rate, "min_rate", rows.classes, pos_label):
-        constraint, against = floor_constraint(constraints), rows.against_rest(label)
-        if not isinstance(floor, str):
-            check_number(floor, "min_rate", 0, 1)
-        elif floor != "as before":
-            raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
-        else:
-            floor = rates_before(constraint, against, before == label)
-        limits += [(bound, label) for bound in floors(constraint, against, floor)]
-    for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes, pos_label):
-        limits += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
-    if recall is not None:
-        constraint = BoundedFalseNegativeRate()
-        limits.append((of_everybody(constraint, rows.against_rest(1), 1.0 - recall, "recall"), 1))
-    return [ClassConstraint(rows.named(bound, label), label) for bound, label in limits]
-
-
-def _by_class(
-    limits: Any, name: str, classes: NDArray[Any], pos_label: Any
-) -> list[tuple[int, Any]]:
+def _by_class(limits: Any, name: str, rows: LabelledRows) -> list[tuple[int, Any]]:
     """Return (class number, value) pairs: of the positive class, or from a dict of classes."""
     if limits is None:
         return []
-    labels = classes.tolist()
+    labels = rows.classes.tolist()
     if not isinstance(limits, dict):
-        if pos_label is None:
+        if rows.pos_label is None:
             raise ValueError(
                 f"With {len(labels)} classes {name} must be a dict from classes to values, such as "
                 f"{{{labels[0]!r}: ...}}, or pos_label must say which class it is for; got "
                 f"{name}={limits!r}."
             )
-        return [(labels.index(pos_label), limits)]
+        return [(labels.index(rows.pos_label), limits)]
     unknown = [key for key in limits if key not in labels]
     if unknown:
         raise ValueError(f"{name} names {listed(unknown)}, but the classes are {listed(labels)}.")
     return [(labels.index(key), value) for key, value in limits.items()]
 
 
-def clash(constraints: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
+def clash(problem: DecisionProblem) -> str:
     """Say by how much a floor and a budget contradict each other, whatever the rows are."""
+    min_rate, selection_rate = problem.min_rate, problem.selection_rate
     if not isinstance(min_rate, Real) or isinstance(
-        floor_constraint(constraints), BoundedFalseNegativeRate
+        floor_constraint(problem.constraints), BoundedFalseNegativeRate
     ):
         return ""
     if selection_rate is None or isinstance(selection_rate, dict):
@@ -214,64 +332,3 @@ def clash(constraints: Sequence[Constraint], min_rate: Any, selection_rate: Any)
     high = selection_rate if isinstance(selection_rate, Real) else selection_rate[1]
     excess = float(min_rate) - float(high)
     return f" min_rate and selection_rate contradict each other by {excess:.3g}." * (excess > 0)
-
-
-def report(truth: Truth, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
-    """Return the attributes that say what was kept; warn if a limit was not, or much was drawn.
-
-    The first ``n_fair`` constraints are fairness constraints, the others floors and
-    budgets.
-    """
-    disparities = truth.disparities(chosen.predicted)
-    names = [bound.name for bound in truth.bounds]
-    by_constraint = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
-    limits = [bound.max_disparity for bound in truth.bounds]
-    is_kept = truth(chosen.predicted).is_feasible
-    if not is_kept:
-        warn_user(
-            "No decisions were found that satisfy all limits on the training rows: "
-            f"{contradiction(truth, chosen.predicted, names)}. Relax one of these.{hint}",
-            ConvergenceWarning,
-        )
-    elif chosen.method != "none" and len(names) == n_fair:  # a budget may ask for few
-        predicted, actual = (
-            np.bincount(codes, truth.weights, truth.n_classes).astype(np.float64)
-            for codes in (chosen.predicted, truth.classes)
-        )
-        warn_if_one_answer(predicted, actual, max(limits))
-    if chosen.mixed_share > MUCH_MIXED:
-        warn_user(
-            f"The decision of {chosen.mixed_share:.1%} of the training rows follows from a number "
-            "that is made of their columns, not from their scores alone: two similar people may "
-            "be decided differently. Pass group_aware='thresholds' to forbid that."
-        )
-    return {
-        "tie_weight_": chosen.tie_weight,
-        "_mixture": chosen.mixture,
-        "mixed_share_": chosen.mixed_share,
-        "train_disparities_": by_constraint,
-        "train_disparity_": max(by_constraint.values(), default=0.0),
-        "status_": "converged" if is_kept else "infeasible",
-        "method_": chosen.method,
-    }
-
-
-def report_objective(
-    goal: Goal, rows: LabelledRows, chosen: Chosen, before: IntArray
-) -> dict[str, object]:
-    """Return the attributes that say what decisions are worth; warn if that is less than asked.
-
-    ``before`` are the decisions without any constraint.
-    """
-    value, free = (
-        goal.of(rows.codes, rows.weights, predicted) for predicted in (chosen.predicted, before)
-    )
-    attributes: dict[str, object] = {"train_objective_": value, "price_of_fairness_": free - value}
-    if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
-        warn_user(
-            f"No decisions were found with an objective of at_least={goal.at_least}: the best ones "
-            f"have {value:.4g} on the training rows. They are kept. Ask for less.",
-            ConvergenceWarning,
-        )
-        attributes["status_"] = "infeasible"
-    return attributes

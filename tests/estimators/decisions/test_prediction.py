@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from skfair.estimators.decisions.prediction import linear_of, thresholds_of
+from skfair.estimators.decisions.prediction import Decider, linear_of
 
 # Gains of the second decision where the true class is certainly the first, or the second.
 GAINS = {
@@ -28,7 +28,8 @@ def table():
     """Thresholds of a group for each kind of gains."""
     offsets, worth = np.zeros((len(GAINS), 1, 2, 2)), np.eye(2)
     offsets[:, 0, :, 1] = worth[:, 1] - worth[:, 0] - list(GAINS.values())
-    return thresholds_of(offsets, worth, np.array(list(GAINS)), None)
+    decider = Decider(None, None, None, worth, offsets, None, None)
+    return decider.thresholds(np.array(list(GAINS)))
 
 
 @pytest.mark.parametrize("kind", GAINS)
@@ -46,7 +47,7 @@ def test_formulas_decide_as_thresholds(table):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3))
     model = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=200) > 0.3)
-    formulas = linear_of(table, model, np.array(["a", "b", "c"]), 1.0)
+    formulas = linear_of(table, [model], np.array(["a", "b", "c"]), 1.0)
     assert isinstance(formulas, pd.DataFrame)
     assert formulas.columns.tolist() == ["a", "b", "c", "intercept"]
     chances = expit(X @ model.coef_[0] + model.intercept_[0])
