@@ -71,8 +71,12 @@ class CellMeans(NamedTuple):
 
     def merged(self, codes: IntArray, n_cells: int) -> CellMeans:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
-        sums = [[bincount(codes, own, n_cells) for own in part] for part in self.sums]
-        return self._replace(sums=np.array(sums))
+        powers = [0, 1, 1] if self.is_share else [0, 1, 2]  # 0 and 1 are their own squares
+        parts, codes = self.sums[:, : max(powers) + 1], codes.astype(np.intp, copy=False)
+        if np.array_equal(*parts):  # weights are their own squares, too
+            parts = parts[:1]
+        sums = np.array([[bincount(codes, own, n_cells) for own in part] for part in parts])
+        return self._replace(sums=np.repeat(sums[:, powers], 2 // len(sums), axis=0))
 
     def whole(self) -> CellMeans:
         """Return the sums of all cells, as one."""

@@ -71,6 +71,8 @@ class GroupTable:
 
     def only(self, is_kept: BoolArray) -> GroupTable:
         """Return some of the cells; without scores."""
+        if is_kept.all():
+            return replace(self, scores=None)
         measures = {
             name: of_cells._replace(sums=of_cells.sums[..., is_kept])
             for name, of_cells in self.measures.items()

@@ -25,7 +25,7 @@ from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, 
 from skfair.report.result import AuditTables, head_of
 from skfair.report.sentences import decision_of, read_about, verdicts_of
 from skfair.report.small_groups import Shown
-from skfair.report.subgroups import judge_subgroups, search_subgroups
+from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
 from skfair.report.table import read_blocks, read_table
 from skfair.report.tasks import Task, gaps_of, searched_of
 from skfair.report.views import find_gaps, rates_table, score_report, signed_table
@@ -410,7 +410,8 @@ def audit_table(
     calibration, of_scores = score_report(sample, views, task, options)
     rates = [rates_table(sample, views, options.confidence), *of_scores]
     searched = searched_of(task, set(sample.measures))
-    unjudged, simulated, n_subgroups = search_subgroups(sample, searched, options)
+    tables = tables_of(sample, options.depth, options.min_size)
+    unjudged, simulated, n_subgroups = search_subgroups(sample, tables, searched, options)
     asked = gaps_of(task, options.metrics, set(sample.measures))
     gaps, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
@@ -424,7 +425,7 @@ def audit_table(
         hidden=shown.hidden,
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
         gaps=gaps,
-        subgroups=shown.subgroups(subgroups),
+        subgroups=shown.subgroups(tables, subgroups),
         n_subgroups=n_subgroups,
         n_beyond_chance=n_beyond,
         calibration=shown.without_hidden(calibration),

@@ -15,9 +15,8 @@ import pandas as pd
 from skfair._typing import BoolArray, FloatArray
 from skfair.groups.table import GroupTable
 from skfair.report.options import Options
-from skfair.report.subgroups import list_tables
+from skfair.report.subgroups import Table, tables_of
 from skfair.report.views import View, views_of
-from skfair.utils.factorize import Factorized
 from skfair.utils.rounding import SUM_ROUNDING
 
 HIDDEN = "hidden"
@@ -60,12 +59,8 @@ class Shown:
     def __init__(self, sample: GroupTable, options: Options) -> None:
         self.sample, left_out = without_small(sample, options.suppress_below)
         self._options, n_rows = options, self.sample.counts
-        self._columns = {
-            name: Factorized(self.sample.codes[:, place], self.sample.levels[name])
-            for place, name in enumerate(self.sample.attributes)
-        }
         self.views = views_of(self.sample, options)
-        is_listed = len(self.views) > len(self._columns)
+        is_listed = len(self.views) > len(self.sample.attributes)
         self._crossing = self.views[-1] if is_listed else None
         if self._crossing is not None and n_rows.min() < options.suppress_below:
             self._find_secrets(self._crossing)
@@ -81,7 +76,7 @@ class Shown:
         options, units = self._options, np.eye(len(crossing.names))
         is_small = crossing.n_rows < options.suppress_below
         small, self._known = [*units[is_small]], units[:0]
-        for own in list_tables(self._columns, self.sample.counts, options.depth, 0):
+        for own in tables_of(self.sample, options.depth, 0):
             rows = [self._row(own.codes == i) for i in range(own.n_groups)]
             small += [*rows, *(row * is_small for row in rows)]
         n_rows = np.array(small) @ crossing.n_rows
@@ -124,7 +119,7 @@ class Shown:
         groups = pd.MultiIndex.from_frame(table[["view", "group"]])
         return table[~groups.isin(pd.MultiIndex.from_frame(self.hidden))].reset_index(drop=True)
 
-    def subgroups(self, table: pd.DataFrame) -> pd.DataFrame:
+    def subgroups(self, tables: list[Table], table: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of subgroups that may be shown as well.
 
         If crossed groups are not listed, these are subgroups by attributes none of whose
@@ -134,7 +129,7 @@ class Shown:
         if not len(table) or n_rows.min() >= options.suppress_below:
             return table
         is_open = dict.fromkeys(table["subgroup"], False)
-        for own in list_tables(self._columns, n_rows, options.depth, options.min_size):
+        for own in tables:
             least = np.bincount(own.codes, n_rows, own.n_groups).min()
             for place, name in zip(own.kept, own.names, strict=True):
                 if name in is_open and self._crossing is not None:

@@ -71,6 +71,18 @@ class Table(NamedTuple):
     names: list[str]
 
 
+def tables_of(sample: GroupTable, depth: int, min_size: float) -> list[Table]:
+    """Return the subgroups of each set of up to ``depth`` attributes."""
+    columns = {
+        name: Factorized(sample.codes[:, place], sample.levels[name])
+        for place, name in enumerate(sample.attributes)
+    }
+    return [  # of a million cells their numbers take most of the memory
+        own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
+        for own in list_tables(columns, sample.counts, depth, min_size)
+    ]
+
+
 def list_tables(
     columns: dict[str, Factorized], n_rows: FloatArray | None, depth: int, min_size: float
 ) -> Iterator[Table]:
@@ -145,21 +157,13 @@ def compare_with_rest(
 
 
 def search_subgroups(
-    sample: GroupTable, measures: list[str], options: Options
+    sample: GroupTable, tables: list[Table], measures: list[str], options: Options
 ) -> tuple[list[pd.DataFrame], list[Simulated], int]:
     """Compare every subgroup with everybody else, by each measure.
 
     Returns a table without p-values and simulations for each measure, and how many subgroups were
     searched, also those with too few rows of a measure.
     """
-    columns = {
-        name: Factorized(sample.codes[:, place], sample.levels[name])
-        for place, name in enumerate(sample.attributes)
-    }
-    tables = [  # of a million cells their numbers take most of the memory
-        own._replace(codes=own.codes.astype(np.min_scalar_type(own.n_groups)))
-        for own in list_tables(columns, sample.counts, options.depth, options.min_size)
-    ]
     unjudged, simulated = [], []
     for measure in measures:
         of_cells = sample.measures[measure]

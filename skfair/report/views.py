@@ -11,6 +11,7 @@ import pandas as pd
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import number_tuples
 from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
@@ -54,12 +55,17 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
         options.reference, {name: sample.levels[name] for name in sample.attributes}
     )
     share = 0.0 if options.preset is None else rule_of(options.preset).least_share
+    parts = [sample.codes[:, place] for place in range(len(sample.attributes))]
+    sizes = np.array([len(sample.levels[name]) for name in sample.attributes])
+    # Where there are many groups the first cells tell.
+    is_long = any(
+        len(number_tuples([part[:first] for part in parts], sizes)[1]) > MOST_CROSSED
+        for first in (10 * MOST_CROSSED, None)
+    )
+    crossed = [sample.attributes] if len(parts) > 1 and not is_long else []
     views = []
-    crossed = [sample.attributes] if len(sample.attributes) > 1 else []
     for attributes in [*([name] for name in sample.attributes), *crossed]:
         groups = encode_groups(sample.columns(attributes), n_samples=sample.counts.size)
-        if attributes in crossed and groups.n_groups > MOST_CROSSED:
-            continue
         codes = groups.codes[0]
         n_rows = np.asarray(np.bincount(codes, sample.counts, groups.n_groups), float)
         is_unknown = np.zeros(groups.n_groups, bool)

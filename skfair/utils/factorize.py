@@ -50,6 +50,9 @@ def factorize(values: Any) -> Factorized:
             factorized = _factorize_integers(values)
             if factorized is not None:
                 return factorized
+            codes, uniques = pd.factorize(values)
+            order = np.argsort(uniques)
+            return Factorized(np.argsort(order)[codes], uniques[order].tolist())
         if values.dtype.kind in "US":
             return _factorize_fixed_width(values)
     try:
