@@ -18,8 +18,6 @@ from skfair.utils.rounding import SUM_ROUNDING
 
 # Tables further from the mean than this many standard deviations have no probability left.
 _FAR = 40
-# The rule of two standard deviations.
-_TWO = 2.0
 
 
 class Counts(NamedTuple):
@@ -248,7 +246,7 @@ def _more_for_two_deviations(counts: Counts) -> IntArray:
     while (high - low > 1).any():  # z rises with the number selected
         middle = (low + high) // 2
         more = counts._replace(selected=counts.selected + np.maximum(middle, 0))
-        is_enough = more.z > -_TWO
+        is_enough = more.z > -2
         low = np.where(is_enough, low, middle)
         high = np.where(is_enough, np.maximum(middle, 0), high)
     return np.asarray(high)

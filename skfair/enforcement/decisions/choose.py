@@ -24,7 +24,7 @@ _LOST = 0.005
 # Of few rows the search of a tighter limit may find better decisions by chance: the next one of
 # these is tried, and at that the next one. Of more rows 3 of 640 limits were worse than a tighter
 # one, by at most .002; each costs one more search.
-_LIMITS, _FEW = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5), 1_000
+_LIMITS, _FEW = (0.01, 0.02, 0.05, 0.1, 0.2), 1_000
 # Mixtures of thresholds that are tried, and worth that is not worth one more (without it, twice the
 # time on 200,000 rows for .0002).
 _MIXTURES, _LEAST_GAIN = 6, 1e-4

@@ -18,8 +18,6 @@ from skfair.enforcement.rounds import LONGEST, random_moves
 
 # Rows that line searches may scan, and steps.
 _JUDGED_ROWS, _MOST_STEPS = 6e6, 100
-# The penalty is at least 1, or half the accuracy lost by the best feasible point.
-_LEAST_PENALTY, _SHARE = 1.0, 0.5
 # Longest step, and the lengths of steps as multiples of what is missed.
 _LONGEST_STEP, _MULTIPLES = 0.05, (0.3, 10.0)
 
@@ -60,8 +58,9 @@ def mended(search: OffsetSearch, start: Candidate, best: Candidate) -> Candidate
         if current.verdict.is_feasible or used > _JUDGED_ROWS:
             break
         missed = current.verdict_of(truth.penalising(1.0)).penalty or 0.0
-        lost = _SHARE * max(current.verdict.merit - known, 0.0)
-        penalised = truth.penalising(max(lost / missed, _LEAST_PENALTY))
+        # The penalty is at least 1, or half the accuracy lost by the best feasible point.
+        lost = 0.5 * max(current.verdict.merit - known, 0.0)
+        penalised = truth.penalising(max(lost / missed, 1.0))
         step = np.zeros_like(current.offsets)
         if k > 0:  # first line searches alone
             # Steps aimed by a linear programme gained nothing (120 fits of 3 and 4 classes).

@@ -41,11 +41,10 @@ from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.solvers.parameters import Count, CountOrZero, Positive, Share, ShareOrZero
 from skfair.utils.docs import documented
+from skfair.utils.rounding import ROUNDING
 
 # Points of the scan for kappa.
 _SCAN = 20
-# A squared distance from feasibility that counts as one, relative to that at the start.
-_ROUNDING = 1e-12
 
 
 class QuadraticModel(NamedTuple):
@@ -329,7 +328,7 @@ def _nearest_multipliers(jacobian: FloatArray, room: FloatArray) -> FloatArray |
     target[-1] = 1.0
     solution = nnls(matrix, target, maxiter=30 * rows.size + 30)[0]
     missing = 1.0 - float(matrix[-1] @ solution)
-    if missing <= _ROUNDING:
+    if missing <= ROUNDING:
         return None
     lam[rows] = solution * scale / missing
     return lam

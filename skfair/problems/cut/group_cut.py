@@ -25,7 +25,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.problems.cut.weights import Weights
 
 # Directions of the constraints that are shorter than this share of the longest are dependent.
-_RANK_TOL = 1e-6
+RANK_TOL = 1e-6
 # Powers of M that show what the constraint hides.
 _N_PRODUCTS = 3
 # The inverse of a smaller degree would overflow in sums.
@@ -77,7 +77,7 @@ class GroupCut:
         mass = np.bincount(self.cells, weights=self.scale**2, minlength=centred.shape[0])
         roots = np.sqrt(mass)[:, None]
         left, lengths, _ = np.linalg.svd(roots * centred, full_matrices=False)
-        kept = lengths > _RANK_TOL * max(lengths.max(initial=0.0), np.finfo(float).tiny)
+        kept = lengths > RANK_TOL * max(lengths.max(initial=0.0), np.finfo(float).tiny)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(roots > 0, left[:, kept] / roots, 0.0)
 

@@ -17,12 +17,9 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from skfair._typing import FloatArray, Rows
-from skfair.problems.cut.group_cut import GroupCut
+from skfair.problems.cut.group_cut import RANK_TOL, GroupCut
 from skfair.problems.cut.weights import FactoredWeights
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step, only_step
-
-# Directions of a factor whose eigenvalue is below this share of the largest are noise.
-_RANK_TOL = 1e-6
 
 
 @EIGEN_SOLVERS.register("dense")
@@ -87,7 +84,8 @@ def _from_factor(
         inner += scaled.T @ problem.basis[rows]
     gram -= inner @ inner.T
     values, U = _leading((gram + gram.T) / 2, min(n_wanted, factor.rank))
-    usable = values > _RANK_TOL * max(values[0], 0.0)
+    # Directions of a factor with smaller eigenvalues are noise.
+    usable = values > RANK_TOL * max(values[0], 0.0)
     values, U = values[usable], U[:, usable]
     if values.size < n_vectors:
         raise ValueError(
