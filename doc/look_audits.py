@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from look import AXE, SHOTS, THEMES, WIDER, WIDTHS, browser_of
 from playwright.sync_api import Browser, Page, sync_playwright
 from sample_audits import samples
@@ -28,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.model_selection import fairness_path
-from skfair.report import Audit
+from skfair.report import Audit, DataAudit, audit, audit_data
 
 MOST_SHEETS = 6
 KEYS_TO_ANYTHING = 400
@@ -54,7 +55,7 @@ FIRST_COLUMN = """() => [...document.activeElement.closest('table').tBodies[0].r
   row => row.cells[0].dataset.value ?? row.cells[0].textContent.trim())"""
 
 
-def audits() -> Iterator[tuple[str, Audit]]:
+def audits() -> Iterator[tuple[str, Audit | DataAudit]]:
     """Yield audits of every kind, by name."""
     yield from samples()
     loans = make_loans(4000, random_state=0)
@@ -65,6 +66,11 @@ def audits() -> Iterator[tuple[str, Audit]]:
     limits = [0.02, 0.05, 0.1, 0.2]
     path = fairness_path(fair, X, y, sensitive_features=groups["sex"], max_disparities=limits)
     yield "path", Audit.from_path(path, X, y, sensitive_features=groups)
+    half = np.arange(len(y)) < len(y) // 2
+    earlier = {"X": loans.data[half], "sensitive_features": groups[half]}
+    yield "data", audit_data(loans.data[~half], groups[~half], y[~half], earlier=earlier)
+    few = slice(250)  # groups of so few people that some are hidden
+    yield "few", audit(y[few], (y != 1)[few], sensitive_features=groups[few])
 
 
 def presses(page: Page, wanted: str) -> bool:
