@@ -111,7 +111,7 @@ def test_decisions_keep_the_limit(solver):
     """Demographic parity of decisions; the objective is no worse than that of constant scores."""
     X, y, group = people()
     model = ConstrainedERMClassifier(
-        max_disparity=0.05, solver=solver, random_state=0, max_iter=300
+        max_disparity=0.05, solver=solver, random_state=0, max_iter=100
     )
     quietly(model, X, y, sensitive_features=group)
     assert difference(model.predict(X) == model.classes_[1], group) <= 0.05 + 1e-9
@@ -144,7 +144,7 @@ def test_mean_predictions_keep_the_limit(solver):
     X, _, group = people()
     response = X[:, 0] + 0.5 * X[:, 1] + 0.5 * (group == group[0])
     model = ConstrainedERMRegressor(
-        "mean_score_parity", 0.1, solver=solver, random_state=0, max_iter=600
+        "mean_score_parity", 0.1, solver=solver, random_state=0, max_iter=250
     )
     quietly(model, X, response, sensitive_features=group)
     gap = difference(model.predict(X), group)
@@ -159,7 +159,7 @@ def test_mean_predictions_keep_the_limit(solver):
 def test_shares_of_an_interval_keep_the_limit(solver):
     """Definition 4.2 of partial_fairness_idca: the largest difference over all thresholds."""
     X, y, group = people()
-    short = {"max_iter": 20} if solver in list(DC_SOLVERS) else {}
+    short = {"max_iter": 8} if solver in list(DC_SOLVERS) else {}
     model = PartialParityClassifier(
         (0.1, 0.5), max_disparity=0.15, solver=solver, group_aware=solver == "repair", **short
     )

@@ -150,53 +150,6 @@ def test_target_shares_are_approached():
     assert np.array_equal(same.labels, run(X, codes, centers, n_groups=2).labels)
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3])
-def test_weight_two_is_a_row_twice(weight):
-    X, codes, centers = sample()
-    times = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = run(X, codes, centers, weight=weight, weights=times.astype(float))
-    repeated = run(np.repeat(X, times, axis=0), np.repeat(codes, times), centers, weight=weight)
-    assert np.allclose(weighted.centers, repeated.centers)
-    assert np.array_equal(np.repeat(weighted.labels, times), repeated.labels)
-    assert np.allclose(weighted.offsets, repeated.offsets)
-    same = run(X, codes, centers, weight=weight, weights=np.full(len(X), 1e300))
-    assert np.array_equal(same.labels, run(X, codes, centers, weight=weight).labels)
-
-
-def test_order_of_rows_and_names_of_groups_do_not_matter():
-    X, codes, centers = sample()
-    found = run(X, codes, centers)
-    order = np.random.default_rng(3).permutation(len(X))
-    permuted = run(np.ascontiguousarray(X[order]), codes[order], centers)
-    assert np.allclose(permuted.assignment, found.assignment[order], atol=1e-8)
-    assert np.array_equal(permuted.labels, found.labels[order])
-    relabelled = run(X, np.array([2, 0, 1])[codes], centers)
-    assert np.array_equal(relabelled.labels, found.labels)
-    assert np.allclose(relabelled.offsets[:, [2, 0, 1]], found.offsets)
-    again = run(X, codes, centers)
-    assert np.array_equal(again.assignment, found.assignment)
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1e200])
-def test_units_do_not_matter(scale):
-    X, codes, centers = sample()
-    found = run(X, codes, centers)
-    scaled = run(scale * X, codes, scale * centers)
-    assert np.array_equal(scaled.labels, found.labels)
-    assert np.allclose(scaled.centers / scale, found.centers)
-    assert np.isfinite(scaled.offsets).all()
-    moved = run(X + 1e5, codes, centers + 1e5)
-    assert np.array_equal(moved.labels, found.labels)
-
-
-def test_float32_is_read_without_a_copy_of_another_type():
-    X, codes, centers = sample()
-    found = run(X.astype(np.float32), codes, centers)
-    assert np.array_equal(found.labels, run(X, codes, centers).labels)
-    X32 = X.astype(np.float32)
-    assert free_problem(X32, codes, 4, 3).X is X32
-
-
 def test_chunks_do_not_matter(monkeypatch):
     X, codes, centers = sample()
     found = run(X, codes, centers)
@@ -228,14 +181,6 @@ def test_an_empty_cluster_keeps_its_centre():
     found = run(X, codes, centers, weight=0.0)
     assert not (found.labels == 0).any()
     assert np.allclose(found.centers[0], 1e6)
-
-
-def test_one_cluster():
-    X, codes, _ = sample()
-    found = run(X, codes, X[:1])
-    assert not found.labels.any()
-    assert np.allclose(found.centers, X.mean(axis=0))
-    assert np.allclose(found.offsets, 0, atol=1e-12)
 
 
 def test_rows_without_weight_change_nothing():
