@@ -277,10 +277,3 @@ def test_a_solver_that_is_not_tested_in_an_estimator_is_refused_there(solver):
         X, y, query, group = states()
         with pytest.raises(TypeError, match="cannot solve"):
             quietly(FairRanker(solver=solver), X, y, query, sensitive_features=group)
-
-
-@pytest.mark.parametrize("solver", [s for s in CLUSTERING_SOLVERS if s not in FRONT_SOLVERS])
-def test_a_solver_without_fronts_is_refused(solver):
-    X, group = points()
-    with pytest.raises(TypeError, match="finds no fronts"):
-        quietly(ParetoFairKMeans(3, solver=solver), X, sensitive_features=group)

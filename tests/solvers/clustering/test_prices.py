@@ -1,5 +1,4 @@
 import itertools
-from dataclasses import replace
 from functools import partial
 from unittest.mock import patch
 
@@ -327,38 +326,6 @@ def test_gradient_of_the_smooth_dual():
         assert check_grad(lambda v, f=value: f(v)[0], slope, at.ravel(), epsilon=1e-6) < 1e-5
         values.append(dual(at)[0])
     assert values[0] != values[1]
-
-
-def test_blocks_and_sampling_change_little(monkeypatch):
-    problem, centers = random_problem(1, 900, 4, 3)
-    one = fair_lloyd(problem, centers)
-    monkeypatch.setattr("skfair.problems.clustering.points._MAX_KEPT", 100)
-    monkeypatch.setattr("skfair.utils.pieces.NUMBERS", 256)
-    small = RepresentationProblem(
-        problem.X,
-        encode_groups(problem.cells),
-        balance_constraints(encode_groups(problem.cells), np.array([0.5])),
-        4,
-    )
-    assert small.norms.dtype == np.float32
-    whole = RepresentationProblem(
-        problem.X.astype(np.float32),
-        encode_groups(problem.cells),
-        balance_constraints(encode_groups(problem.cells), np.array([0.5])),
-        4,
-    )
-    assert_allclose(small.norms, whole.norms, rtol=1e-5)
-    blocked = fair_lloyd(small, centers)
-    monkeypatch.setattr(prices, "LARGE", 600)
-    monkeypatch.setattr(prices, "SAMPLE", 300)
-    rounds = RunSettings(100, np.random.RandomState(0))
-    sampled = Prices().cluster(small, [centers, centers + 0.1], rounds)
-    stopped = Prices().cluster(small, [centers], replace(rounds, callback=lambda c: True))
-    assert stopped.status == "stopped"
-    assert stopped.labels.size == small.n_samples
-    for found in (blocked, sampled):
-        assert found.violation <= 1e-9
-        assert found.cost == pytest.approx(one.cost, rel=0.1)
 
 
 def test_prices_of_a_sample_are_corrected_by_the_counts_of_all_rows():
