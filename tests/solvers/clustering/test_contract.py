@@ -164,9 +164,9 @@ def test_tiny_problems_against_all_labellings(name, seed):
 
 
 def run_on(solver, X, sex, weights=None):
-    """A run whose centres begin in the first rows."""
+    """A short run whose centres begin in the first rows, and its centres in units of the data."""
     problem = problem_of(solver, X, sex, weights=weights)
-    found = run(solver, problem, problem.scaled(np.arange(3)).astype(float))
+    found = run(solver, problem, problem.scaled(np.arange(3)).astype(float), max_iter=8)
     return found, problem.units.outwards(found.centers)
 
 
