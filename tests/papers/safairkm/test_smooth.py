@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from skfair.datasets import make_grouped_blobs
-from skfair.metrics import balance_score, kmeans_cost
+from skfair.metrics import balance_score
 from skfair.papers.safairkm.smooth import Smooth
 from skfair.papers.safairkm.soft_objectives import soft_balance, soft_cost
 from skfair.solvers.clustering.base import clustering_solver
@@ -80,24 +80,6 @@ class TestObjectives:
         assert value == 0
         assert not by_centers.any()
         assert not by_offsets.any()
-
-
-def test_more_steps_on_the_balance_are_fairer_and_dearer():
-    rng = np.random.default_rng(0)
-    blob = rng.integers(0, 3, 900)
-    X = rng.normal(size=(900, 2)) + np.array([[0, 0], [2.5, 0], [0, 2.5]])[blob]
-    codes = (rng.random(900) < np.array([0.2, 0.5, 0.7])[blob]).astype(np.int64)
-    centers = KMeans(3, n_init=1, random_state=0).fit(X).cluster_centers_
-    costs, balances = [], []
-    for n_a in (10, 8, 5, 2):
-        found = run(X, codes, centers, 2, n_a, 10 - n_a, max_iter=60, batch_size=600)
-        costs.append(kmeans_cost(X, found.labels))
-        balances.append(balance_score(found.labels, sensitive_features=codes, relative=True))
-    assert costs == sorted(costs)
-    assert balances == sorted(balances)
-    assert balances[0] < 0.5
-    assert balances[-1] > 0.9
-    assert costs[-1] < 1.5 * costs[0]
 
 
 def test_separated_groups_mix():
@@ -175,11 +157,6 @@ def test_rows_are_drawn_in_proportion_to_their_weight():
     found = run(far, more, centers, 4, weights=np.append(np.ones(len(X)), 0.0))
     assert np.array_equal(found.labels[:-1], run(X, codes, centers).labels)
     assert not found.offsets[:, 3].any()
-
-
-def test_movement_in_the_last_tenth_decides_the_status():
-    assert run(*sample(), tol=0.0).status == "max_iter"
-    assert run(*sample(), tol=10.0).status == "converged"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from skfair.metrics import balance_score, kl_fairness_error, kmeans_cost
 from skfair.papers.vfairkm import soft_assignment
 from skfair.papers.vfairkm.variational import Variational
 from skfair.solvers.clustering.base import clustering_solver
@@ -65,20 +64,6 @@ def test_the_objective_never_rises(weight, lipschitz, target):
     assert np.array_equal(long.labels, long.assignment.argmax(axis=1))
 
 
-def test_twice_the_constant_is_enough_while_counts_do_not_collapse():
-    """What the module's documentation says of the bound, on random assignments."""
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        masses = naive_soft.masses(rng.uniform(0.1, 1, 8), 8)
-        old, new = rng.dirichlet(np.full(3, 0.5), size=(2, 8))
-        n_old, n_new = masses @ old, masses @ new
-        if (n_new < 0.1 * n_old).any():
-            continue
-        ratios = n_new / n_old
-        apart = masses @ np.sum(new * np.log((new + 1e-300) / (old + 1e-300)), axis=1)
-        assert np.sum(ratios - 1 - np.log(ratios)) <= 2.1 * (1 / n_old).max() * apart + 1e-12
-
-
 def test_the_history_adds_up():
     X, codes, centers = sample()
     found = run(X, codes, centers, max_iter=5, tol=0.0)
@@ -117,20 +102,6 @@ def test_offsets_are_the_derivative_of_the_penalty():
     sure = converged.assignment.max(axis=1) > 0.999
     assert sure.mean() > 0.7
     assert np.array_equal(prices.argmin(axis=1)[sure], converged.labels[sure])
-
-
-def test_more_weight_is_fairer_and_dearer():
-    X, codes, centers = sample(n=600)
-    errors, costs, balances = [], [], []
-    for weight in (0.0, 0.03, 0.3, 3.0):
-        labels = run(X, codes, centers, weight=weight, max_iter=300).labels
-        errors.append(kl_fairness_error(labels, sensitive_features=codes))
-        balances.append(balance_score(labels, sensitive_features=codes, relative=True))
-        costs.append(kmeans_cost(X, labels))
-    assert errors == sorted(errors, reverse=True)
-    assert costs == sorted(costs)
-    assert balances == sorted(balances)
-    assert balances[-1] > 0.85
 
 
 def test_target_shares_are_approached():
