@@ -34,13 +34,6 @@ def network(n_features=3):
     return nn.Sequential(nn.Linear(n_features, 8), nn.ReLU(), nn.Linear(8, 1))
 
 
-def zero_linear(n_features=3):
-    module = nn.Linear(n_features, 1).double()
-    for one in module.parameters():
-        nn.init.zeros_(one)
-    return module
-
-
 def convolutions():
     """A small net for the digits of scikit-learn, 64 columns each."""
     return nn.Sequential(
@@ -60,25 +53,6 @@ def test_the_contract(module):
 
 def test_the_contract_of_convolutions():
     check_score_model(TorchScore(convolutions().double()), load_digits().data[:20] / 16)
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
-def test_a_linear_module_is_linear_scores(constraint):
-    X, y, sex = people()
-    params = {
-        "constraint": constraint,
-        "solver": "alm",
-        "alpha": 0.0,
-        "max_iter": 200,
-        "enforce": "surrogate",
-        "random_state": 0,
-    }
-    own = ConstrainedERMClassifier(**params).fit(X, y, sensitive_features=sex)
-    module = TorchScore(zero_linear(), start="module")
-    user = ConstrainedERMClassifier(model=module, **params).fit(X, y, sensitive_features=sex)
-    expected = np.append(own.coef_[0], own.intercept_)
-    assert_allclose(user.parameters_, expected, atol=1e-6)
-    assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", [SGD(averaging=None), ALM(averaging=None)], ids=repr)

@@ -375,18 +375,6 @@ def test_the_penalty_method_descends_on_what_is_printed(constraint, form, target
     assert penalised(ends["best"]) == pytest.approx(min(map(penalised, many)), abs=1e-12)
 
 
-def test_a_larger_penalty_violates_less():
-    problem = problem_of(tolerance=0.0)
-    ends = [
-        DCPenalty(lam=lam).solve(problem, start_of(problem), max_iter=800).theta
-        for lam in (0.002, 0.02, 0.2)
-    ]
-    missed = [violations(problem, theta).max() for theta in ends]
-    assert missed[0] > missed[1] > missed[2]
-    losses = [problem.evaluate(theta).objective for theta in ends]
-    assert losses[0] < losses[1] < losses[2]
-
-
 def test_the_penalty_method_stops_where_nothing_pulls():
     problem = problem_of()
     free = PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
