@@ -195,9 +195,6 @@ def test_parts_are_convex_and_differ_by_the_whole(constraint, interval, surrogat
         assert np.diff(parts, 2, axis=1).min() >= -1e-12
 
 
-# Who the rows are does not matter
-
-
 # Bounds
 
 
