@@ -13,7 +13,6 @@ from sklearn.datasets import load_digits  # noqa: E402
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
 from skfair.constraints.base import TrainingRows, make_constraints  # noqa: E402
-from skfair.constraints.partial import IntervalConstraint  # noqa: E402
 from skfair.groups.encoding import encode_groups  # noqa: E402
 from skfair.losses import make_loss  # noqa: E402
 from skfair.metrics import (  # noqa: E402
@@ -24,7 +23,7 @@ from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
 from skfair.papers import SGD  # noqa: E402
 from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
-from skfair.solvers import ALM, IDCAStochastic  # noqa: E402
+from skfair.solvers import ALM  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
 nn = torch.nn
@@ -189,32 +188,6 @@ def test_convolutions_on_digits():
     gap = partial_statistical_parity_gap(y, scores, sensitive_features=group, interval=interval)
     assert gap <= 0.1 + 1e-9
     assert model.score(X, y, sensitive_features=group) > 0.75
-
-
-def test_convolutions_by_idca_on_batches():
-    """Section G.9: the net learns, and a small limit brings the groups together."""
-    digits = load_digits()
-    X, y = digits.data[:800] / 16, digits.target[:800] >= 5
-    group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
-    gaps, accuracies = [], []
-    for kappa in (0.1, 0.9):
-        model = PartialParityClassifier(
-            (0.1, 0.6),
-            IntervalConstraint(surrogate="ramp"),
-            max_disparity=kappa,
-            model=TorchScore(convolutions().double()),
-            solver=IDCAStochastic(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
-            enforce="surrogate",
-            random_state=0,
-        ).fit(X, y, sensitive_features=group)
-        gaps.append(
-            partial_statistical_parity_gap(
-                y, model.decision_function(X), sensitive_features=group, interval=(0.1, 0.6)
-            )
-        )
-        accuracies.append(model.score(X, y))
-    assert gaps[0] < 0.8 * gaps[1]
-    assert accuracies[1] > 0.7
 
 
 def test_mistakes():

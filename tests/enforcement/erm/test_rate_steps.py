@@ -66,6 +66,37 @@ def test_where_no_step_keeps_the_limits_the_path_is_walked(monkeypatch):
     assert demographic_parity_difference(y, model.predict(X), sensitive_features=groups) <= 0.08
 
 
+def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
+    path, free = judged(2, monkeypatch)
+    steps = rate_steps.RateSteps(path)
+    steps.run(free)
+    problem, (constraint,) = path.problem, path.problem.constraints
+    positive = problem.model.forward(steps.best.w)[0] > 0
+    rates = [positive[constraint.cells == k].mean() for k in range(constraint.n_cells)]
+    assert np.ptp(rates) <= 0.06
+    assert steps.best.errors == pytest.approx(np.mean(positive != (problem.targets > 0)))
+    assert np.linalg.norm(steps.best.w[:-1]) == pytest.approx(1)
+    cut = path.threshold(problem.model.forward(free)[0], 0.0)
+    assert 1 - steps.best.errors >= cut.verdict.merit  # as against a shift of the free solution
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_moves_miss_fewer_rows(seed, monkeypatch):
+    """Where slopes end: from a point that misses the bounds by a few rows, without any step."""
+    path, free = judged(seed, monkeypatch)
+    steps = rate_steps.RateSteps(path)
+    w = steps._see(free).w
+    for stage in rate_steps.SMOOTH:
+        w = steps._at_stage(w, stage, 0.0)
+    assert steps.best is None
+    before = steps._see(w)
+    found = steps._see(steps._wander(w))
+    assert steps.best is not None or steps._missed(found) < 0.5 * steps._missed(before)
+    missed = np.abs(before.constraints) - path.problem.upper
+    beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)
+    assert steps._missed(before) == pytest.approx((beyond**2).sum())
+
+
 def test_a_callback_stops_the_steps(monkeypatch):
     path, free = judged(2, monkeypatch)
     path.params["callback"] = lambda theta: True
