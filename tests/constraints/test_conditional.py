@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from skfair.classification import ConstrainedERMClassifier
-from skfair.constraints import ConditionalOn, Constraint, DemographicParity
+from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.constraints.base import CONSTRAINTS
-from skfair.constraints.moments import MeanScore, Rate
-from skfair.enforcement.truth import Truth
 from skfair.groups.strata import Strata
 from tests.constraints.contract import measured
 from tests.naive import erm as naive
@@ -81,17 +79,6 @@ def test_the_disparity_is_that_of_the_metric_with_control_features(name):
     assert bind(constraint, WHO, strata).disparity(SCORES) == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", CONSTRAINT_NAMES)
-def test_one_stratum_is_no_stratum(name):
-    one = bind(name, WHO, Strata(np.zeros(240, np.int64), ("all",)))
-    plain = CONSTRAINTS[name]().prepare(WHO.training_rows(), 0.2)
-    assert one.disparity(SCORES) == plain.disparity(SCORES)
-    assert (one.matrix != plain.matrix).nnz == 0
-    assert np.array_equal(one.cells, plain.cells)
-    assert np.array_equal(one.row_weights, plain.row_weights)
-    assert one.n_centers == plain.n_centers
-
-
 def test_only_groups_that_are_there_are_compared():
     bound = bind("demographic_parity", WHO._replace(columns=WHO.columns[:1]), strata_of(WHO))
     assert bound.rate_names == ("a, east", "b, east", "c, east", "b, north", "c, north", "b, west")
@@ -102,17 +89,6 @@ def test_only_groups_that_are_there_are_compared():
         "c, east - middle",
     )
     assert bound.name == "DemographicParity within strata"
-
-
-def test_rows_of_the_lonely_stratum_matter_only_for_caps():
-    who = WHO._replace(columns=WHO.columns[:1])
-    strata = strata_of(who)
-    alone = strata.codes == 2
-    other = np.where(alone, 5.0, SCORES)
-    assert alone.any()
-    bound = bind("equalized_odds", who, strata)
-    assert bound.disparity(other) == bound.disparity(SCORES)
-    assert bind("bounded_selection_rate", who, strata).disparity(other) == pytest.approx(1)
 
 
 def test_a_class_that_a_stratum_lacks_is_no_fault():
@@ -129,30 +105,6 @@ def test_a_class_that_a_stratum_lacks_is_no_fault():
         strata=strata.codes.tolist(),
     )
     assert found.disparity(SCORES) == pytest.approx(twin, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["equalized_odds", "predictive_parity", "mean_score_parity"])
-def test_weights_are_repetitions(name):
-    times = np.random.default_rng(5).integers(1, 4, 240)
-    again = np.repeat(np.arange(240), times)
-    strata = strata_of(WHO)
-    weighted = bind(name, WHO._replace(weights=times * 1.0), strata)
-    repeated = bind(name, WHO.take(again), Strata(strata.codes[again], NAMES))
-    assert smooth_values(weighted, SCORES) == pytest.approx(smooth_values(repeated, SCORES[again]))
-
-
-def test_the_scan_keeps_the_bound_in_every_stratum():
-    who = WHO._replace(columns=WHO.columns[:1])
-    strata = strata_of(who)
-    for constraint in (
-        "demographic_parity",
-        DemographicParity(comparison="ratio"),
-        "predictive_parity",
-    ):
-        bound = bind(constraint, who, strata, 0.3)
-        found = Truth.of_scores([bound], who.signs, np.full(240, 1 / 240)).threshold(SCORES, 1e-9)
-        own = bound.disparity(SCORES + found.shift)
-        assert found.verdict.excess == pytest.approx(own - 0.3, abs=1e-9)
 
 
 def test_a_strict_fit_keeps_the_constraint_within_strata(monkeypatch):
@@ -174,22 +126,6 @@ def test_a_strict_fit_keeps_the_constraint_within_strata(monkeypatch):
     assert model.train_disparities_ == {
         "DemographicParity within strata": pytest.approx(model.train_disparity_)
     }
-
-
-def test_constraints_of_ones_own():
-    class PositiveScore(Constraint):
-        subset = "positive"
-
-        def moment(self, rows):
-            return MeanScore()
-
-    strata = strata_of(WHO)
-    means = [
-        SCORES[(strata.codes == s) & (groups == g) & (WHO.signs > 0)].mean()
-        for s, g, groups in [(1, "b", WHO.columns[0]), (1, "c", WHO.columns[0])]
-    ]
-    assert bind(PositiveScore(), WHO, strata).disparity(SCORES) >= abs(means[0] - means[1]) - 1e-12
-    assert isinstance(bind("accuracy_parity", WHO, strata).moment, Rate)
 
 
 def test_mistakes_are_explained():

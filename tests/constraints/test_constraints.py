@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import skfair.constraints
 import skfair.metrics
@@ -24,7 +22,6 @@ RATES = [
 ]
 SIDES = [(name, reference) for name in CONSTRAINT_NAMES for reference in references_of(name)]
 each_constraint = pytest.mark.parametrize("name", CONSTRAINT_NAMES)
-PLAIN = people(seed=1, n=90)
 KINDS = {"two groups": (2,), "five groups": (5,), "overlapping attributes": (3, 2)}
 
 
@@ -98,23 +95,6 @@ def test_differences_are_listed_by_group_and_class(weighted, name):
     assert list(bound.rate_names) == names
 
 
-@each_constraint
-def test_cells_are_a_partition_of_the_rows_that_count(weighted, name):
-    bound = prepare(weighted, name)
-    sums = np.bincount(bound.cells, bound.row_weights, bound.n_cells)
-    assert sums == pytest.approx(np.ones(bound.n_cells))
-    given = naive.CONSTRAINT_NAMES[name][0]
-    outside = {"positive": weighted.signs < 0, "negative": weighted.signs > 0}.get(given)
-    if outside is not None:
-        assert (bound.row_weights[outside] == 0).all()
-    by_class = [weighted.signs] if given == "class" or name in naive.PRECISE else []
-    key = zip(*weighted.columns, *by_class, strict=True)
-    counted = bound.row_weights > 0
-    assert counted.sum() == (counted.size if outside is None else (~outside).sum())
-    in_cell = {(k, c) for k, c, used in zip(key, bound.cells, counted, strict=True) if used}
-    assert len(in_cell) == bound.n_cells == len({k for k, _ in in_cell})
-
-
 @pytest.mark.parametrize("name", RATES)
 def test_smooth_rates_tend_to_strict_ones(weighted, name):
     bound = prepare(weighted, name)
@@ -130,106 +110,6 @@ def test_smooth_rates_tend_to_strict_ones(weighted, name):
         last = distance.max()
     means = bound.means(smooth)
     assert bound.disparity_of_means(means) == pytest.approx(bound.disparity(scores), abs=1e-12)
-
-
-@pytest.mark.parametrize("name", sorted(set(CONSTRAINT_NAMES) - set(RATES)))
-@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
-def test_other_moments_know_no_temperature(name, loss):
-    bound = prepare(PLAIN, name, loss=loss)
-    assert not bound.moment.is_rate
-    scores = scores_of(PLAIN)
-    one, other = (bound.moment.parts(scores, temperature) for temperature in (1.0, 16.0))
-    for a, b in zip(one, other, strict=True):
-        assert (a == b).all()
-    assert bound.moment.strict(scores) == pytest.approx(one[0], abs=0.1 + 1e-9)  # half the width
-
-
-@pytest.mark.parametrize("name", RATES)
-def test_rates_depend_on_the_sign_of_the_score_only(name):
-    moment = prepare(PLAIN, name).moment
-    scores = scores_of(PLAIN)
-    strict = moment.strict(scores)
-    assert moment.is_rate
-    assert moment.unit == "rate"
-    assert set(strict) == {0.0, 1.0}
-    assert (
-        moment.strict(scores * np.random.default_rng(0).uniform(0.1, 9, scores.size)) == strict
-    ).all()
-
-
-@each_constraint
-def test_moments_of_some_rows_are_those_rows(name):
-    moment, scores = prepare(PLAIN, name).moment, scores_of(PLAIN)
-    rows = np.array([5, 0, 5, 17])
-    for some, every in zip(
-        moment.parts(scores[rows], 2.0, rows), moment.parts(scores, 2.0), strict=True
-    ):
-        assert some == pytest.approx(every[rows])
-
-
-@each_constraint
-def test_large_scores_do_not_overflow(name):
-    moment = prepare(PLAIN, name).moment
-    with np.errstate(all="raise", under="ignore"):
-        for scores in (np.full(PLAIN.signs.size, 1e4), np.full(PLAIN.signs.size, -1e4)):
-            assert all(np.isfinite(part).all() for part in moment.parts(scores, 64.0))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [n for n in CONSTRAINT_NAMES if naive.CONSTRAINT_NAMES[n][0] in ("positive", "negative")],
-)
-@pytest.mark.parametrize("reference", ["pairwise", "overall"])
-def test_rows_outside_the_class_never_matter(weighted, name, reference):
-    label = 1 if naive.CONSTRAINT_NAMES[name][0] == "positive" else -1
-    outside = weighted.signs != label
-    rng, scores = np.random.default_rng(5), scores_of(weighted)
-    other_scores, other_weights = scores.copy(), weighted.weights.copy()
-    other_scores[outside] = 5 * rng.normal(size=outside.sum())
-    other_weights[outside] *= rng.uniform(0.5, 2, outside.sum())
-    changed = weighted._replace(weights=other_weights)
-    one, other = prepare(weighted, name, reference), prepare(changed, name, reference)
-    assert other.disparity(other_scores) == pytest.approx(one.disparity(scores), abs=1e-12)
-    alone = weighted.take(np.flatnonzero(~outside))  # others may as well not be there
-    assert disparity(alone, name, reference, scores[~outside]) == pytest.approx(
-        one.disparity(scores), abs=1e-12
-    )
-
-
-@each_constraint
-@settings(deadline=None, max_examples=6)
-@given(seed=st.integers(0, 2**31))
-def test_invariances(name, seed):
-    """Names of groups and the order of rows change nothing."""
-    rng = np.random.default_rng(seed)
-    reference = references_of(name)[seed % len(references_of(name))]
-    rows = people(seed, n=48, n_levels=(3, 2))
-    scores = scores_of(rows, seed)
-    value = disparity(rows, name, reference, scores)
-
-    renamed = [{"a": "z", "b": "é", "c": "m"}, {"a": "2", "b": "1"}]
-    columns = [
-        np.array([names[g] for g in groups])
-        for names, groups in zip(renamed, rows.columns, strict=True)
-    ]
-    other = disparity(rows._replace(columns=columns), name, reference, scores)
-    assert other == pytest.approx(value, abs=1e-12)
-
-    order = rng.permutation(scores.size)
-    other = disparity(rows.take(order), name, reference, scores[order])
-    assert other == pytest.approx(value, abs=1e-12)
-
-
-@pytest.mark.parametrize("reference", ["pairwise", "overall"])
-def test_one_group_is_compared_with_nobody(reference):
-    rows = people(n=20, n_levels=(1,))
-    for name in CONSTRAINT_NAMES:
-        bound = prepare(rows, name, reference)
-        if name in naive.BOUNDED:
-            assert bound.upper.size == 1
-            continue
-        assert bound.upper.size == bound.lower.size == bound.n_centers == 0
-        assert bound.disparity(scores_of(rows)) == pytest.approx(0, abs=1e-12)
 
 
 def test_an_atom_without_weight_is_no_fault():

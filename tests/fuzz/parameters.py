@@ -157,8 +157,8 @@ ARGUMENTS = {
     "reference_cost": ([1.0], [0.0]),
     "ref_cost": ([2.0], [0.0]),
     **dict.fromkeys(["ref_balance", "ideal_cost", "ideal_balance"], ([None, 0.0, 1.0], [3.0])),
-    **dict.fromkeys(["costs", "costs_a", "costs_b"], (lambda s: 1 + s.rng.random(4), ODD_VECTORS)),
-    **dict.fromkeys(["balances", "balances_a", "balances_b"], (pairs(4), ODD_VECTORS)),
+    "costs": (lambda s: 1 + s.rng.random(4), ODD_VECTORS),
+    "balances": (pairs(4), ODD_VECTORS),
     "metric": (
         [metrics.statistical_parity_gap, metrics.wasserstein_gap],
         [metrics.demographic_parity_difference, metrics.group_report, metrics.kmeans_cost, max],
@@ -215,12 +215,6 @@ ARGUMENTS = {
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),
     "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
-    "by": options("auto", "cross", "split"),
-    "share": ([0.5, 0.3], [0, 1, -1, "a"]),
-    "crossed": BOOLEAN,
-    "keep": BOOLEAN,
-    "Sensitive.columns": ROUTE,
-    "within": ROUTE,
     # tests of disparities and monitors
     **{
         f"{name}.metric": (
@@ -265,10 +259,7 @@ ARGUMENTS = {
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
     "sensitive": ROUTE,
     "control_columns": ROUTE,
-    **dict.fromkeys(
-        ["group_report.interval", "GroupRatesDisplay.from_estimator.interval"],
-        (["wilson", "bootstrap", None], ["normal"]),
-    ),
+    "group_report.interval": (["wilson", "bootstrap", None], ["normal"]),
     "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
     "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
     "worst_class": BOOLEAN,
@@ -337,11 +328,7 @@ ARGUMENTS = {
     "ax": ([None], []),
     "name": WORD,
     "kind": options("point", "bar"),
-    **{f"GroupScoreDisplay{m}.kind": options("density", "hist") for m in (".plot", "")},
-    **{
-        f"GroupScoreDisplay.from_{m}.kind": options("density", "hist")
-        for m in ("estimator", "predictions")
-    },
+    "GroupScoreDisplay.plot.kind": options("density", "hist"),
     "rates": ([None, "selection_rate"], ["nonsense", ["selection_rate", "selection_rate"], []]),
     "layout": options("overlay", "rows"),
     "bins": ([5, "auto"], [0, -1, [0, 1, 2]]),
@@ -357,12 +344,10 @@ ARGUMENTS = {
         [None, [1, 2], 3.0],
     ),
     "GroupRatesDisplay.from_predictions.reference": ([None, "g0"], ["zz", {"zz": 1}, ["g0"]]),
-    "CCDFCurveDisplay.from_estimator.reference": ([None, "g0"], ["zz"]),
     "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
     **dict.fromkeys(["show_knee", "show_bounds", "larger_is_fairer"], BOOLEAN),
     "columns": ([None, "objective"], [["objective", "zz"], []]),
     "ConvergenceDisplay.plot.x": options("iteration", "passes", "seconds"),
-    "ConvergenceDisplay.from_estimator.x": options("iteration", "passes", "seconds"),
     "history": (
         lambda s: {"objective": s.rng.random(5)},
         [{}, {"a": [1], "b": [1, 2]}, {"a": "b"}],
@@ -424,10 +409,8 @@ ARGUMENTS = {
     "average": BOOLEAN,
     "callback": ([None], [lambda theta: True]),
     # methods
-    "digits": ([3, 0], [-1, 400]),
     "index": ([None], [0, 1, -1, 99]),
     "input_features": ([None], [["a", "b", "c"], ["a"]]),
-    "estimators": ([[1, 2]], [[], [1]]),
 }
 
 

@@ -7,7 +7,7 @@ from skfair.losses import LOSSES
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.naive.soft import finite_differences
-from tests.small_problems import build, constraints_for, people
+from tests.small_problems import build, constraints_for, lagrangian, people
 
 MODELS = {
     "no intercept": lambda X: LinearScore(X, fit_intercept=False),
@@ -29,9 +29,7 @@ def test_gradient_of_the_lagrangian(model, loss, constraint):
     theta = problem.start(rng) + 0.3 * rng.normal(size=problem.n_parameters)
     multipliers = rng.normal(size=problem.n_constraints)
 
-    def lagrangian(point):
-        at = problem.evaluate(point)
-        return at.objective + multipliers @ at.constraints
-
-    found = problem.evaluate(theta).gradient(multipliers)
-    assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-5)
+    for batch in (None, problem.draw(rng, 16, 8)):
+        found = problem.evaluate(theta, batch).gradient(multipliers)
+        expected = finite_differences(lagrangian(problem, multipliers, batch), theta)
+        assert found == pytest.approx(expected, abs=2e-5)

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 from skfair.models.grouped import POOLING, GroupedLinearScore, group_scores
-from skfair.models.linear import LinearScore
 from tests.naive import partial as naive
 
 OWN = [
@@ -59,17 +58,6 @@ def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol
         assert close(model.gram(signed), design.T @ (signed[:, None] * design), 20 * tol)
 
 
-@each_own
-def test_the_order_of_the_rows_does_not_matter(own):
-    X, codes = table()
-    order = np.random.default_rng(0).permutation(90)
-    one, other = GroupedLinearScore(X, codes, own), GroupedLinearScore(X[order], codes[order], own)
-    theta, slopes = random_theta(one), np.random.default_rng(3).normal(size=90)
-    assert close(other.forward(theta)[0], one.forward(theta)[0][order], 1e-12)
-    assert close(other.pullback(None, slopes[order]), one.pullback(None, slopes), 1e-11)
-    assert close(other.gram(slopes[order]), one.gram(slopes), 1e-11)
-
-
 def test_a_group_that_is_mostly_zero_is_no_exception():
     """Rows of one group may be kept sparse while those of another are dense."""
     X, codes = table()
@@ -94,17 +82,6 @@ def test_a_group_without_rows_has_no_slopes(own):
     assert close(gram, design.T @ (slopes[:, None] * design), 1e-11)
     assert (gradient == 0).sum() == 1 + 4 * own
     assert np.count_nonzero(~gram.any(axis=1)) == 1 + 4 * own
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_one_group_scores_like_a_linear_model(own):
-    X, _ = table()
-    model, plain = GroupedLinearScore(X, np.zeros(90, int), [own]), LinearScore(X)
-    theta = random_theta(model)
-    coef, intercept = model.raw(theta)
-    assert coef.shape == (1, 4)
-    expected = plain.standardised(coef[0], intercept[0])
-    assert close(model.forward(theta)[0], plain.forward(expected)[0], 1e-12)
 
 
 # Weights as they are
@@ -177,11 +154,6 @@ def test_rounding_covers_what_is_between_two_ways_to_add(storage, dtype, tol):
         assert model.rounding(theta) > 1e6 * eps
 
 
-def test_the_start_is_zero():
-    X, codes = table()
-    assert not GroupedLinearScore(X, codes, OWN[0]).start(np.random.RandomState(0)).any()
-
-
 @each_own
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_some_rows_are_rows_of_all(own, form):
@@ -216,54 +188,3 @@ def test_the_penalty_is_that_of_true_weights_and_deviations(own):
     curvature = model.penalty_curvature()
     assert gradient == pytest.approx(curvature * theta)
     assert theta @ (curvature * theta) == pytest.approx(2 * half_norm)
-
-
-def ridge(model, y, alpha):
-    """The minimum of the mean squared error and the penalty: one linear system."""
-    n = y.size
-    hessian = model.gram(np.full(n, 1 / n)) + alpha * np.diag(model.penalty_curvature())
-    return np.linalg.solve(hessian, model.pullback(None, y / n))
-
-
-def two_laws(n=600):
-    """Three groups of very different sizes, each with weights of its own."""
-    rng = np.random.default_rng(8)
-    codes = rng.permutation(np.resize([0] * 30 + [1] * 25 + [2] * 5, n))
-    X = rng.normal(size=(n, 3))
-    laws = np.array([[1.0, 0, 2], [-1, 1, 2], [0, -2, 2]])
-    return X, codes, (X * laws[codes]).sum(axis=1) + codes + 0.1 * rng.normal(size=n)
-
-
-def test_without_penalty_every_group_is_fitted_by_itself():
-    X, codes, y = two_laws()
-    model = GroupedLinearScore(X, codes, OWN[0])
-    coef, intercept = model.raw(ridge(model, y, 1e-10))
-    for g in range(3):
-        rows = np.column_stack([X, np.ones(y.size)])[codes == g]
-        expected = np.linalg.lstsq(rows, y[codes == g])[0]
-        assert np.append(coef[g], intercept[g]) == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_larger_penalty_pulls_groups_together():
-    X, codes, y = two_laws()
-    model = GroupedLinearScore(X, codes, OWN[0])
-    spreads, left = [], []
-    for alpha in (1e-7, 1e-3, 1e-2, 1e-1, 1, 1e3):
-        theta = ridge(model, y, alpha)
-        coef, intercept = model.raw(theta)
-        spreads.append([np.ptp(coef, axis=0).max(), np.ptp(intercept)])
-        # What is left of the deviations; the two large groups keep more than the small one.
-        own = theta[7:].reshape(3, 3) / model.scale
-        left.append(np.linalg.norm(own, axis=1))
-    assert np.all(np.diff([of_weights for of_weights, _ in spreads]) < 0)
-    assert max(spreads[-1]) < 1e-3 * max(spreads[0])
-    assert left[4][2] < 0.5 * min(left[4][:2])
-
-
-def test_groups_share_weights_in_the_end():
-    """At any penalty shared weights are the sum of deviations, times how much more these cost."""
-    X, codes, y = two_laws()
-    model = GroupedLinearScore(X, codes, OWN[0])
-    theta = ridge(model, y, 0.3)
-    assert theta[:3] == pytest.approx(POOLING * theta[7:].reshape(3, 3).sum(axis=0))
-    assert theta[4:7].sum() == pytest.approx(0, abs=1e-12)

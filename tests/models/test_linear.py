@@ -93,28 +93,6 @@ def test_scores(storage, dtype, tol, fit_intercept, is_weighted):
         assert intercept == 0
 
 
-def test_the_start_is_zero():
-    model = LinearScore(table())
-    assert model.start(np.random.RandomState(0)).tolist() == [0.0] * 6
-
-
-def test_weight_two_is_a_row_twice():
-    X = table()
-    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
-    heavy, twice = LinearScore(X, sample_weight=weights), LinearScore(np.vstack([X[:20], X]))
-    theta = random_theta(heavy)
-    assert close(heavy.forward(theta)[0], twice.forward(theta)[0][20:], 1e-13)
-
-
-@each_storage
-def test_units_of_the_columns_do_not_matter(storage):
-    X, units = table(), np.array([1e-6, 1e6, -3, 1, 1e-3])
-    model, other = LinearScore(stored(X, storage)), LinearScore(stored(X * units, storage))
-    theta = random_theta(model)
-    flipped = theta * np.append(np.sign(units), 1)
-    assert close(other.forward(flipped)[0], model.forward(theta)[0], 1e-12)
-
-
 def test_a_dense_table_is_not_copied():
     X = table()
     before = X.copy()
@@ -239,25 +217,6 @@ def test_gram_of_several_blocks(dtype, tol):
     Z = standardised_rows(X).astype(float)
     found = LinearScore(X.astype(dtype)).gram(weights)
     assert close(found, Z.T @ (weights[:, None] * Z), 20 * tol)
-
-
-@weighted_or_not
-@with_and_without
-def test_sparse_is_dense(is_weighted, fit_intercept):
-    X, weights = table(500), weights_of(500, is_weighted)
-    options = {"fit_intercept": fit_intercept, "sample_weight": weights}
-    dense, thin = LinearScore(X, **options), LinearScore(stored(X, "untidy csr"), **options)
-    assert thin.is_sparse
-    assert not dense.is_sparse
-    theta = random_theta(dense)
-    slopes, cells = np.random.default_rng(0).normal(size=500), np.arange(500) % 6
-    assert close(thin.forward(theta)[0], dense.forward(theta)[0], 1e-10)
-    one, other = (model.pullback(model.forward(theta)[1], slopes) for model in (thin, dense))
-    assert close(one, other, 1e-10)
-    assert close(thin.gram(slopes), dense.gram(slopes), 1e-10)
-    assert close(
-        thin.pullback_cells(cells, slopes, 6), dense.pullback_cells(cells, slopes, 6), 1e-10
-    )
 
 
 # Awkward columns

@@ -6,19 +6,15 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
 from sklearn.neural_network import MLPClassifier
 
 from skfair._kernels import mlp as kernels
-from skfair.constraints.base import make_constraints
 from skfair.models import LinearScore, MLPScore, mlp_scores
 from skfair.models import mlp as module
-from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.models.test_linear import each_storage, stored
 from tests.models.test_linear import table as table_of
 from tests.naive import mlp as naive
 from tests.python_kernels import as_python
-from tests.small_problems import people
 
 SIZES = [(), (4,), (6, 3), (5, 4, 3)]
 each_size = pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -74,30 +70,6 @@ def test_scores(sizes, storage, dtype, tol, fit_intercept):
         assert not np.concatenate(intercepts).any()
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("sizes", [(8,), (6, 4, 3)], ids=str)
-def test_scores_are_those_of_scikit_learn(sizes, is_sparse):
-    X = stored(table(), "csr" if is_sparse else "dense")
-    model = MLPScore(X, sizes)
-    theta = random_theta(model)
-    theirs = MLPClassifier(sizes).partial_fit(X, np.arange(30) % 2, classes=[0, 1])
-    theirs.coefs_, theirs.intercepts_ = model.raw(theta)
-    assert np.allclose(theirs.predict_proba(X)[:, 1], expit(model.forward(theta)[0]), atol=1e-12)
-
-
-@with_and_without
-def test_no_hidden_layer_is_a_linear_map(fit_intercept):
-    X = table()
-    network, linear = (
-        kind(X, *more, fit_intercept=fit_intercept)
-        for kind, more in ((MLPScore, [()]), (LinearScore, []))
-    )
-    theta, slopes = random_theta(network), np.random.default_rng(2).normal(size=30)
-    (scores, tape), (expected, linear_tape) = network.forward(theta), linear.forward(theta)
-    assert close(scores, expected, 1e-13)
-    assert close(network.pullback(tape, slopes), linear.pullback(linear_tape, slopes), 1e-12)
-
-
 def test_the_start_is_that_of_scikit_learn():
     X = table()
     model = MLPScore(X, (6, 3))
@@ -111,14 +83,6 @@ def test_the_start_is_that_of_scikit_learn():
         network.coefs + network.intercepts, theirs.coefs_ + theirs.intercepts_, strict=True
     ):
         assert np.allclose(ours, other, rtol=0, atol=1e-20)
-
-
-def test_a_start_without_intercepts():
-    model = MLPScore(table(), (6, 3), fit_intercept=False)
-    theta = model.start(np.random.RandomState(0))
-    assert theta.size == 5 * 6 + 6 * 3 + 3
-    assert np.abs(theta[:30]).max() <= np.sqrt(6 / 11)
-    assert (theta != 0).all()
 
 
 # Columns
@@ -137,22 +101,6 @@ def test_units_of_the_columns(storage, dtype, tol):
     lengths = np.sqrt((X**2).mean(axis=0))
     assert bare.scale == pytest.approx([7, lengths[1], 1, *lengths[3:]], rel=10 * tol)
     assert not bare.mean.any()
-
-
-def test_units_of_the_data_do_not_matter():
-    X, units = table(), np.array([1e-6, 1e6, 3, 1, 1e-3])
-    X[:, 4] = np.arange(30) % 3 == 0
-    model, other = MLPScore(X, (6, 3)), MLPScore((X + 2) * units, (6, 3))
-    theta = random_theta(model)
-    assert close(other.forward(theta)[0], model.forward(theta)[0], 1e-12)
-
-
-def test_weight_two_is_a_row_twice():
-    X, weights = table(), np.where(np.arange(30) < 10, 2.0, 1.0)
-    heavy = MLPScore(X, (4,), sample_weight=weights)
-    twice = MLPScore(np.vstack([X[:10], X]), (4,))
-    theta = random_theta(heavy)
-    assert close(heavy.forward(theta)[0], twice.forward(theta)[0][10:], 1e-12)
 
 
 @each_storage
@@ -254,15 +202,6 @@ def test_a_tape_can_be_used_again(rows_per_block, monkeypatch):
     assert close(model.pullback(tape, one) + model.pullback(tape, other), both, 1e-12)
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-def test_no_rows(storage):
-    model = MLPScore(stored(table(), storage), (6, 3))
-    nobody = np.empty(0, np.int64)
-    scores, tape = model.forward(random_theta(model), nobody)
-    assert scores.shape == (0,)
-    assert not model.pullback(tape, scores).any()
-
-
 @each_size
 @with_and_without
 def test_penalty(sizes, fit_intercept):
@@ -275,38 +214,6 @@ def test_penalty(sizes, fit_intercept):
     expected = central(lambda at: model.penalty_parts(at)[0], theta)
     assert close(gradient, expected, 1e-7)
     assert (gradient == 0).sum() == fit_intercept * (sum(sizes) + 1)
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize("n_levels", [(2,), (3,), (3, 2)])
-def test_gradient_of_the_whole_problem(n_levels, constraint, is_sparse):
-    who = people(n_levels=n_levels, weighted=True)
-    rows = who.training_rows()
-    X = stored(who.X, "csr" if is_sparse else "dense")
-    problem = ConstrainedERM(
-        MLPScore(X, (6, 3), sample_weight=who.weights),
-        rows.loss,
-        rows.targets,
-        [one.prepare(rows, 0.05) for one in make_constraints(constraint, "classification")],
-        sample_weight=who.weights,
-        alpha=0.1,
-    )
-    rng = np.random.default_rng(0)
-    theta = problem.start(np.random.RandomState(0))
-    theta += 0.3 * rng.normal(size=theta.size)
-    multipliers = rng.normal(size=problem.n_constraints)
-    for batch in (None, problem.draw(np.random.RandomState(0), 16, 8)):
-
-        def lagrangian(at, batch=batch):
-            here = problem.evaluate(at, batch)
-            return here.objective + multipliers @ here.constraints
-
-        at = problem.evaluate(theta, batch)
-        assert close(at.gradient(multipliers), central(lagrangian, theta), 1e-7)
-        jacobian = at.jacobian()
-        alone = [at.gradient(unit, objective=0) for unit in np.eye(len(jacobian))]
-        assert close(jacobian, np.array(alone), 1e-12)
 
 
 # Memory and precision
@@ -341,13 +248,6 @@ def test_rounding_covers_other_orders_of_summation(dtype, tol, monkeypatch):
     several.append(mlp_scores(*network, X))
     apart = np.ptp(several, axis=0).max()
     assert 0 < apart <= model.rounding(theta) <= 1000 * apart
-
-
-def test_rounding_without_hidden_layer_is_like_that_of_a_linear_map():
-    X = table() + 100
-    network, linear = MLPScore(X, ()), LinearScore(X)
-    theta = random_theta(network)
-    assert 0.1 < network.rounding(theta) / linear.rounding(theta) < 1.1
 
 
 # Kernels

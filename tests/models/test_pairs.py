@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.losses import LogLoss
 from skfair.models import LinearScore, MLPScore, PairScore
-from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.naive.soft import finite_differences
 
 
@@ -51,20 +49,6 @@ def test_pullback_equals_finite_differences(rows, model, batch):
     slopes = rng.normal(size=scores.size)
     expected = finite_differences(lambda point: slopes @ pairs.forward(point, chosen)[0], theta)
     assert pairs.pullback(tape, slopes) == pytest.approx(expected, abs=1e-4)
-
-
-def test_linear_pairs_equal_rows_of_differences(rows):
-    X, first, second = rows
-    inner = LinearScore(X, fit_intercept=False)
-    plain = LinearScore(X[first] - X[second], fit_intercept=False, units=inner.units)
-    one, other = (
-        ConstrainedERM(model, LogLoss(), np.ones(80), [], alpha=0.1)
-        for model in (PairScore(inner, first, second), plain)
-    )
-    theta = np.random.RandomState(3).normal(size=4)
-    at, there = one.evaluate(theta), other.evaluate(theta)
-    assert at.objective == pytest.approx(there.objective)
-    assert at.gradient() == pytest.approx(there.gradient())
 
 
 @each

@@ -11,8 +11,6 @@ from sklearn.base import clone
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.metrics import demographic_parity_difference, partial_statistical_parity_gap
 from skfair.models import check_score_model
-from skfair.models.linear import LinearScore
-from skfair.models.plug_in import PlugInScore
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -162,19 +160,6 @@ def test_linear_scores_of_a_user_are_our_own(solver, constraint):
     assert_allclose(user.parameters_, expected, atol=1e-6)
     assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
     assert user.objective_ == pytest.approx(own.objective_, abs=1e-8)
-
-
-def test_the_parts_are_those_of_linear_scores():
-    X, _, _ = people()
-    ours, theirs = LinearScore(X), PlugInScore(Affine(3), X)
-    theta, slopes = np.array([0.3, -1, 2, 0.5]), np.random.default_rng(0).normal(size=50)
-    rows = np.arange(50)[::-1]
-    for which in (None, rows):
-        (a, tape), (b, other) = ours.forward(theta, which), theirs.forward(theta, which)
-        assert_allclose(a, b, atol=1e-12)
-        given = slopes if which is not None else np.resize(slopes, len(X))
-        assert_allclose(ours.pullback(tape, given), theirs.pullback(other, given), atol=1e-10)
-    assert theirs.penalty_parts(theta)[0] == pytest.approx(0.5 * np.sum(theta**2))
 
 
 def test_strict_bounds_hold_for_predictions():

@@ -13,7 +13,6 @@ from sklearn.datasets import load_digits  # noqa: E402
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
 from skfair.constraints.base import TrainingRows, make_constraints  # noqa: E402
-from skfair.constraints.partial import IntervalConstraint  # noqa: E402
 from skfair.groups.encoding import encode_groups  # noqa: E402
 from skfair.losses import make_loss  # noqa: E402
 from skfair.metrics import (  # noqa: E402
@@ -22,10 +21,9 @@ from skfair.metrics import (  # noqa: E402
 )
 from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
-from skfair.papers import SGD, SSLALM, Ghost, Penalty, SSw  # noqa: E402
+from skfair.papers import SGD  # noqa: E402
 from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
-from skfair.regression import ConstrainedERMRegressor  # noqa: E402
-from skfair.solvers import ALM, IDCAStochastic  # noqa: E402
+from skfair.solvers import ALM  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
 nn = torch.nn
@@ -33,13 +31,6 @@ nn = torch.nn
 
 def network(n_features=3):
     return nn.Sequential(nn.Linear(n_features, 8), nn.ReLU(), nn.Linear(8, 1))
-
-
-def zero_linear(n_features=3):
-    module = nn.Linear(n_features, 1).double()
-    for one in module.parameters():
-        nn.init.zeros_(one)
-    return module
 
 
 def convolutions():
@@ -61,25 +52,6 @@ def test_the_contract(module):
 
 def test_the_contract_of_convolutions():
     check_score_model(TorchScore(convolutions().double()), load_digits().data[:20] / 16)
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
-def test_a_linear_module_is_linear_scores(constraint):
-    X, y, sex = people()
-    params = {
-        "constraint": constraint,
-        "solver": "alm",
-        "alpha": 0.0,
-        "max_iter": 200,
-        "enforce": "surrogate",
-        "random_state": 0,
-    }
-    own = ConstrainedERMClassifier(**params).fit(X, y, sensitive_features=sex)
-    module = TorchScore(zero_linear(), start="module")
-    user = ConstrainedERMClassifier(model=module, **params).fit(X, y, sensitive_features=sex)
-    expected = np.append(own.coef_[0], own.intercept_)
-    assert_allclose(user.parameters_, expected, atol=1e-6)
-    assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", [SGD(averaging=None), ALM(averaging=None)], ids=repr)
@@ -112,25 +84,7 @@ def test_the_same_steps_as_networks_of_this_package(solver):
     assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("solver", [ALM(), SSLALM(), Ghost(), SSw(), Penalty(), SGD()], ids=repr)
-def test_every_stochastic_solver(solver):
-    X, y, sex = people()
-    model = ConstrainedERMClassifier(
-        "demographic_parity",
-        0.1,
-        model=TorchScore(network()),
-        solver=solver,
-        max_iter=40,
-        enforce="surrogate",
-        random_state=0,
-    )
-    model.fit(X, y, sensitive_features=sex)
-    start = model.model_.start(np.random.RandomState(0))
-    assert not np.array_equal(model.parameters_, start)
-    assert model.decision_function(X).shape == (400,)
-
-
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds", "loss_parity"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
 def test_constraints_are_kept_strictly(constraint):
     X, y, sex = people()
     model = ConstrainedERMClassifier(
@@ -141,26 +95,6 @@ def test_constraints_are_kept_strictly(constraint):
         gap = demographic_parity_difference(y, model.predict(X), sensitive_features=sex)
         assert gap <= 0.06 + 1e-9
         assert np.mean(model.predict(X) == y) > 0.6
-
-
-def test_regression_and_partial_parity():
-    X, y, sex = people()
-    target = 10 * X[:, 0] + 5 * X[:, 1]
-    model = ConstrainedERMRegressor(
-        "mean_score_parity", 1.0, model=TorchScore(network()), max_iter=300, random_state=0
-    ).fit(X, target, sensitive_features=sex)
-    predicted = model.predict(X)
-    assert abs(predicted[sex == "f"].mean() - predicted[sex == "m"].mean()) <= 1.0 + 1e-6
-    partial = PartialParityClassifier(
-        (0.1, 0.6),
-        max_disparity=0.2,
-        model=TorchScore(network().double()),
-        group_aware=True,
-        random_state=0,
-    ).fit(X, y, sensitive_features=sex)
-    scores = partial.decision_function(X, sensitive_features=sex)
-    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
-    assert gap <= 0.2 + 1e-9
 
 
 def test_seeds_and_the_generator_of_torch():
@@ -236,10 +170,9 @@ def test_batches_of_a_data_loader():
     assert model.score(X, y) > 0.6
 
 
-@pytest.mark.parametrize("interval", [(0.2, 0.4), (0.0, 1.0)])
-def test_convolutions_on_digits(interval):
+def test_convolutions_on_digits():
     """The form of figure 12 of partial_fairness_idca: a net under statistical parity in ranks."""
-    digits = load_digits()
+    digits, interval = load_digits(), (0.2, 0.4)
     X, y = digits.data[:600] / 16, digits.target[:600] >= 5
     group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
     model = PartialParityClassifier(
@@ -255,32 +188,6 @@ def test_convolutions_on_digits(interval):
     gap = partial_statistical_parity_gap(y, scores, sensitive_features=group, interval=interval)
     assert gap <= 0.1 + 1e-9
     assert model.score(X, y, sensitive_features=group) > 0.75
-
-
-def test_convolutions_by_idca_on_batches():
-    """Section G.9: the net learns, and a small limit brings the groups together."""
-    digits = load_digits()
-    X, y = digits.data[:800] / 16, digits.target[:800] >= 5
-    group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
-    gaps, accuracies = [], []
-    for kappa in (0.1, 0.9):
-        model = PartialParityClassifier(
-            (0.1, 0.6),
-            IntervalConstraint(surrogate="ramp"),
-            max_disparity=kappa,
-            model=TorchScore(convolutions().double()),
-            solver=IDCAStochastic(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
-            enforce="surrogate",
-            random_state=0,
-        ).fit(X, y, sensitive_features=group)
-        gaps.append(
-            partial_statistical_parity_gap(
-                y, model.decision_function(X), sensitive_features=group, interval=(0.1, 0.6)
-            )
-        )
-        accuracies.append(model.score(X, y))
-    assert gaps[0] < 0.8 * gaps[1]
-    assert accuracies[1] > 0.7
 
 
 def test_mistakes():

@@ -7,7 +7,7 @@ Nothing here knows of cells, centres, standardised columns or pull-backs.
 """
 
 import numpy as np
-from scipy.optimize import NonlinearConstraint, minimize
+from scipy.optimize import minimize
 
 EXACT_LOSSES = {
     "log_loss": lambda z, t: np.logaddexp(0, -t * z),
@@ -281,17 +281,6 @@ class Risk:
         )
         assert self.excess(found.x).max(initial=0.0) <= 1e-8, found
         return found
-
-    def trust_constr(self, x0=None):
-        """Solve with scipy's interior-point method, which shares no code with SLSQP."""
-        return minimize(
-            self.objective,
-            np.zeros(self.rows.shape[1]) if x0 is None else x0,
-            jac=self.gradient,
-            method="trust-constr",
-            constraints=NonlinearConstraint(self.excess, -np.inf, 0, jac=self.jacobian),
-            options={"gtol": 1e-10, "xtol": 1e-12, "maxiter": 2000},
-        )
 
     def pull(self, multipliers):
         """What the multipliers of comparisons weigh each person with, by constraint."""

@@ -29,24 +29,6 @@ def test_a_view_has_its_own_bounds(problem):
     assert view.violation(at) == max(0.0, beyond.max())
 
 
-def test_views_share_what_was_measured(problem, monkeypatch):
-    passes, forward = [], type(problem.model).forward
-
-    def counted(self, theta, rows=None):
-        passes.append(theta)
-        return forward(self, theta, rows)
-
-    monkeypatch.setattr(type(problem.model), "forward", counted)
-    view, theta = problem.bounded(upper=problem.upper + 1), point(problem)
-    at = view.evaluate(theta)
-    again = problem.evaluate(theta)
-    assert len(passes) == 1
-    assert (at.constraints == again.constraints).all()
-    moved = theta + np.eye(theta.size)[-1]  # a centre: the scores are the same
-    assert problem.evaluate(moved).constraints == pytest.approx(again.constraints - 1, abs=1e-14)
-    assert len(passes) == 1
-
-
 def test_a_view_of_another_steepness_measures_anew(problem):
     view, theta = problem.bounded(temperature=4.0), point(problem)
     soft, steep = problem.evaluate(theta), view.evaluate(theta)

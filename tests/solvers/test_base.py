@@ -119,6 +119,8 @@ def test_without_steps_the_start_is_the_result():
 def test_what_is_no_solver_is_refused():
     with pytest.raises(TypeError, match="SimpleNamespace is no solver. Derive it from"):
         check_needs(SimpleNamespace(solve=None), Line())
+    with pytest.raises(TypeError, match="class Walk. Pass an object"):
+        check_needs(Walk, Line())
 
 
 def test_the_best_has_the_lowest_objective_within_the_tolerance():

@@ -111,7 +111,7 @@ def test_decisions_keep_the_limit(solver):
     """Demographic parity of decisions; the objective is no worse than that of constant scores."""
     X, y, group = people()
     model = ConstrainedERMClassifier(
-        max_disparity=0.05, solver=solver, random_state=0, max_iter=300
+        max_disparity=0.05, solver=solver, random_state=0, max_iter=100
     )
     quietly(model, X, y, sensitive_features=group)
     assert difference(model.predict(X) == model.classes_[1], group) <= 0.05 + 1e-9
@@ -144,7 +144,7 @@ def test_mean_predictions_keep_the_limit(solver):
     X, _, group = people()
     response = X[:, 0] + 0.5 * X[:, 1] + 0.5 * (group == group[0])
     model = ConstrainedERMRegressor(
-        "mean_score_parity", 0.1, solver=solver, random_state=0, max_iter=600
+        "mean_score_parity", 0.1, solver=solver, random_state=0, max_iter=250
     )
     quietly(model, X, response, sensitive_features=group)
     gap = difference(model.predict(X), group)
@@ -159,7 +159,7 @@ def test_mean_predictions_keep_the_limit(solver):
 def test_shares_of_an_interval_keep_the_limit(solver):
     """Definition 4.2 of partial_fairness_idca: the largest difference over all thresholds."""
     X, y, group = people()
-    short = {"max_iter": 20} if solver in list(DC_SOLVERS) else {}
+    short = {"max_iter": 8} if solver in list(DC_SOLVERS) else {}
     model = PartialParityClassifier(
         (0.1, 0.5), max_disparity=0.15, solver=solver, group_aware=solver == "repair", **short
     )
@@ -277,10 +277,3 @@ def test_a_solver_that_is_not_tested_in_an_estimator_is_refused_there(solver):
         X, y, query, group = states()
         with pytest.raises(TypeError, match="cannot solve"):
             quietly(FairRanker(solver=solver), X, y, query, sensitive_features=group)
-
-
-@pytest.mark.parametrize("solver", [s for s in CLUSTERING_SOLVERS if s not in FRONT_SOLVERS])
-def test_a_solver_without_fronts_is_refused(solver):
-    X, group = points()
-    with pytest.raises(TypeError, match="finds no fronts"):
-        quietly(ParetoFairKMeans(3, solver=solver), X, sensitive_features=group)

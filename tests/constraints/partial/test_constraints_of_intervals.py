@@ -195,48 +195,6 @@ def test_parts_are_convex_and_differ_by_the_whole(constraint, interval, surrogat
         assert np.diff(parts, 2, axis=1).min() >= -1e-12
 
 
-# Who the rows are does not matter
-
-
-@each_constraint
-@each_interval
-def test_weights_order_and_repetition(constraint, interval):
-    rows, surrogate = random_rows(7, is_weighted=True), SURROGATES[2]
-    order = np.random.default_rng(0).permutation(60)
-    twice = rows.take(np.repeat(np.arange(60), rows.weights.astype(int)))._replace(weights=None)
-    same = [rows.take(order), twice, rows._replace(weights=rows.weights * 7)]
-    for k, one in enumerate(rows.bind(constraint, interval, surrogate)):
-        aux = random_aux(one)
-        values = one.evaluate(rows.scores, aux).values
-        for other in same:
-            again = other.bind(constraint, interval, surrogate)[k]
-            assert again.evaluate(other.scores, aux).values == pytest.approx(values, abs=1e-13)
-
-
-@each_constraint
-@each_interval
-def test_names_of_groups(constraint, interval):
-    """Values and bounds move with the groups."""
-    rows, surrogate, new = random_rows(7), SURROGATES[3], dict(zip("abc", "zxy", strict=True))
-    given = INTERVALS[interval]
-    if isinstance(given, dict):
-        given = {new[g]: pairs for g, pairs in given.items()}
-    renamed = rows._replace(groups=np.array([new[g] for g in rows.groups]))
-    old = rows.bind(constraint, interval, surrogate)
-    for one, other in zip(old, renamed.bind(constraint, given, surrogate), strict=True):
-        aux = random_aux(one)
-        pairs = [
-            (one.evaluate(rows.scores, aux).values, other.evaluate(rows.scores, aux).values),
-            *zip(one.bounds(0.1), other.bounds(0.1), strict=True),
-        ]
-        for mine, theirs in pairs:
-            order = [2, 0, 1]  # z, x, y among x, y, z
-            if getattr(one, "_form", None) == "pairs":  # z - x, z - y, x - y
-                order, mine, theirs = [1, 2, 0], abs(mine), abs(theirs)
-            moved = theirs.reshape(-1, 3)[:, order]
-            assert mine == pytest.approx(moved.ravel(), abs=1e-13)
-
-
 # Bounds
 
 

@@ -172,37 +172,6 @@ def test_narrow_steps_give_the_metric():
     assert found == pytest.approx(gap, abs=1e-12)
 
 
-def test_only_rows_inside_the_interval_are_pulled():
-    rows, scores = some_rows(9, n=60, interval=(0.25, 0.5), weighted=False, n_groups=2)
-    moved = np.flatnonzero(slopes(bind(rows, step=STEPS["smoothstep"]), scores, np.ones(1)))
-    inside = np.zeros(scores.size, bool)
-    for g in range(2):
-        here = np.flatnonzero(rows.codes == g)
-        rank = np.argsort(np.argsort(-scores[here]))
-        inside[here] = ((rank + 1) / here.size > 0.25) & (rank / here.size < 0.5)
-    assert moved.size
-    assert inside[moved].all()
-
-
-@pytest.mark.parametrize("name", ["group_auc", *BASELINES])
-def test_row_order_and_repeated_rows(name):
-    rows, scores = some_rows(10, weighted=False)
-    order = np.random.default_rng(0).permutation(scores.size)
-    shuffled = rows._replace(codes=rows.codes[order], targets=rows.targets[order])
-    expected = values(bind(rows, name), scores)
-    np.testing.assert_allclose(values(bind(shuffled, name), scores[order]), expected, atol=1e-13)
-    copies = np.arange(scores.size) % 3  # 0: a weight of 0 is a row that is not there
-    copies[:6] = 1
-    weighted = rows._replace(sample_weight=copies.astype(float))
-    place = np.repeat(np.arange(scores.size), copies)
-    repeated = rows._replace(codes=rows.codes[place], targets=rows.targets[place])
-    np.testing.assert_allclose(
-        values(bind(weighted, name), scores),
-        values(bind(repeated, name), scores[place]),
-        atol=1e-13,
-    )
-
-
 def test_bounds_names_and_limits():
     rows, scores = some_rows(11)
     constraint = bind(rows)

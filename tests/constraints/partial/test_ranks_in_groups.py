@@ -196,19 +196,6 @@ def test_constraints_on_all_rows_rank_whole_groups_in_any_case():
         assert (one.coef_ == other.coef_).all()
 
 
-def test_weights_count_as_repeated_rows():
-    X, y, group = people(2, n=200)
-    times = np.random.default_rng(0).integers(1, 3, y.size)
-    again = np.repeat(np.arange(y.size), times)
-    options = {"group_aware": True, "alpha": 0.01}
-    one = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), 0.05, **options)
-    one.fit(X, y, times.astype(float), sensitive_features=group)
-    two = PartialParityClassifier(INTERVAL, in_groups("equal_opportunity"), 0.05, **options)
-    two.fit(X[again], y[again], sensitive_features=group[again])
-    assert one.train_disparity_ == pytest.approx(two.train_disparity_, abs=1e-9)
-    assert one.rates_ == pytest.approx(two.rates_, abs=1e-9)
-
-
 @pytest.mark.parametrize("solver", ["idca", "dc_ssg", "dc_penalty"])
 def test_algorithms_that_need_convex_parts_name_those_that_do_it(solver):
     X, y, group = people()

@@ -26,26 +26,6 @@ def twin(step, x, part="whole"):
 
 
 @each_step
-@each_part
-def test_values(step, part):
-    assert step(FAR, part) == pytest.approx(twin(step, FAR, part), abs=1e-12)
-    assert np.array_equal(step(FAR[None].T, part), step(FAR, part)[None].T)
-
-
-@each_step
-def test_a_step_rises_from_0_to_1_and_is_symmetric(step):
-    values = step(FAR)
-    assert (np.diff(values) >= -1e-15).all()
-    assert values[[0, -1]] == pytest.approx([0, 1], abs=1e-12)
-    assert values + values[::-1] == pytest.approx(1)
-    assert step(np.array([0.0])) == pytest.approx([0.5])
-    slope = naive.SLOPE_AT_0[step.kind] / step.width
-    assert np.diff(step(np.array([-1e-7, 1e-7]))) == pytest.approx(2e-7 * slope)
-    end = step.width * (1 + step.rounding) * (1 + 1e-12)
-    assert step.is_compact == (step(np.array([-end, end])).tolist() == [0, 1])
-
-
-@each_step
 def test_parts_are_convex_and_differ_by_the_step(step):
     plus, minus = step(FAR, "plus"), step(FAR, "minus")
     assert plus - minus == pytest.approx(step(FAR), abs=1e-12)
@@ -99,15 +79,6 @@ def test_rounding_changes_the_ramp_by_an_eighth_of_it_at_most(rounding):
     )
     is_near = np.abs(np.abs(FAR) - width) < rounding * width
     assert change[~is_near].max() <= 1e-12
-
-
-@each_step
-def test_narrow_steps_approach_the_true_one(step):
-    x = FAR[np.abs(FAR) > 0.01]
-    narrow = step.narrowed(1e-4)
-    assert narrow.width == pytest.approx(1e-4 * step.width)
-    assert (narrow.kind, narrow.rounding) == (step.kind, step.rounding)
-    assert narrow(x) == pytest.approx((x > 0).astype(float), abs=1e-12)
 
 
 @pytest.mark.parametrize("x", [1e4, 1e300, np.inf])

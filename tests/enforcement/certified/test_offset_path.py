@@ -21,19 +21,29 @@ from tests.enforcement.certified.test_walk import rates_of, row_rates_of
 from tests.python_kernels import as_python
 
 
+def path_rows(rates, groups, y, chance, rng, from_few=True):
+    """What a path is made of: rows in three folds with their chance to be positive."""
+    chances = np.column_stack([1 - chance, chance])
+    shares = known_shares(groups[None], groups.max() + 1, None, 1, chances)
+    everyone, folds = np.arange(2 * (groups.max() + 1)), rng.integers(0, 3, y.size)
+    return PathRows(rates, 2 * chance - 1, shares, y, 2, everyone, from_few, folds, None)
+
+
+def rates_of_cells(cells, pairs, limit):
+    """Selection rates of the cells that are in pairs, each of which is compared."""
+    number = np.arange(np.max(pairs) + 1)
+    members = sparse.csr_array((cells == number[:, None]).astype(float))
+    sums = members, (sparse.csr_array(members.shape), members)
+    compared = tuple(Peers(np.array(pair), limit, False, False) for pair in pairs)
+    return row_rates_of(sums, number % 2, compared, np.full(cells.size, 1 / cells.size))
+
+
 def rows(n=4000, n_groups=2, ratio=False, limit=0.05):
     rng = np.random.default_rng(0)
     groups = rng.integers(0, n_groups, n)
     y = (rng.normal(size=n) + 0.5 * groups > 0.6).astype(int)
     chance = 0.35 * y + 0.08 * groups + 0.3 * rng.random(n) + 0.02
-    chances = np.column_stack([1 - chance, chance])
-    shares = known_shares(groups[None], n_groups, None, 1, chances)
-    rates = rates_of(groups, limit, ratio=ratio)
-    everyone = np.arange(n_groups * 2)
-    gains = chances[:, 1] - chances[:, 0]
-    folds = rng.integers(0, 3, n)
-    given = PathRows(rates, gains, shares, y, 2, everyone, True, folds, None)
-    return given, groups
+    return path_rows(rates_of(groups, limit, ratio=ratio), groups, y, chance, rng), groups
 
 
 def decided(path, given):
@@ -121,42 +131,24 @@ def test_a_transition_leads_to_offsets_that_leave_a_gap():
     assert np.abs(transition[0] - transition[-1]).max() > 0.1
 
 
+def two_rates(seed, limit, n, chance_of):
+    """Equalized odds of two groups, whose chances are ``chance_of(noise, groups)``."""
+    rng = np.random.default_rng(seed)
+    groups = (rng.random(n) > 0.3).astype(int)
+    chance = special.expit(chance_of(rng.normal(size=n), groups))
+    y = (rng.random(n) < chance).astype(int)
+    rates = rates_of_cells(groups + 2 * (1 - y), ([0, 1], [2, 3]), limit)
+    return path_rows(rates, groups, y, chance, rng), groups, y, chance
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
     """Soft decisions can be without gaps while decided ones have gaps of .16."""
-    rng, n = np.random.default_rng(seed), 4000
-    groups = (rng.random(n) > 0.3).astype(int)
-    chance = special.expit(2.5 * rng.normal(size=n) - groups + 1.5)
-    y = (rng.random(n) < chance).astype(int)
-    cells = groups + 2 * (1 - y)
-    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
-    sums = members, (sparse.csr_array(members.shape), members)
-    compared = tuple(Peers(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
-    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), compared, np.full(n, 1 / n))
-    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
-    folds = rng.integers(0, 3, n)
-    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
+    given, groups, y, _ = two_rates(seed, 0.1, 4000, lambda noise, group: 2.5 * noise - group + 1.5)
     for path in offset_paths(given):
         selected = decided(path, given)[:, : len(SHARES)]
-        share = np.column_stack([selected[cells == c].mean(axis=0) for c in range(4)]).T
-        assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
-
-
-def two_rates(seed, limit, n=8000):
-    """Equalized odds of two groups with different chances: no thresholds close both gaps."""
-    rng = np.random.default_rng(seed)
-    groups = (rng.random(n) > 0.3).astype(int)
-    chance = special.expit(2 * rng.normal(size=n) + 3 * groups - 2)
-    y = (rng.random(n) < chance).astype(int)
-    cells = groups + 2 * (1 - y)
-    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
-    sums = members, (sparse.csr_array(members.shape), members)
-    compared = tuple(Peers(np.array(pair), limit, False, False) for pair in ([0, 1], [2, 3]))
-    rates = row_rates_of(sums, np.array([0, 1, 0, 1]), compared, np.full(n, 1 / n))
-    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
-    folds = rng.integers(0, 3, n)
-    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
-    return given, groups, y, chance
+        for label in (0, 1):
+            assert gaps(selected[y == label], groups[y == label]).max() < 0.1
 
 
 def slack_of(selected, groups, y, limit):
@@ -172,9 +164,9 @@ def slack_of(selected, groups, y, limit):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed):
-    """No thresholds with as much slack are clearly more accurate than steps that relax."""
+    """No thresholds close both gaps, nor are clearly more accurate than steps that relax."""
     limit = 0.1
-    given, groups, y, chance = two_rates(seed, limit)
+    given, groups, y, chance = two_rates(seed, limit, 8000, lambda z, group: 2 * z + 3 * group - 2)
     grid = np.linspace(0.05, 0.95, 91)
     others = given.folds != 0
     path = offset_paths(given)[0]
@@ -193,28 +185,17 @@ def test_rates_whose_gaps_cannot_all_be_closed_share_what_is_left(seed):
         assert ours[step] > right[reached >= slack[step]].max(initial=0.0) - 0.004
 
 
-def one_rate(seed, limit=0.05, n=4000):
-    """True positive rates of two groups; the first steps refuse few."""
-    rng = np.random.default_rng(seed)
-    groups = (rng.random(n) > 0.8).astype(int)
-    chance = special.expit(1.5 * rng.normal(size=n) - 0.9 * groups + 0.6)
-    y = (rng.random(n) < chance).astype(int)
-    members = sparse.csr_array(((groups == np.arange(2)[:, None]) & (y == 1)).astype(float))
-    sums = members, (sparse.csr_array(members.shape), members)
-    compared = (Peers(np.arange(2), limit, False, False),)
-    rates = row_rates_of(sums, np.arange(2), compared, np.full(n, 1 / n))
-    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
-    folds = rng.integers(0, 3, n)
-    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
-    return given, groups, y == 1
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
     """Offsets that are held small leave gaps that rates near one half would hide."""
-    given, groups, is_positive = one_rate(seed)
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.8).astype(int)
+    chance = special.expit(1.5 * rng.normal(size=n) - 0.9 * groups + 0.6)
+    y = (rng.random(n) < chance).astype(int)
+    rates = rates_of_cells(groups + 2 * (1 - y), ([0, 1],), 0.05)
+    given = path_rows(rates, groups, y, chance, rng, from_few=False)  # the first refuse few
     selected = decided(offset_paths(given)[0], given)[:, 3:9]
-    cells = [is_positive & (given.folds != 0) & (groups == g) for g in (0, 1)]
+    cells = [(y == 1) & (given.folds != 0) & (groups == g) for g in (0, 1)]
     rate = [selected[cell].mean(axis=0) for cell in cells]
     pooled = selected[cells[0] | cells[1]].mean(axis=0)
     errors = np.sqrt(pooled * (1 - pooled) * sum(1 / cell.sum() for cell in cells))
@@ -228,11 +209,9 @@ def test_scores_that_lie_close_together_leave_no_gaps(seed):
     groups = (rng.random(n) > 0.7).astype(int)
     chance = special.expit(3 * rng.normal(size=n) - 3 * groups + 1)
     y = (rng.random(n) < chance).astype(int)
-    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
-    folds, rates = rng.integers(0, 3, n), rates_of(groups, 0.05)
-    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    given = path_rows(rates_of(groups, 0.05), groups, y, chance, rng, from_few=False)
     for k, path in enumerate(offset_paths(given)):
-        others = folds != k
+        others = given.folds != k
         selected = decided(path, given)[others, : len(SHARES)]
         assert gaps(selected, groups[others]).mean() < 0.012
 

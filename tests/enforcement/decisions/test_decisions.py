@@ -14,7 +14,7 @@ from skfair.enforcement.decisions.dual import SoftRows, solve_dual
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
-from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
+from skfair.enforcement.decisions.shares import known_shares, margins, parted
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
@@ -39,21 +39,6 @@ def small(constraint, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
     n_groups = len(names)
     shares = known_shares(encoding.codes, n_groups, None, 1, chances)
     return truth, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_soft_decisions_are_a_softmax(n_classes):
-    rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=(20, n_classes)), rng.random(20)
-    shares, offsets = rng.random((20, 4)), rng.normal(size=(4, n_classes))
-    shares[rng.random(shares.shape) < 0.5] = 0
-    values[3] = 0.25  # ties
-    shares[3] = 0
-    expected = naive.soft_table(values, shares, offsets, weights, 0.3)
-    for given in (shares, sparse.csr_array(shares)):
-        total, table = SoftRows(values, given, weights).soft_table(offsets, 0.3)
-        assert total == pytest.approx(expected[0])
-        assert np.allclose(table, expected[1])
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.03, 1.0])
@@ -104,20 +89,6 @@ def test_what_a_line_exchanges():
     expected = naive.exchanged(counted, rows, 2, others, before)
     for found, one in zip((gains, cells, steps, base, worth), expected, strict=True):
         assert np.allclose(found, one)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_truth_is_counted(n_classes):
-    truth, _, groups, chances, _ = small(DemographicParity(), 0.1, n_classes=n_classes)
-    predicted = chances.argmax(axis=1)
-    expected = [
-        abs(np.mean(predicted[groups == "a"] == c) - np.mean(predicted[groups == "b"] == c))
-        for c in ([1] if n_classes == 2 else range(3))
-    ]
-    assert truth.disparities(predicted) == pytest.approx(expected)
-    verdict = truth(predicted)
-    assert verdict.merit == pytest.approx(np.mean(predicted == truth.classes))
-    assert verdict.excess == pytest.approx(max(expected) - 0.1)
 
 
 @pytest.mark.parametrize("constraint", [DemographicParity(), EqualizedOdds()])
@@ -250,17 +221,6 @@ def best_random(search, codes):
     return naive.best_random_decisions(search.values, search.kinds, codes, 0.05)
 
 
-def test_shares_along_a_line():
-    rng = np.random.default_rng(0)
-    shares = rng.random((12, 5)) * (rng.random((12, 5)) < 0.5)
-    for which in ([2], [1, 2, 3]):
-        expected = shares[:, which].sum(axis=1)
-        for given in (shares, sparse.csc_array(shares)):
-            rows, total = along(given, np.array(which))
-            assert rows.tolist() == np.flatnonzero(expected).tolist()
-            assert total == pytest.approx(expected[rows])
-
-
 def test_a_sample_keeps_the_weight_of_every_stratum():
     rng = np.random.default_rng(0)
     strata = rng.choice(4, 3000, p=[0.6, 0.3, 0.099, 0.001])
@@ -295,9 +255,3 @@ def test_what_everybody_gets_has_the_effect_that_was_counted():
         ]
         expected = rows.matrix @ table.ravel() + rows.fixed
         assert expected == pytest.approx(np.concatenate(counted), abs=1e-9)
-
-
-def test_what_parts_ties():
-    values = np.array([[0.0, 0.5, 1.0]])
-    assert parted(values, 0.2) == pytest.approx(np.array([[0, 0.5 - 0.1 * np.log(2), 1]]))
-    assert parted(values, 0.0) is values

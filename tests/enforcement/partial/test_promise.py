@@ -9,7 +9,6 @@ from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, promise_of_fit, upper_bound
 from skfair.enforcement.partial.repair import repair_scores
 from skfair.groups.encoding import encode_groups
-from skfair.groups.intervals import Intervals
 from tests.small_problems import ranked_constraints
 
 INTERVAL = (0.1, 0.6)
@@ -76,14 +75,6 @@ def test_of_overlapping_attributes_the_worst_is_measured(name):
         promise = Promise(WITHIN[name], INTERVAL, False, 0.1, groups, targets, None)
         each = [replace(promise, groups=encode_groups(one)).measure(scores) for one in alone]
         assert promise.measure(scores) == pytest.approx(max(each), abs=1e-12)
-
-
-def test_only_constraints_with_a_metric_for_thresholds_look_at_a_longer_interval():
-    own = Intervals(INTERVAL, promise_of("group_auc").groups.levels).lengths
-    for name in SHARES:
-        longer = promise_of(name, "ccdf").intervals.lengths
-        compares = WITHIN[name].ranked.ccdf_metric is not None
-        assert np.all(longer > own) if compares else np.array_equal(longer, own)
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)

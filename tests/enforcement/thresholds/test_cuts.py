@@ -94,39 +94,12 @@ class Case:
 # --- blocks -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_blocks_count_what_is_above_each_cut(seed):
-    case = Case(seed)
-    s, w, y = case.scores, case.weights, case.targets
-    for g, block in enumerate(case.blocks()):
-        mine = case.codes == g
-        assert np.array_equal(block.scores, np.unique(s[mine])[::-1])
-        cuts = naive.thresholds(s[mine])[::-1]  # from above all to below all
-        assert block.ends[-1] == block.positive[-1] == block.negative[-1] == 1
-        for j, cut in enumerate(cuts):
-            above = mine & (s > cut)
-            for values, rows in (
-                (block.ends, mine),
-                (block.positive, mine & (y > 0)),
-                (block.negative, mine & (y < 0)),
-            ):
-                assert values[j] == pytest.approx(w[above & rows].sum() / w[rows].sum(), abs=1e-12)
-            assert block.gains[j] == pytest.approx((w * y)[above].sum() / w.sum(), abs=1e-12)
-
-
 def test_scores_closer_than_the_gap_are_one_block():
     scores = np.array([3.0, 2.95, 2.0, 1.9, 1.0])
     codes = np.zeros(5, np.int64)
     (block,) = score_blocks(scores, codes, 1, np.ones(5), min_gap=0.1 + 1e-9)
     assert np.array_equal(block.scores, [2.95, 1.9, 1.0])
     assert block.ends == pytest.approx([0, 0.4, 0.8, 1])
-
-
-def test_a_group_without_a_class_has_no_rate_for_it():
-    codes = np.array([0, 0, 1])
-    blocks = score_blocks(np.arange(3.0), codes, 2, np.array([1.0, 1.0, -1.0]))
-    assert not blocks[0].negative.any()
-    assert not blocks[1].positive.any()
 
 
 # --- cuts ---------------------------------------------------------------------------------------
@@ -190,42 +163,6 @@ def best_pair(case, blocks, tolerance):
     for constraint in case.levels(blocks, ODDS):
         allowed = allowed & (np.abs(np.subtract.outer(*constraint)) <= tolerance)
     return np.where(allowed, np.add.outer(*(one.gains for one in blocks)), -np.inf).max()
-
-
-@pytest.mark.parametrize("kinds", [PARITY, ODDS], ids=lambda kinds: "+".join(kinds))
-@pytest.mark.parametrize("seed", range(30))
-def test_a_threshold_that_keeps_the_constraint_stays(kinds, seed):
-    case = Case(seed)
-    threshold = float(case.rng.choice([0.0, 0.31, case.scores[0]]))
-    cuts = case.cuts(kinds, threshold)
-    common = [twin_levels(case, g, threshold, kinds) for g in range(case.n_groups)]
-    is_kept = np.ptp(common, axis=0).max() <= case.tolerance + 1e-12
-    above = [case.scores[case.codes == g] for g in range(case.n_groups)]
-    is_same = all(
-        np.array_equal(mine > threshold, mine > t)
-        for mine, t in zip(above, cuts.thresholds, strict=True)
-    )
-    if is_kept:
-        assert is_same
-        assert np.ptp(cuts.thresholds) == 0
-    else:
-        assert not is_same
-
-
-def twin_levels(case, g, threshold, kinds):
-    rows = (case.scores, case.codes, case.targets, case.weights)
-    return twin.levels_of_cut(*rows, case.bounds, g, threshold, kinds)
-
-
-def test_no_score_lies_on_a_natural_threshold():
-    codes = np.array([0, 0, 0, 1, 1, 1])
-    scores = np.array([2.0, 0.5, -1.0, 1.0, 0.5, 0.0])
-    blocks = score_blocks(scores, codes, 2, np.ones(6))
-    for threshold in (0.5, 2.0, -1.0):
-        cuts = natural_cuts(blocks, threshold)
-        assert not np.isin(scores, cuts.thresholds).any()
-        assert np.array_equal(scores > threshold, scores > cuts.thresholds[0])
-        assert np.array_equal(natural_cuts(blocks, 0.7).thresholds, [0.7, 0.7])
 
 
 @pytest.mark.parametrize("seed", range(5))

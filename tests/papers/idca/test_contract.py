@@ -9,7 +9,6 @@ from skfair.constraints.partial import Surrogate
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PartialPairwiseLoss
 from skfair.solvers.base import DC_SOLVERS, SOLVERS, check_needs
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.papers.idca.test_dc_solvers import ALPHA, problem_of, start_of
 from tests.small_problems import optimum
 from tests.solvers import contract
@@ -104,12 +103,6 @@ def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
             check_needs(DC_SOLVERS[name](), subject.case(case).problem)
         return
     check(subject, subject.case(case))
-
-
-def test_a_name_means_one_algorithm():
-    names = [*SOLVERS, *DC_SOLVERS, *EIGEN_SOLVERS]
-    assert len(names) == len(set(names))
-    assert np.all([name.isidentifier() for name in names])
 
 
 ALL = {

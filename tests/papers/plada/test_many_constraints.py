@@ -130,15 +130,6 @@ def test_constraints_that_bind_are_kept_at_little_loss(problem, solver):
     assert at.objective < free.objective - 0.03
 
 
-def test_without_constraints_both_minimise_the_loss(problem):
-    free = problem.relaxed()
-    for solver in (PladaStochastic(), MultiplierModel()):
-        result = solver.solve(free, free.start(None), max_iter=1500, random_state=0)
-        at = free.evaluate(result.theta)
-        assert np.abs(at.gradient()).max() < 0.02
-        assert result.multipliers.size == 0
-
-
 def test_a_batch_for_one_constraint_has_rows_of_its_cells_only():
     problem = build(people(n=200, n_levels=(3, 2)), ["equalized_odds", "demographic_parity"], 0.1)
     theta = np.random.RandomState(0).normal(size=problem.n_parameters)

@@ -22,11 +22,6 @@ each_switching = pytest.mark.parametrize("solver", [SSG(), IPPSSG()], ids=["ssg"
 each_solver = pytest.mark.parametrize(
     "solver", [SSG(), IPPSSG(), IPPConEx(), Plada()], ids=["ssg", "ipp_ssg", "ipp_conex", "plada"]
 )
-each_paper = pytest.mark.parametrize(
-    "solver",
-    [SSG.paper(), IPPSSG.paper(), IPPConEx.paper()],
-    ids=["ssg", "ipp_ssg", "ipp_conex"],
-)
 
 
 @cache
@@ -211,18 +206,6 @@ def test_variants_of_constraint_extrapolation(solver):
     result, at = solve(problem, solver)
     assert result.status == "converged"
     assert at.objective == pytest.approx(scipy_objective(1), abs=1e-3)
-
-
-@pytest.mark.parametrize("bound", [0.03, 0.45])
-@each_paper
-def test_settings_of_the_papers_make_progress(solver, bound):
-    problem = problem_of((["demographic_parity"], (2,), bound))
-    result, at = solve(problem, solver, max_iter=300)
-    first = problem.evaluate(start(problem))
-    assert at.objective < first.objective - 0.02
-    assert problem.violation(at) <= 0.05
-    assert solver.output == "average"
-    assert result.n_iter <= 300
 
 
 # What all of them share

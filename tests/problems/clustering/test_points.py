@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import balance_constraints
-from skfair.problems.clustering.points import RepresentationProblem, Spread, largest
+from skfair.problems.clustering.points import RepresentationProblem, Spread
 from skfair.utils import pieces
 
 
@@ -25,15 +25,6 @@ def test_farthest_points_are_those_that_pay_most():
     order = np.argsort(-paid)[:5]
     assert cost == pytest.approx(paid[order])
     assert points == pytest.approx(scaled[order])
-
-
-@pytest.mark.parametrize("n_wanted", [1, 3, 8, 9])
-def test_largest_values_come_in_falling_order(n_wanted):
-    values = np.array([2.0, 5.0, 1.0, 5.0, 3.0, 2.0, 0.0, 3.0])
-    expected = sorted(range(8), key=lambda i: -values[i])[:n_wanted]
-    assert values[largest(values, n_wanted)].tolist() == values[expected].tolist()
-    if n_wanted >= 8:  # of equal ones the first comes first
-        assert largest(values, n_wanted).tolist() == expected
 
 
 @pytest.mark.parametrize(("n", "n_blocks"), [(100, 1), (1000, 8), (8000, 40), (100_000, 391)])

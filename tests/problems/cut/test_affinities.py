@@ -17,7 +17,6 @@ from skfair.problems.cut.affinities.kernels import Kernel, Rbf, RbfKernel
 from skfair.problems.cut.affinities.landmarks import (
     LandmarkFactor,
     Nystroem,
-    NystroemFactor,
     choose_landmarks,
 )
 from skfair.problems.cut.affinity import Affinity
@@ -81,12 +80,6 @@ def test_a_kernel_has_its_own_default_width():
     """The width of chi2 is 1 if it is not given; None is no number for it."""
     X = np.random.default_rng(0).random((20, 3))
     assert np.allclose(Kernel("chi2").between(X, dtype="float64"), chi2_kernel(X))
-
-
-def test_nystroem_is_exact_when_all_rows_are_landmarks():
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    Z = NystroemFactor(X, 2.0, "float64")(X)
-    assert np.allclose(Z @ Z.T, rbf_kernel(X, gamma=2.0), atol=1e-6)
 
 
 def test_landmark_weights_spread_one_over_the_nearest():

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from skfair._kernels.products import read_rows
-from skfair.problems.cut.checks import _asymmetry, check_dense, check_sparse
+from skfair.problems.cut.checks import check_dense, check_sparse
 
 
 @pytest.mark.parametrize("n", [2, 31, 63, 64, 65, 200, 600])
@@ -22,14 +22,6 @@ def test_one_pass_finds_what_numpy_finds(n, dtype, given):
     is_compiled = hasattr(read_rows, "py_func")
     rtol = 1e-12 if is_compiled or given == np.float64 else 1e-5
     assert_allclose(sums, W.astype(np.float64).sum(axis=1), rtol=rtol)
-
-
-@pytest.mark.parametrize("n", [2, 65, 128, 300, 700])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_asymmetry_of_parts_is_that_of_the_whole(n, dtype):
-    W = np.random.default_rng(n).normal(size=(n, n)).astype(dtype)
-    parts = [_asymmetry(W, i, min(i + 64, n)) for i in range(0, n, 64)]
-    assert max(parts) == np.abs(W - W.T).max()
 
 
 @pytest.mark.parametrize("given", [np.float32, np.float64])

@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 
 from skfair.constraints import DemographicParity, EqualizedOdds
-from skfair.losses import LOSSES
 from tests.small_problems import (
     build,
-    central,
-    constraints_for,
-    lagrangian,
     people,
     random_multipliers,
     random_point,
 )
 
-PAIRS = [(loss, constraint) for loss in LOSSES for constraint in constraints_for(loss)]
-each_pair = pytest.mark.parametrize(("loss", "constraint"), PAIRS)
 each_storage = pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 
 
@@ -99,15 +93,3 @@ def test_the_same_seed_draws_the_same_rows():
     one, two, other = (problem.draw(np.random.RandomState(s), 9, 9).rows for s in (0, 0, 1))
     assert (one == two).all()
     assert (one != other).any()
-
-
-@each_pair
-@each_storage
-def test_gradients_of_a_batch_equal_finite_differences(loss, constraint, is_sparse):
-    who = people(6, n=40, n_levels=(3, 2), weighted=True)
-    problem = build(who, constraint, loss=loss, is_sparse=is_sparse)
-    batch = problem.draw(np.random.RandomState(0), 12, 3)
-    theta, multipliers = random_point(problem), random_multipliers(problem)
-    at = problem.evaluate(theta, batch)
-    gradient = central(lagrangian(problem, multipliers, batch), theta)
-    assert at.gradient(multipliers) == pytest.approx(gradient, abs=1e-7)

@@ -68,27 +68,6 @@ def test_values_are_those_of_the_naive_twin(kind, is_weighted):
             assert found == pytest.approx(excess, abs=1e-11), (loss, constraint, reference)
 
 
-@each_storage
-def test_scores_are_those_of_the_raw_parameters(is_sparse):
-    who = people(3)
-    problem = build(who, "demographic_parity", is_sparse=is_sparse)
-    theta = random_point(problem)
-    expected = np.column_stack([who.X, np.ones(len(who.X))]) @ raw(problem, theta)
-    assert problem.scores(theta) == pytest.approx(expected, abs=1e-12)
-
-
-def test_violation_is_that_of_the_worst_row():
-    problem = build(people(3, n_levels=(3, 2)), SEVERAL)
-    at = problem.evaluate(random_point(problem))
-    by_hand = [
-        max(low - c, c - high, 0)
-        for c, low, high in zip(at.constraints, problem.lower, problem.upper, strict=True)
-    ]
-    assert problem.violation(at) == max(by_hand) > 0
-    problem.upper, problem.lower = at.constraints + 0.1, at.constraints - 0.1
-    assert problem.violation(at) == 0
-
-
 def test_without_constraints_it_is_plain_risk():
     who = people(3)
     problem = build(who, [])
@@ -157,41 +136,6 @@ def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
     assert at.jacobian(few[:0]).shape == (0, problem.n_parameters)
 
 
-def test_gradient_is_linear_in_objective_and_multipliers():
-    problem = build(people(4, n_levels=(5, 2)), SEVERAL)
-    at, multipliers = problem.evaluate(random_point(problem)), random_multipliers(problem)
-    together = at.gradient(multipliers, objective=0.3)
-    apart = 0.3 * at.gradient() + at.gradient(multipliers, objective=0.0)
-    assert together == pytest.approx(apart, abs=1e-12)
-    assert at.gradient(0 * multipliers) == pytest.approx(at.gradient(), abs=1e-14)
-
-
-def test_several_constraints_stand_one_after_the_other():
-    who = people(4, n_levels=(3, 5))
-    together = build(who, SEVERAL)
-    alone = [build(who, constraint) for constraint in SEVERAL]
-    assert together.n_constraints == sum(problem.n_constraints for problem in alone)
-    assert [problem.n_centers for problem in alone] == [2, 0, 4]
-    assert together.n_centers == 6
-    for bounds in ("lower", "upper"):
-        joined = np.concatenate([getattr(problem, bounds) for problem in alone])
-        assert (getattr(together, bounds) == joined).all()
-    p = together.model.n_parameters
-    theta = random_point(together)
-    centers = np.split(theta[p:], [2, 2])
-    at = together.evaluate(theta)
-    points = [np.append(theta[:p], part) for part in centers]
-    parts = [problem.evaluate(x) for problem, x in zip(alone, points, strict=True)]
-    assert at.constraints == pytest.approx(np.concatenate([part.constraints for part in parts]))
-    start, gradient = 0, np.zeros(p)
-    multipliers = random_multipliers(together)
-    for problem, part in zip(alone, parts, strict=True):
-        mine = multipliers[start : start + problem.n_constraints]
-        gradient += part.gradient(mine, objective=0.0)[:p]
-        start += problem.n_constraints
-    assert at.gradient(multipliers, objective=0.0)[:p] == pytest.approx(gradient)
-
-
 def test_start_has_centers_in_the_middle():
     problem = build(people(4, n_levels=(5,)), "demographic_parity")
     theta = problem.start(np.random.RandomState(0))
@@ -218,17 +162,6 @@ def test_centers_in_the_middle_are_the_best_ones():
     # Values that are measured from anywhere are moved to the same middles.
     values = problem.evaluate(elsewhere).constraints
     assert problem.constraint_rows.from_middles(values) == pytest.approx(at.constraints, abs=1e-12)
-
-
-def test_relaxed_is_the_same_risk_without_constraints():
-    problem = build(people(4, n_levels=(5,), weighted=True), SEVERAL)
-    free, theta = problem.relaxed(), random_point(problem)
-    p = problem.model.n_parameters
-    assert free.n_constraints == 0
-    assert free.n_parameters == p
-    one, two = problem.evaluate(theta), free.evaluate(theta[:p])
-    assert one.objective == pytest.approx(two.objective, abs=1e-12)
-    assert one.gradient()[:p] == pytest.approx(two.gradient(), abs=1e-12)
 
 
 # Passes over the rows

@@ -180,26 +180,6 @@ def test_multipliers_of_missing_bounds_are_not_complementary():
     assert problem.kkt_residual(at, paid)["complementarity"] == 0.5
 
 
-def test_no_constraints():
-    problem = build(people(), [])
-    theta = problem.start(np.zeros(problem.model.n_parameters))
-    at = problem.evaluate(theta)
-    assert at.constraints.size == problem.violation(at) == 0
-    assert problem.kkt_residual(at, np.zeros(0))["feasibility"] == 0
-
-
-def test_steps_can_be_replaced():
-    problem, sharp = build(people(), STACKS[2]), Surrogate("smoothstep", 1e-9)
-    theta, _ = random_point(problem)
-    replaced = problem.limited(surrogate=sharp)
-    at = replaced.evaluate(theta)
-    same = build(people(), STACKS[2], surrogate=sharp).evaluate(theta)
-    assert np.array_equal(at.constraints, same.constraints)
-    thetas, codes = theta[problem.model.n_parameters :][:2], people()[2]
-    expected = [(at.scores[codes == g] > t).mean() for t in thetas for g in range(3)]
-    assert at.constraints[:6] == pytest.approx(expected)
-
-
 # Cost
 
 

@@ -47,17 +47,6 @@ def test_values_are_those_of_all_pairs(kind, interval):
 
 
 @each_kind
-def test_partial_is_positional_where_the_interval_has_whole_rows(kind):
-    rng = np.random.default_rng(1)
-    targets = np.repeat([1.0, -1.0], [13, 20])
-    scores = rng.normal(size=33)
-    found, _ = PartialPairwiseLoss(targets, np.ones(33), [(0.1, 0.35)], kind=kind).evaluate(scores)
-    inside = np.sort(scores[13:])[::-1][2:7]  # (83) with n^alpha = 2, n^beta = 7
-    expected = np.mean([[row_pairs.LOSSES[kind](s - t) for t in inside] for s in scores[:13]])
-    assert found == close(expected, kind)
-
-
-@each_kind
 @each_interval
 @pytest.mark.parametrize("part", ["whole", "plus", "minus"])
 def test_slopes_are_those_of_the_values(kind, interval, part):
@@ -109,16 +98,6 @@ def test_precise_with_rows_far_away(kind):
     found, _ = PairwiseLoss(targets, weights, kind=kind).evaluate(scores)
     expected = row_pairs.pairwise_loss(scores, targets, weights, [(0, 1)], row_pairs.LOSSES[kind])
     assert found == close(expected, kind)
-
-
-def test_weights_count_as_repeated_rows():
-    targets, _, scores = some_rows(8)
-    copies = 1 + np.arange(targets.size) % 2
-    interval = [(0.1, 0.55)]
-    one = PartialPairwiseLoss(targets, copies.astype(float), interval).evaluate(scores)[0]
-    place = np.repeat(np.arange(targets.size), copies)
-    two = PartialPairwiseLoss(targets[place], np.ones(place.size), interval)
-    assert one == pytest.approx(two.evaluate(scores[place])[0], rel=1e-12)
 
 
 def test_named_and_what_is_refused():

@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from skfair.exceptions import SolverError
 from skfair.groups.encoding import encode_groups
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights
 from skfair.solvers import Arpack
 from skfair.solvers.eigen.dense import DenseEigh
-from tests.eigen_problems import equal_parts, run, weights_of
-
-
-def test_arpack_says_that_max_iter_was_too_small():
-    W, attributes = equal_parts(1, 300)
-    with pytest.raises(SolverError, match="in 1 iterations.*larger max_iter"):
-        run("arpack", weights_of(W), attributes, 5, max_iter=1)
 
 
 def test_arpack_keeps_the_constraint_beyond_the_rank():

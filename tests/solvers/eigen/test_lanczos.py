@@ -52,24 +52,6 @@ def test_lanczos_ends_at_max_iter(max_iter):
     assert np.all(result.values <= spectral.fair_spectrum(W, attributes)[0][:5] + 1e-12)
 
 
-@pytest.mark.parametrize("n_steps", [1, 4, 20])
-def test_callback_stops_lanczos(n_steps):
-    W, attributes = equal_parts(1, 300)
-    seen = []
-
-    def stop(state):
-        seen.append(state)
-        return len(seen) == n_steps
-
-    _, result, _ = run(
-        "lanczos", weights_of(W), attributes, 2, block_size=2, tol=1e-15, callback=stop
-    )
-    assert result.status == "stopped"
-    assert result.n_iter == len(seen) == n_steps
-    assert len(result.history["seconds"]) == n_steps
-    assert result.vectors.shape == (300, 2)
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_lanczos_on_a_disconnected_graph_of_neighbours(seed):
     """A single vector, stopped early, misses copies of 1 here: costs 3 times too high."""

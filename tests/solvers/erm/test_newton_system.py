@@ -138,17 +138,6 @@ def test_many_sparse_columns_are_fitted_without_a_gram_matrix(monkeypatch):
     assert model.score(X, y) == pytest.approx(other.score(X, y), abs=0.005)
 
 
-def test_matrix_and_products_fit_the_same_model(monkeypatch):
-    X, y, groups = one_hot_people(600, 60)
-    models = []
-    for is_wide in (False, True):
-        monkeypatch.setattr(LinearScore, "is_wide", is_wide)
-        model = ConstrainedERMClassifier("demographic_parity", 0.05, enforce="strict_loss")
-        models.append(model.fit(X, y, sensitive_features=groups))
-    assert models[1].coef_ == pytest.approx(models[0].coef_, abs=1e-5)
-    assert models[1].train_disparities_ == pytest.approx(models[0].train_disparities_)
-
-
 def test_problems_without_products_get_a_matrix(monkeypatch):
     problem = build(people(3, n=200), "demographic_parity", 0.05)
     assert "products" not in problem.offers
