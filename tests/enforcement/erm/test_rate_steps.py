@@ -68,8 +68,12 @@ def test_where_no_step_keeps_the_limits_the_path_is_walked(monkeypatch):
 
 def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
     path, free = judged(2, monkeypatch)
+    see, seen = rate_steps.RateSteps._see, []
+    record = lambda steps, w: seen.append(see(steps, w)) or seen[-1]  # noqa: E731
+    monkeypatch.setattr(rate_steps.RateSteps, "_see", record)
     steps = rate_steps.RateSteps(path)
     steps.run(free)
+    assert steps.best.errors == min(one.errors for one in seen if one.violation <= 1e-12)
     problem, (constraint,) = path.problem, path.problem.constraints
     positive = problem.model.forward(steps.best.w)[0] > 0
     rates = [positive[constraint.cells == k].mean() for k in range(constraint.n_cells)]
