@@ -22,7 +22,7 @@ from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.certified.certificate import Certified, check_no_floors
 from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
-from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
+from skfair.estimators.erm.bind import NEWTON_FEATURES, choose_solver
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns

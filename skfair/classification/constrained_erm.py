@@ -30,14 +30,14 @@ from skfair.estimators.classes import (
     positive_class,
     read_classes,
 )
-from skfair.estimators.erm.fitting import ConstrainedERMBase
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm.bind import (
     ConstraintChoice,
     LossChoice,
     SolverChoice,
     active_constraints,
     choose_solver,
 )
+from skfair.estimators.erm.solve import ConstrainedERMBase
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_lazy

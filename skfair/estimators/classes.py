@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm.problem import LossChoice, TargetScale, Task
+from skfair.estimators.erm.bind import LossChoice, TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.training_data import TrainingData
 from skfair.losses import gives_probabilities, make_loss

@@ -22,8 +22,7 @@ from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
 from skfair.estimators.certified.refits import MOST_ROWS_IN_FOLDS
 from skfair.estimators.erm import report
-from skfair.estimators.erm.fitting import ConstrainedERMBase
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm.bind import (
     ConstraintChoice,
     LossChoice,
     SolverChoice,
@@ -32,6 +31,7 @@ from skfair.estimators.erm.problem import (
     active_constraints,
     choose_solver,
 )
+from skfair.estimators.erm.solve import ConstrainedERMBase
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData

@@ -29,7 +29,7 @@ from skfair.constraints import (
     EqualOpportunity,
 )
 from skfair.constraints.moments import Moment, Rate
-from skfair.estimators.erm import fitting, report
+from skfair.estimators.erm import report, solve
 from skfair.estimators.erm.report import scores_of_same_sign
 from skfair.exceptions import MissingGroupsWarning
 from skfair.losses import SmoothErrors
@@ -755,7 +755,7 @@ def test_very_many_numbers_are_refused_like_few(wrong, is_mostly_zero, is_long, 
         return str(error.value)
 
     expected = refusal()
-    monkeypatch.setattr(fitting, "MANY_ROWS", 100)
+    monkeypatch.setattr(solve, "MANY_ROWS", 100)
     monkeypatch.setattr(units, "MANY_ROWS", 100 if is_long else 10_000)
     assert refusal() == expected
     assert refusal(min_rate="as before") == expected

@@ -21,7 +21,7 @@ from skfair.enforcement.thresholds import search as threshold_search
 from skfair.enforcement.thresholds.search import ThresholdSearch
 from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
-from skfair.estimators.erm.problem import active_constraints
+from skfair.estimators.erm.bind import active_constraints
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.read import read_rows
 from skfair.regression import ConstrainedERMRegressor

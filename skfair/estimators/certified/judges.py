@@ -29,7 +29,7 @@ from skfair.estimators.certified.refits import (
     linear_refits,
     refits,
 )
-from skfair.estimators.decisions.steps import LabelledRows, class_constraints
+from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows

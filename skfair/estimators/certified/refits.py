@@ -32,7 +32,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.erm.problem import choose_solver, penalty_of
+from skfair.estimators.erm.bind import choose_solver, penalty_of
 from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
 from skfair.enforcement.erm.path import StrictResult
-from skfair.estimators.erm.problem import Problem, TargetScale
+from skfair.estimators.erm.bind import Problem, TargetScale
 from skfair.estimators.limits import warn_if_one_answer
 from skfair.models.base import ScoreModel
 from skfair.models.choice import ChosenModel

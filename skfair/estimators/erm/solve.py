@@ -1,7 +1,7 @@
 """The fit of constrained estimators: their parameters, and its steps.
 
 A fit reads the data, builds the problem, chooses a solver, solves and reports. What these steps do
-is said by functions over plain values (:mod:`skfair.estimators.erm.problem`,
+is said by functions over plain values (:mod:`skfair.estimators.erm.bind`,
 :mod:`skfair.estimators.erm.report`); here they get the parameters of the estimator.
 """
 
@@ -28,7 +28,7 @@ from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.truth import Verdict
 from skfair.estimators.certified.certificate import Certified
 from skfair.estimators.erm import report
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm.bind import (
     Problem,
     Task,
     build_problem,

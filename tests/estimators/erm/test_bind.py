@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.constraints import DemographicParity
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm.bind import (
     TargetScale,
     Task,
     active_constraints,
