@@ -11,19 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import indexable
 
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.certified.certificate import Certified, check_no_floors
 from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
-from skfair.estimators.erm.bind import NEWTON_FEATURES, choose_solver
-from skfair.estimators.inner_scores import as_rows
+from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import Sensitive
@@ -40,6 +39,8 @@ _SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_dispar
 def certified(
     estimator: Any,
     data: TrainingData,
+    classes: NDArray[Any],  # two
+    positive: Any,  # the positive one
     constraints: Sequence[Constraint],  # those that are active
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
@@ -50,7 +51,8 @@ def certified(
     """
     if data.blocks is not None:
         raise ValueError(NOT_LAZY)
-    rates = rates_of(estimator, data, constraints)
+    ordered = classes if classes.tolist()[1] == positive else classes[::-1]
+    rates = rates_of(data, ordered, constraints, estimator.max_disparity)
     if rates is None:  # of several attributes, max_disparity may limit those of one group only
         return {}
     strata = _kept_strata(estimator, X)
@@ -71,12 +73,11 @@ def certified(
             "strata in columns that stay in the model. Use Certificate(by='split')."
         )
     if by == "split" or not has_offsets:
-        rows, _ = indexable(as_rows(X), data.y)
-        return certified_decisions(estimator, data, rates, rows, metadata)
+        return certified_decisions(estimator, data, positive, rates, X, metadata)
     groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
-    decisions = _offset_search(estimator, data, groups, strata)
+    decisions = _offset_search(estimator, data, positive, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
@@ -117,7 +118,11 @@ def takes_parts(estimator: Any) -> bool:
 
 
 def _offset_search(
-    estimator: Any, data: TrainingData, groups: ColumnsLike | None, strata: list[int] | None
+    estimator: Any,
+    data: TrainingData,
+    positive: Any,
+    groups: ColumnsLike | None,
+    strata: list[int] | None,
 ) -> FairDecisionClassifier:
     """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight
@@ -141,7 +146,7 @@ def _offset_search(
         sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
-        pos_label=estimator.pos_label_,
+        pos_label=positive,
     )
     with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

@@ -1,19 +1,23 @@
-"""From validated data to a problem and its solver.
+"""The bind step of the constrained estimators: targets, constraints and their problem.
 
-Functions over plain values: what is learned, and how, is a :class:`Task`. Nothing here knows an
-estimator, and only here problems and solvers of constrained estimators are made.
+What is learned is a :class:`Task`. :func:`bind` makes its problem, of rows in memory or in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _num_samples
 
-from skfair._typing import FloatArray, Rows
+from skfair._typing import FloatArray, MatrixLike
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
+from skfair.estimators.erm.solve import Settings, solve_freely
 from skfair.estimators.limits import (
     budget,
     floor_constraint,
@@ -23,31 +27,29 @@ from skfair.estimators.limits import (
     tightest,
     unique_names,
 )
-from skfair.groups.kinds import Training
 from skfair.groups.limits import Limit
 from skfair.groups.training_data import TrainingData
-from skfair.losses import Loss
+from skfair.losses import Loss, make_loss
 from skfair.models import LinearScore, MLPScore
 from skfair.models.base import ScoreModel
-from skfair.models.choice import ChosenModel
+from skfair.models.choice import ChosenModel, ModelChoice, read_model
 from skfair.models.plug_in import PlugInScore
+from skfair.models.units import MANY_ROWS
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import ConstrainedProblem
-from skfair.solvers.base import SOLVERS, Solver, check_needs
+from skfair.read import ROW_CHECKS
+from skfair.utils.validation import check_numbers
 from skfair.utils.warn import warn_user
-
-# Up to this many columns Newton steps make a matrix of n_features x n_features, if need be.
-NEWTON_FEATURES = 1000
 
 Problem = ConstrainedProblem
 # What users may pass: names, objects, several constraints.
 ConstraintChoice = str | Constraint | Sequence[str | Constraint]
 LossChoice = str | Loss
-SolverChoice = str | Solver
 
 
-class TargetScale(NamedTuple):
+@dataclass(frozen=True)
+class TargetScale:
     """What standardised targets were before: units of limits, losses and predictions."""
 
     # Inside, a target is (y - middle) / spread; -1 if the first one of two classes is positive
@@ -74,24 +76,86 @@ class TargetScale(NamedTuple):
         return (scores - self.middle) / self.spread
 
 
-class Task(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Task:
     """What scores are fitted to, by row in memory or by kind of rows in blocks, and which ones."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised
     loss_weights: FloatArray | None  # weights in the mean loss
     # Names of the negative and the positive class; None for regression
-    class_names: tuple[Any, Any] | None = None
-    scale: TargetScale = TargetScale()  # what the targets were before
-    model: ChosenModel = ChosenModel()  # how scores are made of columns
-    fit_intercept: bool = True
-    alpha: float | None = None  # weight of the penalty
+    class_names: tuple[Any, Any] | None
+    scale: TargetScale  # what the targets were before
+    model: ChosenModel  # how scores are made of columns
+    fit_intercept: bool
+    alpha: float | None  # weight of the penalty
 
     @property
     def total_weight(self) -> float:
         """Sum of the weights in the mean loss; the number of rows if there are none."""
         weights = self.loss_weights
         return float(self.targets.size if weights is None else weights.sum())
+
+
+def regression_task(
+    y: FloatArray,
+    weights: FloatArray | None,
+    loss: LossChoice,
+    model: ModelChoice,
+    fit_intercept: bool,
+    alpha: float | None,
+) -> Task:
+    """Return what a regressor learns: targets are standardised, as far as the loss allows it."""
+    loss, y = make_loss(loss, "regression"), check_numbers(y, "y")
+    middle = float(np.average(y, weights=weights)) if fit_intercept else 0.0
+    middle = middle if _is_of_residuals(loss, y, middle) else 0.0
+    size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
+    spread = size * float(np.sqrt(np.average(((y - middle) / size) ** 2, weights=weights)))
+    spread = spread if spread > 0 and loss.degree else 1.0
+    if not 1e-150 < spread < 1e150:
+        raise ValueError(
+            f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
+            "y by a power of ten."
+        )
+    scale = TargetScale(middle, spread, loss.degree)
+    inside = scale.inside(y)
+    return Task(inside, loss, weights, None, scale, read_model(model), fit_intercept, alpha)
+
+
+def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
+    """Whether a loss stays what it is if scores and targets are moved alike, as Poisson's does not.
+
+    Scores are tried that are other targets.
+    """
+    targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
+    scores = np.roll(targets, 2)
+    with np.errstate(all="ignore"):
+        unmoved, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
+        size = np.abs(unmoved).max(initial=0.0)
+        return bool(np.allclose(unmoved, moved, rtol=1e-3, atol=1e-6 * size))
+
+
+def row_checks(X: MatrixLike, model: ModelChoice, confidence: object) -> dict[str, Any]:
+    """Return what the rows of a classifier must be.
+
+    Whether all of very many numbers are finite is seen by the sums over the columns, which
+    linear scores need anyway: so they are read once less.
+    """
+    has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    is_summed = read_model(model).is_linear and confidence is None
+    is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
+    return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
+
+
+@contextmanager
+def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
+    """Say of an error whether it is that of numbers at which :func:`row_checks` did not look."""
+    try:
+        yield
+    except ValueError:
+        if isinstance(data.X, np.ndarray):
+            assert_all_finite(data.X, estimator_name=estimator_name, input_name="X")
+        raise
 
 
 def active_constraints(
@@ -113,11 +177,8 @@ def active_constraints(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no constraint that "
             "compares groups is active."
         )
-    if (
-        constraints
-        and data.strata is not None
-        and not any(constraint.within_strata for constraint in constraints)
-    ):
+    uses_strata = any(constraint.within_strata for constraint in constraints)
+    if constraints and data.strata is not None and not uses_strata:
         warn_user(
             "control_features were given, but no constraint uses their levels, so they change "
             "nothing. Write skfair.constraints.ConditionalOn(constraint) instead of the constraint."
@@ -125,26 +186,32 @@ def active_constraints(
     return constraints
 
 
-def build_problem(
-    data: TrainingData,  # the rows
-    task: Task,  # targets, loss and weights
-    constraints: Sequence[Constraint],  # the constraints that hold
+def bind(
+    data: TrainingData,
+    task: Task,
+    constraints: Sequence[Constraint],
     max_disparity: Limit,  # of constraints without a limit of their own, in the units of the user
+    min_rate: Any = None,
+    selection_rate: Any = None,
     *,
-    min_rate: float | FloatArray | None = None,  # floor of the rates of groups, one or each its own
-    selection_rate: float | tuple[float, float] | None = None,  # budget
+    how: Settings | None = None,  # of the model without constraints, for ``min_rate="as before"``
     # Weight of the rows of a stream before these, which count in the default of ``alpha``
     earlier: float = 0.0,
 ) -> Problem:
-    """Build the problem of rows in memory or in blocks."""
-    rows = training_rows(data, task)
+    """Return the problem of rows in memory or in blocks."""
+    rows = TrainingRows(
+        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
+    )
     bound = [
         prepared
         for constraint in constraints
         for prepared in prepare_constraint(constraint, rows, max_disparity)
     ]
     if min_rate is not None:
-        bound += floors(floor_constraint(constraints), rows, min_rate)
+        floor = floor_constraint(constraints)
+        if how is not None and min_rate == "as before":
+            min_rate = rates_of_free_model(data, task, rows, floor, how)
+        bound += floors(floor, rows, min_rate)
     if selection_rate is not None:
         bound += budget(rows, selection_rate)
     if len(bound) > 1:
@@ -155,13 +222,9 @@ def build_problem(
             "Pass one limit, or rows in memory."
         )
     if task.class_names is None:  # limits are in units of y, or of its loss
-        bound = [
-            constraint.scaled(1 / task.scale.of_constraint(constraint)) for constraint in bound
-        ]
-    alpha = penalty_of(task, earlier)
-    if data.blocks is None:
-        return _in_memory(data.X, task, bound, alpha)
-    return _in_blocks(data.blocks, task, constraints, bound, alpha)
+        unit_of = task.scale.of_constraint
+        bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
+    return _problem(data, task, constraints, bound, penalty_of(task, earlier))
 
 
 def penalty_of(task: Task, earlier: float = 0.0) -> float:
@@ -171,80 +234,42 @@ def penalty_of(task: Task, earlier: float = 0.0) -> float:
     return float(task.alpha) * task.scale.of_penalty
 
 
-def training_rows(data: TrainingData, task: Task) -> TrainingRows:
-    """Return what constraints may know of the rows."""
-    return TrainingRows(
-        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
-    )
-
-
 def rates_of_free_model(
-    data: TrainingData,
-    task: Task,
-    constraints: Sequence[Constraint],
-    solution: Callable[[Problem], FloatArray],  # solves a problem without constraints
+    data: TrainingData, task: Task, rows: TrainingRows, floor: Constraint, how: Settings
 ) -> FloatArray | float:
     """Return the rates of groups by a model without constraints: the floor "as before"."""
     if data.blocks is not None:  # floors are refused there, whatever they are
         return 0.0
-    free = build_problem(data, task, [], np.inf)
-    scores, _ = free.model.forward(free.model_part(solution(free)))
-    return rates_before(floor_constraint(constraints), training_rows(data, task), scores > 0)
+    free = bind(data, task, [], np.inf)
+    scores, _ = free.model.forward(free.model_part(solve_freely(free, how)))
+    return rates_before(floor, rows, scores > 0)
 
 
-def _in_memory(rows: Rows, task: Task, bound: list[BoundConstraint], alpha: float) -> Problem:
-    weights, has_intercept = task.loss_weights, task.fit_intercept
-    layers, function = task.model
-    kind: type[ConstrainedERM] = ConstrainedERM
-    scores: ScoreModel
-    if function is not None:
-        scores = PlugInScore(function, rows)
-    elif layers:
-        scores = MLPScore(rows, layers, fit_intercept=has_intercept, sample_weight=weights)
-    else:
-        scores = LinearScore(rows, fit_intercept=has_intercept, sample_weight=weights)
-        kind = LinearConstrainedERM
-    return kind(scores, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha)
-
-
-def _in_blocks(
-    blocks: Training,
+def _problem(
+    data: TrainingData,
     task: Task,
     constraints: Sequence[Constraint],
     bound: list[BoundConstraint],
     alpha: float,
 ) -> Problem:
-    if not task.model.is_linear:
-        raise ValueError(
-            "Dask collections need model='linear': other models are trained on batches. Use "
-            "partial_fit on parts of the rows, or linear scores."
-        )
-    assert task.loss_weights is not None
-    assert task.class_names is not None
-    return PartitionedERM(
-        blocks,
-        task.targets,
-        task.loss_weights,
-        constraints,
-        bound,
-        task.loss,
-        task.class_names,
-        fit_intercept=task.fit_intercept,
-        alpha=alpha,
-    )
-
-
-def choose_solver(solver: SolverChoice, problem: Problem | None = None) -> Solver:
-    """Return the solver that suits a problem best, or the one that is asked for, if it can.
-
-    Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
-    """
-    if isinstance(solver, str) and solver == "auto":
-        if problem is None or "hessian" not in problem.offers:
-            return SOLVERS["alm"]()
-        is_small = problem.model.n_parameters <= NEWTON_FEATURES
-        return SOLVERS["al_newton" if is_small or "products" in problem.offers else "al_lbfgs"]()
-    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
-    if problem is not None:
-        check_needs(chosen, problem)
-    return chosen
+    """Return the problem of constraints that are bound to rows in memory, or to kinds of rows."""
+    targets, loss, weights = task.targets, task.loss, task.loss_weights
+    has_intercept, (layers, function) = task.fit_intercept, task.model
+    if data.blocks is not None:
+        if not task.model.is_linear:
+            raise ValueError(
+                "Dask collections need model='linear': other models are trained on batches. Use "
+                "partial_fit on parts of the rows, or linear scores."
+            )
+        of_kinds: Any = (data.blocks, targets, weights, constraints, bound, loss, task.class_names)
+        return PartitionedERM(*of_kinds, fit_intercept=has_intercept, alpha=alpha)
+    kind: type[ConstrainedERM] = ConstrainedERM
+    scores: ScoreModel
+    if function is not None:
+        scores = PlugInScore(function, data.X)
+    elif layers:
+        scores = MLPScore(data.X, layers, fit_intercept=has_intercept, sample_weight=weights)
+    else:
+        scores = LinearScore(data.X, fit_intercept=has_intercept, sample_weight=weights)
+        kind = LinearConstrainedERM
+    return kind(scores, loss, targets, bound, sample_weight=weights, alpha=alpha)
