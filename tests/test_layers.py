@@ -39,7 +39,7 @@ def test_a_metric_enters_few_functions_before_it_counts_its_rows(rows, groups, m
 
 # The estimator with its defaults, where its arithmetic begins, and what it enters before that.
 FITS = [
-    (ConstrainedERMClassifier(), ConstrainedERM._measure, 121),
+    (ConstrainedERMClassifier(), ConstrainedERM._measure, 114),
     (FairDecisionClassifier(LogisticRegression()), LogisticRegression.fit, 96),
     (FairKMeans(3), KMeans.fit, 98),
 ]

@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier with ``confidence``: multipliers by all rows, or a model of a part.
+"""Certificates of ConstrainedERMClassifier: multipliers by all rows, or a model of a part.
 
 Where scores are linear and the loss is logistic, the model without constraints is a logistic
 regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is
@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair._typing import ColumnsLike, MatrixLike
+from skfair._typing import MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.certified.certificate import Certified, check_no_floors
@@ -45,7 +45,7 @@ def certified(
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
-    """Return the fitted attributes of decisions that can be shown to keep limits for unseen data.
+    """Return the fitted attributes of decisions that certifiably satisfy limits for unseen data.
 
     There are none if no constraint limits anything.
     """
@@ -55,7 +55,7 @@ def certified(
     rates = rates_of(data, ordered, constraints, estimator.max_disparity)
     if rates is None:  # of several attributes, max_disparity may limit those of one group only
         return {}
-    strata = _kept_strata(estimator, X)
+    strata = _strata_of_model(estimator, X)
     has_offsets = (
         read_model(estimator.model).is_linear
         and isinstance(estimator.loss, str)
@@ -81,15 +81,15 @@ def certified(
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
-def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
+def _strata_of_model(estimator: Any, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
     if estimator._sensitive.within is None:
         return None
     positions = column_positions(X, estimator._sensitive.within, "within")
     if estimator._model_positions is None:
         return positions
-    kept = estimator._model_positions.tolist()
-    return [kept.index(position) for position in positions] if set(positions) <= set(kept) else None
+    used = estimator._model_positions.tolist()
+    return [used.index(position) for position in positions] if set(positions) <= set(used) else None
 
 
 def takes_parts(estimator: Any) -> bool:
@@ -118,11 +118,7 @@ def takes_parts(estimator: Any) -> bool:
 
 
 def _offset_search(
-    estimator: Any,
-    data: TrainingData,
-    positive: Any,
-    groups: ColumnsLike | None,
-    strata: list[int] | None,
+    estimator: Any, data: TrainingData, positive: Any, groups: Any, strata: list[int] | None
 ) -> FairDecisionClassifier:
     """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight

@@ -99,7 +99,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     objective_, kkt_residual_ : float
         Mean loss plus penalty, and residual of the last smooth problem.
     n_iter_, n_solves_ : int
-        Steps of the solver in the round that is kept, and number of problems.
+        Steps of the solver in the best round, and number of problems.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray

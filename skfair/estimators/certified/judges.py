@@ -1,4 +1,4 @@
-"""Who judges models that are refitted: by their decisions, their means, or within intervals.
+"""Certificates of refitted models, by their decisions, their means, or within intervals.
 
 A judge reads the rows that had no part in the fit, asks a model for its predictions there, and
 returns a verdict: a p-value of the limit, and the smallest limit that can be shown.
@@ -90,7 +90,7 @@ def certified_decisions(
     X: Any,
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
+    """Return the fitted attributes of a classifier whose decisions certifiably satisfy limits."""
     certificate = estimator._certificate
     rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
@@ -126,7 +126,7 @@ def certified_means(
     X: Any,
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a regressor whose means can be shown to keep limits.
+    """Return the fitted attributes of a regressor whose means certifiably satisfy limits.
 
     Linear models of folds are judged; of many rows, or other models, one of a part of the rows.
     """

@@ -91,7 +91,7 @@ def solve(
 
 @dataclass(frozen=True)
 class Stream:
-    """What is kept between the parts of a stream."""
+    """The state of training between the parts of a stream."""
 
     training: TrainingState
     units: Units  # of the columns of the first part
