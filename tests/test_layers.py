@@ -12,7 +12,7 @@ from skfair.constraints import moments
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators import classes, limits, objective
 from skfair.estimators.certified import paths
-from skfair.estimators.erm import problem
+from skfair.estimators.erm import bind
 from skfair.estimators.inner_scores import check_prefit, known_folds
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics import demographic_parity_difference
@@ -39,13 +39,13 @@ def test_a_metric_enters_few_functions_before_it_counts_its_rows(rows, groups, m
 
 # The estimator with its defaults, where its arithmetic begins, and what it enters before that.
 FITS = [
-    (ConstrainedERMClassifier(), ConstrainedERM._measure, 121),
+    (ConstrainedERMClassifier(), ConstrainedERM._measure, 114),
     (FairDecisionClassifier(LogisticRegression()), LogisticRegression.fit, 96),
     (FairKMeans(3), KMeans.fit, 98),
 ]
 # What only fits with other than default parameters, or of very many rows, ask for.
 NOT_BY_DEFAULT = (
-    *(limits.floors, limits.budget, limits.unique_names, problem.rates_of_free_model),
+    *(limits.floors, limits.budget, limits.unique_names, bind.rates_of_free_model),
     *(classes.read_positive, classes.warn_of_choice, moments.check_moment),
     *(BoundConstraint.scaled, BoundConstraint.restricted, check_needs),
     *(objective.read_costs, known_folds, check_prefit, certified, paths.certify),

@@ -1,4 +1,4 @@
-"""ConstrainedERMClassifier with ``confidence``: multipliers by all rows, or a model of a part.
+"""Certificates of ConstrainedERMClassifier: multipliers by all rows, or a model of a part.
 
 Where scores are linear and the loss is logistic, the model without constraints is a logistic
 regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is
@@ -11,19 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import indexable
 
-from skfair._typing import ColumnsLike, MatrixLike
+from skfair._typing import MatrixLike
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.certified.certificate import Certified, check_no_floors
 from skfair.estimators.certified.judges import NOT_LAZY, certified_decisions, rates_of
-from skfair.estimators.erm.problem import NEWTON_FEATURES, choose_solver
-from skfair.estimators.inner_scores import as_rows
+from skfair.estimators.erm.solve import NEWTON_FEATURES, choose_solver
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.groups.sensitive import Sensitive
@@ -40,20 +39,23 @@ _SHARED = (*Certified._CERTIFICATE, "status_", "train_disparity_", "train_dispar
 def certified(
     estimator: Any,
     data: TrainingData,
+    classes: NDArray[Any],  # two
+    positive: Any,  # the positive one
     constraints: Sequence[Constraint],  # those that are active
     X: MatrixLike,
     metadata: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
-    """Return the fitted attributes of decisions that can be shown to keep limits for unseen data.
+    """Return the fitted attributes of decisions that certifiably satisfy limits for unseen data.
 
     There are none if no constraint limits anything.
     """
     if data.blocks is not None:
         raise ValueError(NOT_LAZY)
-    rates = rates_of(estimator, data, constraints)
+    ordered = classes if classes.tolist()[1] == positive else classes[::-1]
+    rates = rates_of(data, ordered, constraints, estimator.max_disparity)
     if rates is None:  # of several attributes, max_disparity may limit those of one group only
         return {}
-    strata = _kept_strata(estimator, X)
+    strata = _strata_of_model(estimator, X)
     has_offsets = (
         read_model(estimator.model).is_linear
         and isinstance(estimator.loss, str)
@@ -71,24 +73,23 @@ def certified(
             "strata in columns that stay in the model. Use Certificate(by='split')."
         )
     if by == "split" or not has_offsets:
-        rows, _ = indexable(as_rows(X), data.y)
-        return certified_decisions(estimator, data, rates, rows, metadata)
+        return certified_decisions(estimator, data, positive, rates, X, metadata)
     groups = metadata["sensitive_features"]
     if estimator._sensitive.columns is not None:
         groups = take_columns(X, estimator._sensitive.columns)
-    decisions = _offset_search(estimator, data, groups, strata)
+    decisions = _offset_search(estimator, data, positive, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
-def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
+def _strata_of_model(estimator: Any, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
     if estimator._sensitive.within is None:
         return None
     positions = column_positions(X, estimator._sensitive.within, "within")
     if estimator._model_positions is None:
         return positions
-    kept = estimator._model_positions.tolist()
-    return [kept.index(position) for position in positions] if set(positions) <= set(kept) else None
+    used = estimator._model_positions.tolist()
+    return [used.index(position) for position in positions] if set(positions) <= set(used) else None
 
 
 def takes_parts(estimator: Any) -> bool:
@@ -117,7 +118,7 @@ def takes_parts(estimator: Any) -> bool:
 
 
 def _offset_search(
-    estimator: Any, data: TrainingData, groups: ColumnsLike | None, strata: list[int] | None
+    estimator: Any, data: TrainingData, positive: Any, groups: Any, strata: list[int] | None
 ) -> FairDecisionClassifier:
     """Return decisions with offsets, of logistic regressions on folds."""
     weights = data.sample_weight
@@ -141,7 +142,7 @@ def _offset_search(
         sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
-        pos_label=estimator.pos_label_,
+        pos_label=positive,
     )
     with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

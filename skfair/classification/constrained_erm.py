@@ -1,12 +1,12 @@
-"""A classifier whose limit on disparity is kept, on the training data, by its own predictions.
+"""A classifier whose own predictions satisfy limits on disparity on the training rows.
 
-``fit`` reads as the method does: read the data and groups, build the problem, solve it, store the
-result. The default solver and the strict enforcement are our own; the algorithms of plada and of
-fairness_constrained_benchmark are there by name.
+``fit`` reads the rows, binds the constraints to them, solves the problem and reports what was
+found. The algorithms of plada and of fairness_constrained_benchmark are solvers by name.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -17,26 +17,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
-from skfair.base import fit_method
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair.base import fit_method, report_iterations
 from skfair.classification.certifying import certified, takes_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
+    check_known,
     classification_task,
     has_probabilities,
     positive_class,
     read_classes,
 )
-from skfair.estimators.erm.fitting import ConstrainedERMBase
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm import report, solve
+from skfair.estimators.erm.bind import (
     ConstraintChoice,
     LossChoice,
-    SolverChoice,
     active_constraints,
-    choose_solver,
+    bind,
+    finite_rows,
+    row_checks,
 )
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
@@ -44,12 +46,11 @@ from skfair.read import ROW_CHECKS, read_features, read_part, read_rows, refuse_
 from skfair.utils.availability import available_if
 from skfair.utils.dask_collections import by_block, is_lazy
 from skfair.utils.docs import documented
-from skfair.utils.text import listed
 from skfair.utils.threads import one_blas_thread
 
 
 @documented
-class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBase):
+class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.ConstrainedERMBase):
     r"""Linear or neural classifier, trained under limits on the disparity between groups.
 
     Use it where predictions may not depend on the group; :class:`FairDecisionClassifier` takes any
@@ -155,12 +156,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
 
     __metadata_request__partial_fit = {"sensitive_features": True}
 
-    _task = "classification"
     _reads_blocks = True
     decisions_: FairDecisionClassifier
 
     _parameter_constraints = {
-        **ConstrainedERMBase._parameter_constraints,
+        **report.ConstrainedERMBase._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "enforce": [StrOptions({"strict", "strict_loss", "surrogate"})],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
@@ -184,7 +184,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         alpha: float | None = None,
         class_weight: dict[Any, float] | str | None = None,
         fit_intercept: bool = True,
-        solver: SolverChoice = "auto",
+        solver: solve.SolverChoice = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         random_state: Seed = None,
@@ -229,30 +229,30 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the rates.
         """
-        self.__dict__.pop("_stream", None)
         metadata: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        data = read_rows(self, X, y, **metadata, **self._row_checks(X))
-        self.classes_ = read_classes(data.y)
-        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
-        self.pos_label_ = positive_class(
-            self.pos_label, self.classes_, constraints, self.min_rate, self.selection_rate
-        )
-        self._forget()
+        data = read_rows(self, X, y, **metadata, **row_checks(X, self.model, self.confidence))
+        classes, limits = read_classes(data.y), (self.min_rate, self.selection_rate)
+        active = active_constraints(self.constraint, "classification", data, self.max_disparity)
+        positive = positive_class(self.pos_label, classes, active, *limits)
+        own = {"classes_": classes, "pos_label_": positive}
         if self.confidence is not None and (
-            attributes := certified(self, data, constraints, X, metadata)
+            shown := certified(self, data, classes, positive, active, X, metadata)
         ):
-            return self._store_certified(attributes)
-        task = classification_task(
-            data, self._ordered_classes, self.loss, self.class_weight, self._sign
-        )
-        problem = self._build(data, task, constraints, self.min_rate, self.selection_rate)
-        solver = choose_solver(self.solver, problem)
-        solved = self._solve(problem, solver, task, X, y)
-        return self._report(data, task, problem, solver, solved)
+            return report.store(self, own | shown)
+        scores = self.model, self.fit_intercept, self.alpha
+        task = classification_task(data, classes, positive, self.loss, self.class_weight, *scores)
+        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
+        with finite_rows(data, type(self).__name__):
+            problem = bind(data, task, active, self.max_disparity, *limits, how=how)
+        state = partial(report.state, self, own, problem, task)
+        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
+            solved = solve.solve(problem, how, callback, is_classifier=True)
+        attributes = report.of_fit(data, task, problem, solved, how, self.max_disparity)
+        return report.store(self, own | attributes)
 
     @available_if(takes_parts)
     @fit_method
@@ -281,37 +281,31 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
         classes : array-like of shape (2,), default=None
             All classes; needed in the first call if the first chunk lacks one.
         """
-        self._forget()
-        is_first = not hasattr(self, "_stream")
         refuse_lazy(self, X, y, sensitive_features, sample_weight)
         columns: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        data = (read_rows if is_first else read_part)(self, X, y, **columns, **ROW_CHECKS)
-        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
-        if is_first:
-            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-            self.pos_label_ = positive_class(
-                self.pos_label, self.classes_, constraints, self.min_rate, self.selection_rate
+        stream: solve.Stream | None = vars(self).get("_stream")
+        data = (read_part if stream else read_rows)(self, X, y, **columns, **ROW_CHECKS)
+        if data.groups.people is not None:
+            raise TypeError(
+                "partial_fit needs the group of each row, not probabilities. Use fit, or pass rows "
+                "of known groups."
             )
-        unknown = np.setdiff1d(data.y, self.classes_)
-        if unknown.size:
-            raise ValueError(
-                f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
-                f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
-            )
-        task = classification_task(
-            data, self._ordered_classes, self.loss, self.class_weight, self._sign
-        )
-        self._advance(
-            data, task, constraints, min_rate=self.min_rate, selection_rate=self.selection_rate
-        )
-        return self
-
-    def _raw_scores(self, rows: Rows) -> NDArray[Any]:
-        """Return scores; of decisions with offsets the log-odds at which these are even."""
-        if "decisions_" not in vars(self):
-            return super()._raw_scores(rows)
-        margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)
-        return np.asarray(2 * np.arctanh(margins))
+        limits = self.min_rate, self.selection_rate
+        active = active_constraints(self.constraint, "classification", data, self.max_disparity)
+        if stream:
+            classes, positive = self.classes_, self.pos_label_
+        else:
+            classes = read_classes(data.y if classes is None else np.asarray(classes))
+            positive = positive_class(self.pos_label, classes, active, *limits)
+        check_known(data.y, classes)
+        scores = self.model, self.fit_intercept, self.alpha
+        task = classification_task(data, classes, positive, self.loss, self.class_weight, *scores)
+        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
+        earlier = stream.weight if stream else 0.0
+        problem = bind(data, task, active, self.max_disparity, *limits, how=how, earlier=earlier)
+        stream = solve.go_on(problem, stream, how, task.total_weight, vars(self))
+        own = {"classes_": classes, "pos_label_": positive}
+        return report.store(self, own | report.of_part(data, task, problem, stream), is_part=True)
 
     @by_block()
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:
@@ -323,7 +317,12 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, ConstrainedERMBas
             The scores.
         """
         check_is_fitted(self)
-        return self._raw_scores(read_features(self, X, **ROW_CHECKS))
+        rows = read_features(self, X, **ROW_CHECKS)
+        if "decisions_" not in vars(self):
+            return report.raw_scores(vars(self), rows, self._model_positions)
+        # The log-odds at which decisions with offsets are even.
+        margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)
+        return np.asarray(2 * np.arctanh(margins))
 
     @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: MatrixLike) -> NDArray[Any]:

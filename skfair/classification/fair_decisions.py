@@ -33,14 +33,14 @@ from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.certified.certificate import Certificate, Certified
 from skfair.estimators.certified.paths import certify
 from skfair.estimators.classes import PositiveClass
-from skfair.estimators.decisions.fitting import fit_classes, read_folds, search
+from skfair.estimators.decisions.bind import bind
 from skfair.estimators.decisions.prediction import (
     Decider,
     linear_of,
     strata_of_new_rows,
     warn_of_decider,
 )
-from skfair.estimators.decisions.steps import bind
+from skfair.estimators.decisions.solve import fit_classes, read_folds, search
 from skfair.estimators.group_chances import fit_groups
 from skfair.estimators.inner_models import InnerModels, read_for_inner
 from skfair.estimators.inner_scores import as_rows, groups_of_new_rows, keep_folds, mean_chances

@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfair._typing import ColumnLike, ColumnsLike, IntervalLike, MatrixLike, Seed
@@ -23,7 +23,6 @@ from skfair.enforcement.partial.promise import promise_of_fit
 from skfair.enforcement.rounds import SolveOptions
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
-from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.partial import fitting, prediction
 from skfair.estimators.partial.prediction import PartialPrediction
 from skfair.groups.limits import Limit
@@ -227,8 +226,7 @@ class PartialParityClassifier(
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         classes = prediction.classes_of(data.y, data.groups, *limits[:2], self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
-            rows, _ = indexable(as_rows(X), data.y)
-            own = certified_interval(self, data, rows, metadata, self.random_state)
+            own = certified_interval(self, data, X, metadata, self.random_state)
             return prediction.store(self, own)
         data = data.counted().in_canonical_order()
         promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)

@@ -13,10 +13,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm.problem import LossChoice, TargetScale, Task
+from skfair.estimators.erm.bind import LossChoice, TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.training_data import TrainingData
 from skfair.losses import gives_probabilities, make_loss
+from skfair.models.choice import ModelChoice, read_model
 from skfair.utils.dask_collections import align, without_rows
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
@@ -60,6 +61,16 @@ def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
             f"contains only one class: {classes.tolist()[0]!r}."
         )
     return classes, codes
+
+
+def check_known(y: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise if a part of a stream has a label that is none of the classes."""
+    unknown = np.setdiff1d(y, classes)
+    if unknown.size:
+        raise ValueError(
+            f"y has the labels {listed(unknown.tolist())}, which are not among the classes "
+            f"{listed(classes.tolist())}. Pass classes= in the first call."
+        )
 
 
 class PositiveClass:
@@ -161,13 +172,17 @@ def has_probabilities(estimator: Any) -> bool:
 
 def classification_task(
     data: TrainingData,
-    classes: NDArray[Any],  # two, the positive one last
+    classes: NDArray[Any],  # two
+    positive: Any,  # the one whose targets are 1
     loss: LossChoice,
     class_weight: Mapping[Any, float] | str | None,
-    sign: float = 1.0,  # of scores that the user sees, where they predict the positive one
+    model: ModelChoice,
+    fit_intercept: bool,
+    alpha: float | None,
 ) -> Task:
-    """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
-    weights = data.sample_weight
+    """Return what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
+    weights, sign = data.sample_weight, 1.0 if classes.tolist()[1] == positive else -1.0
+    classes = classes[:: int(sign)]  # the positive one last
     if class_weight is not None:
         is_positive = data.y == classes[1]
         if isinstance(class_weight, str):
@@ -184,13 +199,9 @@ def classification_task(
                 f"class_weight={class_weight!r} gives these rows no weight at all. Pass rows of a "
                 "class with a positive weight."
             )
-    return Task(
-        _signs(data.y, classes[1]),
-        make_loss(loss, "classification"),
-        weights,
-        tuple(classes.tolist()),
-        TargetScale(spread=sign),
-    )
+    targets, made = _signs(data.y, classes[1]), make_loss(loss, "classification")
+    names, scale, chosen = tuple(classes.tolist()), TargetScale(spread=sign), read_model(model)
+    return Task(targets, made, weights, names, scale, chosen, fit_intercept, alpha)
 
 
 def _signs(y: NDArray[Any], positive: object) -> FloatArray:

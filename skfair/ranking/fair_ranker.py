@@ -1,52 +1,38 @@
 """A ranker whose errors on pairs of documents are alike in both directions, query by query.
 
-``fit`` reads as the method does: read rows, queries and groups, draw pairs, solve under a limit for
-each query until enough of them keep it by the errors themselves, store the scores of documents.
+``fit`` reads rows, queries and groups, draws pairs, solves under a limit for each query until
+enough of them satisfy it by the errors themselves, and reports the scores of documents.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
-from skfair._typing import Callback, ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
-from skfair.losses import Loss, make_loss
+from skfair.losses import Loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
-from skfair.models.choice import LINEAR_OR_LAYERS, read_model
+from skfair.models.choice import LINEAR_OR_LAYERS
 from skfair.models.units import product
-from skfair.ranking.task import RankingSolution, RankingTask, make_task, solve_by_query
+from skfair.ranking.task import make_task, report, solve
 from skfair.read import ROW_CHECKS, read_features, read_rows
-from skfair.solvers.base import SOLVERS, Solver, check_needs
-from skfair.solvers.erm.al_lbfgs import ALLBFGS
+from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_labels
-from skfair.utils.warn import warn_user
-
-# Steps of each round of the default solver; what is left is for the next round.
-AUTO_STEPS = 100
-# The largest loss of a query that the default solver accepts for a unit of its disparity. Without
-# an end the few queries that cannot satisfy the limit would spoil the order of all others.
-AUTO_MULTIPLIER = 6.0
-# Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
-TEMPERATURES = (1.0, 2.0)
-# Problems that are solved, at most.
-MAX_ROUNDS = 10
 
 
 @documented
@@ -113,7 +99,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     objective_, kkt_residual_ : float
         Mean loss plus penalty, and residual of the last smooth problem.
     n_iter_, n_solves_ : int
-        Steps of the solver in the round that is kept, and number of problems.
+        Steps of the solver in the best round, and number of problems.
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
@@ -229,21 +215,15 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
         data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
-        task = make_task(
-            data,
-            query_id,
-            loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
-            alpha=self.alpha,
-            layers=read_model(self.model).layers,
-            max_disparity=self.max_disparity,
-            rng=rng,
-        )
+        learned = self.loss, self.alpha, self.model
+        task = make_task(data, query_id, *learned, max_disparity=self.max_disparity, rng=rng)
+        how = self.query_share, self.tol, self.max_iter, rng
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
-            solution = self._solve(task, rng, callback)
+            solution = solve(task, self.solver, *how, callback)
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
-        self.__dict__.update(task.fitted(solution.result.theta))
-        self._store(task, solution, has_queries)
+        limits = self.max_disparity, self.query_share
+        self.__dict__.update(report(task, solution, *limits, has_queries=has_queries))
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:
@@ -321,63 +301,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         (position,) = column_positions(X, column)
         rest = keep_columns(X, np.delete(np.arange(_num_features(X)), position))
         return rest, np.asarray(take_columns(X, column)).ravel()
-
-    def _solve(
-        self, task: RankingTask, rng: np.random.RandomState, callback: Callback
-    ) -> RankingSolution:
-        """Run the solver, within the outer loop if the promise is strict."""
-        is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        share, is_strict = self.query_share or 0.0, self.query_share is not None
-        multiplier = AUTO_MULTIPLIER / task.n_queries if is_strict and share < 1 else np.inf
-        solver = ALLBFGS(max_multiplier=multiplier) if is_auto else self.solver
-        solver = SOLVERS[solver]() if isinstance(solver, str) else solver
-        check_needs(solver, task.problem)
-        max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
-        return solve_by_query(
-            task,
-            partial(
-                solver.solve, tol=self.tol, max_iter=max_iter, random_state=rng, callback=callback
-            ),
-            task.problem.start(rng),
-            query_share=share,
-            temperatures=TEMPERATURES if is_strict else TEMPERATURES[:1],
-            max_rounds=MAX_ROUNDS if is_strict else 1,
-        )
-
-    def _store(self, task: RankingTask, solution: RankingSolution, has_queries: bool) -> None:
-        """Store what was found, and warn if it does not keep the promise."""
-        result, problem = solution.result, solution.problem
-        at = problem.evaluate(result.theta)
-        self.objective_ = at.objective
-        self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
-        self.multipliers_ = result.multipliers
-        names = [name for constraint in problem.constraints for name in constraint.row_names]
-        self.constraint_names_ = np.array(names, dtype=object)
-        self.n_iter_, self.n_solves_ = int(result.n_iter), solution.n_solves
-        self.history_, self.n_pairs_ = result.history, task.pairs.n_samples
-        self.queries_ = np.asarray(task.rows.query_names)
-        self.disparity_by_query_ = gaps = task.disparities(result.theta)
-        self.train_disparity_ = float(np.nan_to_num(gaps).max(initial=0.0))
-        self.share_within_ = solution.share_within
-        self.status_ = result.status
-        if self.query_share is not None and result.status != "stopped":
-            self.status_ = "converged"
-            if solution.share_within < self.query_share:
-                self.status_ = "infeasible"
-                message = (
-                    f"{solution.share_within:.1%} of the training queries have a disparity of at "
-                    f"most {self.max_disparity}, and query_share={self.query_share:g} were asked "
-                    f"for; the largest disparity is {self.train_disparity_:.4g}. Raise "
-                    "max_disparity, lower query_share, or give the model more features."
-                )
-                if not has_queries:
-                    message = (
-                        "All rows were taken as one query, because neither query_id nor "
-                        f"query_column was given. Its disparity is {self.train_disparity_:.4g}, "
-                        f"above max_disparity={self.max_disparity}. Pass query_id if there are "
-                        "several queries; else raise max_disparity."
-                    )
-                warn_user(message, ConvergenceWarning)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

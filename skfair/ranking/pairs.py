@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     better: int  # atom of the better document
     worse: int
     n_pairs: int  # how many there are
-    first: IntArray  # row numbers of the better documents of those that are kept
+    first: IntArray  # row numbers of the better documents of those that are drawn
     second: IntArray
 
 
@@ -186,9 +186,9 @@ def _constraint(
     used = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in rates)]))
     cell_of_kind = np.full(len(pairs.kinds), -1)
     cell_of_kind[used] = np.arange(used.size)
-    kept = np.array([kind.first.size for kind in pairs.kinds])
-    cells = np.repeat(cell_of_kind, kept)
-    row_weights = np.where(cells >= 0, np.repeat(1 / kept, kept), 0.0)
+    n_drawn = np.array([kind.first.size for kind in pairs.kinds])
+    cells = np.repeat(cell_of_kind, n_drawn)
+    row_weights = np.where(cells >= 0, np.repeat(1 / n_drawn, n_drawn), 0.0)
     columns = [cell_of_kind[own] for own, _ in rates]
     matrix = sparse.csr_array(
         (

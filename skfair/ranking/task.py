@@ -1,23 +1,29 @@
-"""The task of a ranker: the problem on pairs of documents, its solution, its measures."""
+"""The steps of a ranker's fit after its rows are read: the problem on pairs, its solve, its report.
+
+:func:`make_task` draws pairs and binds the limit of each query to them, :func:`solve` solves smooth
+problems until enough queries satisfy it, and :func:`report` returns the fitted attributes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from skfair._typing import ColumnLike, FloatArray, IntArray
+from skfair._typing import Callback, ColumnLike, FloatArray, IntArray
 from skfair.enforcement.rounds import PATIENCE, moved_bounds
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.training_data import TrainingData
-from skfair.losses import Loss
+from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.models import LinearScore, MLPScore, PairScore
+from skfair.models.choice import ModelChoice, read_model
 from skfair.models.units import Units, compact_rows
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.ranking.pairs import bind_pairs, draw_pairs
-from skfair.solvers.base import SolverResult
+from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_numbers
 from skfair.utils.warn import warn_user
@@ -25,6 +31,15 @@ from skfair.utils.warn import warn_user
 # Pairs of each query and each two groups (or one group with itself) that are learned from, at most.
 # More cost time; what is reported is measured on all pairs.
 MAX_PAIRS = 200
+# Steps of each round of the default solver; what is left is for the next round.
+AUTO_STEPS = 100
+# The largest loss of a query that the default solver accepts for a unit of its disparity. Without
+# an end the few queries that cannot satisfy the limit would spoil the order of all others.
+AUTO_MULTIPLIER = 6.0
+# Rising steepness of the smooth errors: steeper ones are closer to the errors and harder to solve.
+TEMPERATURES = (1.0, 2.0)
+# Problems that are solved, at most.
+MAX_ROUNDS = 10
 # Part of the limit by which bounds are tightened beyond what is missed.
 _MARGIN = 0.03
 
@@ -65,27 +80,28 @@ class RankingTask(NamedTuple):
 def make_task(
     data: TrainingData,  # a row per document
     query_id: ColumnLike,
-    *,
-    loss: Loss,  # of a difference of scores that should be positive
+    loss: str | Loss,  # of a difference of scores that should be positive
     alpha: float | None,
-    layers: tuple[int, ...],
+    model: ModelChoice,
+    *,
     max_disparity: Limit,  # for each query
     rng: np.random.RandomState,
 ) -> RankingTask:
     """Draw pairs and build the problem on them; warn if none of them is limited."""
+    loss, layers = make_loss(loss, "classification"), read_model(model).layers
     grades, groups = check_numbers(data.y, "y"), data.groups
     rows = ranked_rows(grades, np.zeros(grades.size), query_id, groups)
     atoms = groups.cells()
     pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, MAX_PAIRS, rng)
     constraint, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
     X = compact_rows(data.X)
-    model = (
+    of_documents = (
         MLPScore(X, layers)
         if layers
         # An intercept would cancel, so the means of the columns do not matter.
         else LinearScore(X, fit_intercept=False, units=Units.of_columns(X))
     )
-    scores = PairScore(model, pairs.first, pairs.second)
+    scores = PairScore(of_documents, pairs.first, pairs.second)
     problem = ConstrainedERM(
         scores,
         loss,
@@ -115,19 +131,19 @@ class RankingSolution(NamedTuple):
     n_solves: int
 
 
-def solve_by_query(
+def solve(
     task: RankingTask,
-    solve: Callable[[ConstrainedERM, FloatArray, FloatArray], SolverResult],
-    start: FloatArray,
-    *,
-    query_share: float,
-    temperatures: tuple[float, ...],
-    max_rounds: int,
+    solver: str | Solver,
+    query_share: float | None,  # None for one smooth problem
+    tol: float,
+    max_iter: int | None,
+    rng: np.random.RandomState,
+    callback: Callback,
 ) -> RankingSolution:
-    """Return the solution with the most queries within the limit, of at most ``max_rounds``.
+    """Return the solution with the most queries within the limit, of at most ``MAX_ROUNDS``.
 
-    ``solve(problem, theta, multipliers)`` solves the smooth problem. Rounds end when a share of the
-    queries is within the limit. The first temperatures lead to a good start for the last.
+    Rounds end when a share of the queries is within the limit. The first temperatures lead to a
+    good start for the last.
 
     After each solve the true disparity of every query is measured on all its pairs, and the bounds
     of the queries that miss the limit are tightened by what they miss. Bounds are only ever
@@ -137,14 +153,22 @@ def solve_by_query(
     instead by the difference of the smooth and the true value. It has two causes: sigmoids instead
     of errors, and a sample of the pairs.
     """
-    problem, limit = task.problem, task.limits
-    theta, multipliers = start, np.zeros(problem.n_constraints)
+    problem, limit, share_asked = task.problem, task.limits, query_share or 0.0
+    is_auto, is_strict = isinstance(solver, str) and solver == "auto", query_share is not None
+    if is_auto:
+        gives_up = is_strict and share_asked < 1
+        solver = ALLBFGS(max_multiplier=AUTO_MULTIPLIER / task.n_queries if gives_up else np.inf)
+        max_iter = AUTO_STEPS if max_iter is None else max_iter
+    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
+    check_needs(chosen, problem)
+    options: Any = {"tol": tol, "max_iter": max_iter, "random_state": rng, "callback": callback}
+    theta, multipliers = problem.start(rng), np.zeros(problem.n_constraints)
     best: RankingSolution | None = None
-    since = 0
-    path = [*temperatures, *[temperatures[-1]] * max_rounds][:max_rounds]
+    since, n_rounds = 0, MAX_ROUNDS if is_strict else 1
+    path = [*TEMPERATURES, *[TEMPERATURES[-1]] * n_rounds][:n_rounds]
     for n_solves, temperature in enumerate(path, 1):
         problem = problem.bounded(temperature=temperature)
-        result = solve(problem, theta, multipliers)
+        result = chosen.solve(problem, theta, multipliers, **options)
         theta, multipliers = result.theta, result.multipliers
         truth = task.true_values(theta)
         share = _share_within(truth, task.compared[:, 0], limit)
@@ -153,8 +177,8 @@ def solve_by_query(
         else:
             since += 1
         best = best._replace(n_solves=n_solves)
-        is_last = n_solves >= len(temperatures)
-        if share >= query_share or result.status == "stopped" or (is_last and since >= PATIENCE):
+        is_last = n_solves >= len(TEMPERATURES)
+        if share >= share_asked or result.status == "stopped" or (is_last and since >= PATIENCE):
             break
         smooth = problem.evaluate(theta).constraints
         if n_solves == 1 or not is_last:
@@ -183,3 +207,52 @@ def _tightened(
     lower = np.where(truth < -limit, lower, problem.lower)
     middle = 0.5 * (problem.lower + problem.upper)  # never so tight that no value is allowed
     return problem.bounded(np.minimum(lower, middle), np.maximum(upper, middle))
+
+
+def report(
+    task: RankingTask,
+    solution: RankingSolution,
+    max_disparity: Limit,
+    query_share: float | None,
+    *,
+    has_queries: bool,  # whether queries were passed, or a column of them
+) -> dict[str, Any]:
+    """Return the fitted attributes; warn if fewer queries are within the limit than were asked."""
+    result, problem = solution.result, solution.problem
+    at, gaps = problem.evaluate(result.theta), task.disparities(result.theta)
+    names = [name for constraint in problem.constraints for name in constraint.row_names]
+    worst, status = float(np.nan_to_num(gaps).max(initial=0.0)), result.status
+    if query_share is not None and status != "stopped":
+        status = "converged"
+        if solution.share_within < query_share:
+            status = "infeasible"
+            message = (
+                f"{solution.share_within:.1%} of the training queries have a disparity of at "
+                f"most {max_disparity}, and query_share={query_share:g} were asked for; the "
+                f"largest disparity is {worst:.4g}. Raise max_disparity, lower query_share, or "
+                "give the model more features."
+            )
+            if not has_queries:
+                message = (
+                    "All rows were taken as one query, because neither query_id nor query_column "
+                    f"was given. Its disparity is {worst:.4g}, above max_disparity="
+                    f"{max_disparity}. Pass query_id if there are several queries; else raise "
+                    "max_disparity."
+                )
+            warn_user(message, ConvergenceWarning)
+    return {
+        **task.fitted(result.theta),
+        "objective_": at.objective,
+        "kkt_residual_": max(problem.kkt_residual(at, result.multipliers).values()),
+        "multipliers_": result.multipliers,
+        "constraint_names_": np.array(names, dtype=object),
+        "n_iter_": int(result.n_iter),
+        "n_solves_": solution.n_solves,
+        "history_": result.history,
+        "n_pairs_": task.pairs.n_samples,
+        "queries_": np.asarray(task.rows.query_names),
+        "disparity_by_query_": gaps,
+        "train_disparity_": worst,
+        "share_within_": solution.share_within,
+        "status_": status,
+    }

@@ -1,51 +1,39 @@
-"""A regressor whose limit on disparity is kept, on the training data, by its own predictions.
+"""A regressor whose own predictions satisfy limits on disparity on the training rows.
 
-The same parts as :mod:`skfair.classification.constrained_erm`; targets are standardised inside, so
-that bounds, tolerances and smoothing mean the same whatever their unit.
+``fit`` has the steps of :mod:`skfair.classification.constrained_erm`; targets are
+standardised inside, so that limits, tolerances and smoothing mean the same whatever their unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import fit_method
-from skfair.constraints.base import Constraint
+from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair.base import fit_method, report_iterations
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_means
-from skfair.estimators.certified.refits import MOST_ROWS_IN_FOLDS
-from skfair.estimators.erm import report
-from skfair.estimators.erm.fitting import ConstrainedERMBase
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm import report, solve
+from skfair.estimators.erm.bind import (
     ConstraintChoice,
     LossChoice,
-    SolverChoice,
-    TargetScale,
-    Task,
     active_constraints,
-    choose_solver,
+    bind,
+    regression_task,
 )
-from skfair.estimators.inner_scores import as_rows
 from skfair.groups.sensitive import SensitiveLike
-from skfair.groups.training_data import TrainingData
-from skfair.losses import Loss, make_loss
-from skfair.models.choice import ModelChoice, read_model
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.models.choice import ModelChoice
 from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_numbers
 
 
 @documented
-class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
+class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     r"""Linear or neural regressor that is trained under limits on the disparity between groups.
 
     Use it where predictions may not depend on the group. It minimises the mean loss plus a penalty,
@@ -138,8 +126,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     means of the groups: 4.0 and 6.0
     """
 
-    _task = "regression"
-
     def __init__(
         self,
         constraint: ConstraintChoice = "mean_score_parity",
@@ -152,7 +138,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
         fit_intercept: bool = True,
-        solver: SolverChoice = "auto",
+        solver: solve.SolverChoice = "auto",
         max_iter: int | None = None,
         tol: float = 1e-6,
         random_state: Seed = None,
@@ -197,43 +183,18 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             "sample_weight": sample_weight,
         }
         data = read_rows(self, X, y, y_numeric=True, **metadata, **ROW_CHECKS)
-        self._forget()
-        task = self._regression(data.y, data.sample_weight)
-        constraints = active_constraints(self.constraint, self._task, data, self.max_disparity)
-        if constraints and self.confidence is not None:
-            return self._certify(data, task, constraints, X, metadata)
-        problem = self._build(data, task, constraints)
-        solver = choose_solver(self.solver, problem)
-        solution = self._solve(problem, solver, task, X, y)
-        return self._report(data, task, problem, solver, solution)
-
-    def _certify(
-        self,
-        data: TrainingData,
-        task: Task,
-        constraints: Sequence[Constraint],
-        X: MatrixLike,
-        metadata: Mapping[str, Any],
-    ) -> ConstrainedERMRegressor:
-        """Store a model whose limits can be shown to hold for unseen data."""
-        is_linear = read_model(self.model).is_linear
-        certificate = self._certificate
-        if certificate.by == "cross" and not is_linear:
-            raise ValueError(
-                "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
-                "Certificate(by='split')."
-            )
-        rows, _ = indexable(as_rows(X), data.y)
-        is_cross = is_linear and certificate.by != "split"
-        if certificate.by == "auto":
-            is_cross &= data.y.size <= MOST_ROWS_IN_FOLDS
-        problem = self._build(data, task, constraints) if is_cross else None
-        whole, unit = cast(LinearConstrainedERM | None, problem), task.scale.spread
-        self._store_certified(certified_means(self, data, constraints, rows, metadata, whole, unit))
-        if problem is not None:
-            decisions = problem.decide(cast(FloatArray, self._own_scores(data, task)))
-            self.__dict__.update(report.disparities(problem, decisions, task.scale))
-        return self
+        scores = self.model, self.fit_intercept, self.alpha
+        task = regression_task(data.y, data.sample_weight, self.loss, *scores)
+        active = active_constraints(self.constraint, "regression", data, self.max_disparity)
+        if active and self.confidence is not None:
+            return report.store(self, certified_means(self, data, task, active, X, metadata))
+        problem = bind(data, task, active, self.max_disparity)
+        how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
+        state = partial(report.state, self, {}, problem, task)
+        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
+            solved = solve.solve(problem, how, callback, is_classifier=False)
+        attributes = report.of_fit(data, task, problem, solved, how, self.max_disparity)
+        return report.store(self, attributes)
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the targets of rows.
@@ -245,34 +206,5 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         """
         check_is_fitted(self)
         rows = read_features(self, X, **ROW_CHECKS)
-        return self._raw_scores(rows).astype(rows.dtype, copy=False)
-
-    def _regression(self, y: FloatArray, weights: FloatArray | None) -> Task:
-        """Say what is learned: targets are standardised, as far as the loss allows it."""
-        loss, y = make_loss(self.loss, self._task), check_numbers(y, "y")
-        middle = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
-        middle = middle if _is_of_residuals(loss, y, middle) else 0.0
-        size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
-        spread = size * float(np.sqrt(np.average(((y - middle) / size) ** 2, weights=weights)))
-        spread = spread if spread > 0 and loss.degree else 1.0
-        if not 1e-150 < spread < 1e150:
-            raise ValueError(
-                f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
-                "y by a power of ten."
-            )
-        scale = TargetScale(middle, spread, loss.degree)
-        return Task(scale.inside(y), loss, weights, scale=scale)
-
-
-def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
-    """Whether a loss stays what it is if scores and targets are moved alike, as Poisson's does not.
-
-    Scores are tried that are other targets.
-    """
-    targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
-    scores = np.roll(targets, 2)
-    with np.errstate(all="ignore"):
-        unmoved, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
-        return bool(
-            np.allclose(unmoved, moved, rtol=1e-3, atol=1e-6 * np.abs(unmoved).max(initial=0.0))
-        )
+        scores = report.raw_scores(vars(self), rows, self._model_positions)
+        return scores.astype(rows.dtype, copy=False)

@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -29,13 +28,13 @@ from skfair.constraints import (
     EqualOpportunity,
 )
 from skfair.constraints.moments import Moment, Rate
-from skfair.estimators.erm import fitting, report
-from skfair.estimators.erm.report import scores_of_same_sign
+from skfair.estimators.erm import bind
 from skfair.exceptions import MissingGroupsWarning
 from skfair.losses import SmoothErrors
 from skfair.models import units
 from skfair.solvers import ALNewton
 from skfair.solvers.base import SOLVERS
+from tests.older import ScoringMonitor, needs_callbacks
 from tests.small_problems import loans
 
 METRICS = {
@@ -689,6 +688,20 @@ def test_callback_can_stop():
     assert stopping == ALNewton()
 
 
+@needs_callbacks
+def test_callbacks_get_weights_of_all_columns():
+    X, y, group = people()
+    seen = []
+
+    def scoring(model, X, y):
+        seen.append(model.coef_.shape)
+        return {"accuracy": model.score(X, y)}
+
+    model = ConstrainedERMClassifier(sensitive=0).set_callbacks(ScoringMonitor(scoring=scoring))
+    model.fit(np.column_stack([group == group[0], X]), y)
+    assert set(seen) == {(1, X.shape[1] + 1)}
+
+
 def test_a_stream_may_have_other_groups_than_the_fit_before_it():
     X, y, group = people(n=200)
     model = ConstrainedERMClassifier(random_state=0)
@@ -755,36 +768,11 @@ def test_very_many_numbers_are_refused_like_few(wrong, is_mostly_zero, is_long, 
         return str(error.value)
 
     expected = refusal()
-    monkeypatch.setattr(fitting, "MANY_ROWS", 100)
+    monkeypatch.setattr(bind, "MANY_ROWS", 100)
     monkeypatch.setattr(units, "MANY_ROWS", 100 if is_long else 10_000)
     assert refusal() == expected
     assert refusal(min_rate="as before") == expected
     assert ("overflow" in expected) == np.isfinite(wrong)
-
-
-@pytest.mark.parametrize("case", ["", "scaled", "moved"])
-def test_known_scores_are_read_unless_rounding_may_change_a_sign(case):
-    X, y, groups = people()
-    model = ConstrainedERMClassifier("demographic_parity", 0.05)
-    model.fit(X, y, sensitive_features=groups)
-    seen = {}
-
-    def solved(problem, found):
-        seen["all"] = problem, found
-        return scores_of_same_sign(problem, found)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "scores_of_same_sign", solved)
-        model.fit(X, y, sensitive_features=groups)
-    problem, found = seen["all"]
-    if case == "scaled":
-        found = replace(found, scale=2.0)
-    if case == "moved":  # onto the threshold
-        near = found.problem.scores(found.result.theta)[0]
-        assert scores_of_same_sign(problem, replace(found, shift=-near * (1 + 1e-15))) is None
-        return
-    known = scores_of_same_sign(problem, found)
-    assert np.array_equal(known > 0, model.predict(X) == model.classes_[1])
 
 
 def test_sensitive_columns_have_weights_of_0():

@@ -21,7 +21,7 @@ from skfair.enforcement.thresholds import search as threshold_search
 from skfair.enforcement.thresholds.search import ThresholdSearch
 from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
-from skfair.estimators.erm.problem import active_constraints
+from skfair.estimators.erm.bind import active_constraints, bind
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.read import read_rows
 from skfair.regression import ConstrainedERMRegressor
@@ -260,11 +260,10 @@ def test_a_bound_that_cannot_be_kept_is_said():
 
 def problem_of(model, X, y, group):
     data = read_rows(model, X, y, sensitive_features=group)
-    model.classes_ = np.unique(data.y)
+    classes = np.unique(data.y)
     constraints = active_constraints(model.constraint, "classification", data, 0.1)
-    return model._build(
-        data, classification_task(data, model.classes_, "log_loss", None), constraints
-    )
+    task = classification_task(data, classes, classes[1], "log_loss", None, "linear", True, None)
+    return bind(data, task, constraints, model.max_disparity)
 
 
 @pytest.mark.parametrize("digits", [1, 12])

@@ -17,7 +17,7 @@ from skfair import Sensitive
 from skfair.datasets import make_ranking_queries
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, ndcg, pair_error_gap
-from skfair.ranking import FairRanker, fair_ranker, task
+from skfair.ranking import FairRanker, task
 from tests.naive import ranking as naive
 
 
@@ -144,7 +144,7 @@ def test_queries_that_cannot_keep_the_limit_do_not_spoil_the_others(seed):
 
 def test_a_limit_that_is_not_reached_is_reported(training, monkeypatch):
     X, y, query_id, groups = training
-    monkeypatch.setattr(fair_ranker, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(task, "MAX_ROUNDS", 2)
     model = FairRanker(0.001, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"% of the training queries have a disparity of"):
         model.fit(X[:, :6], y, query_id, sensitive_features=groups)

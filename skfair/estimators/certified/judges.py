@@ -1,4 +1,4 @@
-"""Who judges models that are refitted: by their decisions, their means, or within intervals.
+"""Certificates of refitted models, by their decisions, their means, or within intervals.
 
 A judge reads the rows that had no part in the fit, asks a model for its predictions there, and
 returns a verdict: a p-value of the limit, and the smallest limit that can be shown.
@@ -7,19 +7,22 @@ returns a verdict: a p-value of the limit, and the smallest limit that can be sh
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import r2_score
+from sklearn.utils import indexable
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.certified.walk import RowRates, row_rates, walk
 from skfair.enforcement.partial.promise import Promise, limit_of, upper_bound
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.refits import (
+    MOST_ROWS_IN_FOLDS,
     HeldOut,
     Verdict,
     certified_refit,
@@ -29,16 +32,19 @@ from skfair.estimators.certified.refits import (
     linear_refits,
     refits,
 )
-from skfair.estimators.decisions.steps import LabelledRows, class_constraints
+from skfair.estimators.decisions.bind import LabelledRows, class_constraints
+from skfair.estimators.erm.bind import Task, bind
+from skfair.estimators.erm.report import disparities, own_scores
+from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.limits import is_nearly_constant
 from skfair.estimators.partial.prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.limits import Limit
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
 from skfair.metrics.evidence import SCORE_METRICS, evidence_of_scores
-from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.read import read_part_groups
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_weights
@@ -54,29 +60,45 @@ NOT_LAZY = (
 
 
 def rates_of(
-    estimator: Any, data: TrainingData, constraints: Sequence[Constraint]
+    data: TrainingData, classes: NDArray[Any], constraints: Sequence[Constraint], limit: Limit
 ) -> RowRates | None:
-    """Return what rows add to the rates that constraints of two classes limit, None for none."""
-    classes = estimator._ordered_classes
+    """Return what rows add to the rates that constraints limit, None for none.
+
+    Of the two classes the positive one is the last.
+    """
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
-    bound = class_constraints(constraints, rows, estimator.max_disparity)
+    bound = class_constraints(constraints, rows, limit)
     rates = row_rates(bound, codes, rows.weights) if bound else None
     return rates if rates is not None and rates.compared else None
 
 
+def _halves(
+    estimator: Any, X: Any, y: Any, kinds: IntArray, metadata: Mapping[str, Any], seed: Seed
+) -> tuple[HeldOut, Iterator[list[Any]]]:
+    """Return a part of the rows to fit on and one that judges, and models under rising limits."""
+    rows, _ = indexable(as_rows(X), y)
+    held_out = HeldOut(rows, y, [in_parts(kinds, seed, estimator._certificate.share)])
+    return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+
+
 def certified_decisions(
-    estimator: Any, data: TrainingData, rates: RowRates, X: Any, metadata: Mapping[str, Any]
+    estimator: Any,
+    data: TrainingData,
+    positive: Any,  # the positive class
+    rates: RowRates,
+    X: Any,
+    metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
-    certificate, classes = estimator._certificate, estimator._ordered_classes
-    rates, codes = rates.against(certificate.shift), (data.y == classes[1]).astype(np.int64)
+    """Return the fitted attributes of a classifier whose decisions certifiably satisfy limits."""
+    certificate = estimator._certificate
+    rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out = HeldOut(X, data.y, [in_parts(kinds, estimator.random_state, certificate.share)])
+    held_out, path = _halves(estimator, X, data.y, kinds, metadata, estimator.random_state)
     own, actual = rates.part(held_out.judging), codes[held_out.judging]
 
     def judge(models: list[Any]) -> Verdict:
-        selected = (held_out.predictions(models) == classes[1]).astype(np.int64)
+        selected = (held_out.predictions(models) == positive).astype(np.int64)
         walked = walk(own, selected[:, None], certificate.confidence)
         weights = own.weights / own.weights.sum()
         shares = [
@@ -92,7 +114,6 @@ def certified_decisions(
             walked.reported(0),
         )
 
-    path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
     limit = float(rates.after_shift(min(peers.limit for peers in rates.compared)))
     return certified_refit(estimator, held_out, path, judge, limit)
 
@@ -100,27 +121,51 @@ def certified_decisions(
 def certified_means(
     estimator: Any,
     data: TrainingData,
+    task: Task,
     constraints: Sequence[Constraint],
     X: Any,
     metadata: Mapping[str, Any],
-    # The problem of all rows, if linear models of folds are to be judged: else that is one of a
-    # part of the rows
-    whole: LinearConstrainedERM | None,
-    spread: float,  # the unit of its targets
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
+    """Return the fitted attributes of a regressor whose means certifiably satisfy limits.
+
+    Linear models of folds are judged; of many rows, or other models, one of a part of the rows.
+    """
+    certificate, seed = estimator._certificate, estimator.random_state
+    if certificate.by == "cross" and not task.model.is_linear:
+        raise ValueError(
+            "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
+            "Certificate(by='split')."
+        )
     limits = _limits_of_means(estimator, constraints)
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
-    certificate, seed = estimator._certificate, estimator.random_state
-    kinds = data.groups.cells().codes
-    if whole is not None:
-        held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
-        folds = (linear_refits(estimator, data, whole, spread, i) for i, _ in held_out.splits)
-        path: Iterable[list[Any]] = map(list, zip(*folds, strict=True))
-    else:
-        held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
-        path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    kinds, is_small = data.groups.cells().codes, data.y.size <= MOST_ROWS_IN_FOLDS
+    by = "cross" if certificate.by == "auto" and is_small else certificate.by
+    if by != "cross" or not task.model.is_linear:
+        held_out, path = _halves(estimator, X, data.y, kinds, metadata, seed)
+        return _judged_means(estimator, data, constraints, limits, held_out, path)
+    problem = bind(data, task, constraints, estimator.max_disparity)
+    held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
+    folds = [
+        linear_refits(estimator, data, problem, task.scale.spread, rows)
+        for rows, _ in held_out.splits
+    ]
+    path = map(list, zip(*folds, strict=True))
+    shown = _judged_means(estimator, data, constraints, limits, held_out, path)
+    decisions = problem.decide(own_scores(shown, data, task.scale))
+    return shown | disparities(problem, decisions, task.scale)
+
+
+def _judged_means(
+    estimator: Any,
+    data: TrainingData,
+    constraints: Sequence[Constraint],
+    limits: Sequence[float],
+    held_out: HeldOut,
+    path: Iterator[list[Any]],
+) -> dict[str, Any]:
+    """Return the fitted attributes of the last model whose means the held-out rows certify."""
+    certificate = estimator._certificate
     judging, strata = held_out.judging, None
     names = np.array(data.groups.names, dtype=object)[data.groups.codes.T[judging]]
     if data.strata is not None:
@@ -130,28 +175,24 @@ def certified_means(
         for of in (strata if constraint.within_strata else None for constraint in constraints)
     ]
     y = np.asarray(take_rows(data.y, judging), np.float64)
-    words = [
-        "MeanScoreParity" + " within strata" * constraint.within_strata
-        for constraint in constraints
-    ]
+    words = ["MeanScoreParity" + " within strata" * each.within_strata for each in constraints]
 
     def judge(models: list[Any]) -> Verdict:
         predicted = held_out.predictions(models)
         spread, shift, verdicts = float(np.ptp(predicted)), certificate.shift, []
         for limit, own in zip(limits, groups, strict=True):
-            evidence = evidence_of_scores(
-                "mean_score_difference", (None, predicted, (own, None, None, True), None)
-            )
+            columns = None, predicted, (own, None, None, True), None
+            evidence = evidence_of_scores("mean_score_difference", columns)
             # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
             now = (limit - shift * spread) / (1 - shift)
             p_value = evidence.p_value(now) if now >= 0 else 1.0
             bound = evidence.smallest_shown(certificate.confidence, spread)
             verdicts.append((p_value, evidence.largest, shift * spread + (1 - shift) * bound))
-        p_values, disparities, bounds = zip(*verdicts, strict=True)
+        p_values, measured, bounds = zip(*verdicts, strict=True)
         of_all = predicted if len(models) == 1 else deployed(models).predict(held_out.X)
         return Verdict(
             max(p_values),
-            max(disparities),
+            max(measured),
             max(bounds),
             float(r2_score(y, predicted)),
             np.nan,
@@ -193,8 +234,7 @@ def certified_interval(
     limit = _one_limit(limit_of(estimator.constraint, estimator.max_disparity))
     certificate, codes = estimator._certificate, (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out = HeldOut(X, data.y, [in_parts(kinds, seed, certificate.share)])
-    path = refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
+    held_out, path = _halves(estimator, X, data.y, kinds, metadata, seed)
     columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
     own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
     rows, y, own_groups, own_weights = own

@@ -57,9 +57,9 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.decisions.fitting import ClassFits
+from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.decisions.steps import DecisionProblem, LabelledRows
+from skfair.estimators.decisions.solve import ClassFits
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.inner_scores import Split, chances_of
 from skfair.estimators.limits import is_nearly_constant, selection_range

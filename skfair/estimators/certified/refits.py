@@ -32,7 +32,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.estimators.certified.certificate import SHARES
-from skfair.estimators.erm.problem import choose_solver, penalty_of
+from skfair.estimators.erm.bind import Problem, penalty_of, regression_task
+from skfair.estimators.erm.report import model_attributes
+from skfair.estimators.erm.solve import choose_solver
 from skfair.estimators.inner_scores import FEW_ROWS, FOLDS, FOLDS_OF_FEW, Split
 from skfair.groups.attributes import take_rows
 from skfair.groups.training_data import TrainingData
@@ -159,12 +161,13 @@ class LinearFit:
 def linear_refits(
     estimator: Any,  # a linear regressor
     data: TrainingData,
-    whole: LinearConstrainedERM,  # the problem of all rows, for targets in units of ``spread``
+    whole: Problem,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
     rows: IntArray,  # those of the fit; nothing is known of the others
 ) -> Iterator[LinearFit]:
     """Yield a model of some rows for each share of the limits."""
-    task = estimator._regression(data.y[rows], None)._replace(alpha=estimator.alpha)
+    scores = estimator.model, estimator.fit_intercept, estimator.alpha
+    task = regression_task(data.y[rows], None, estimator.loss, *scores)
     problem = LinearConstrainedERM(
         LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
         task.loss,
@@ -187,7 +190,7 @@ def linear_refits(
             **options,
         )
         before, last = last, (share, result.theta, result.multipliers)
-        model = estimator._model(problem, task, result.theta)
+        model = model_attributes(problem, task, result.theta)
         yield LinearFit(model["coef_"], model["intercept_"])
 
 

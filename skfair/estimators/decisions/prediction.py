@@ -24,7 +24,7 @@ from skfair.enforcement.decisions.shares import (
     margins,
     parted,
 )
-from skfair.estimators.decisions.steps import LabelledRows
+from skfair.estimators.decisions.bind import LabelledRows
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
 from skfair.groups.attributes import CONTROL, check_alignment

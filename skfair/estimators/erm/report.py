@@ -1,51 +1,200 @@
-"""The report of a fitted constrained estimator: attributes and warnings.
+"""The report of the constrained estimators: fitted attributes, their scores, and warnings.
 
-Each function takes what was found and returns fitted attributes by name; the estimator stores them.
+:func:`of_fit` and :func:`of_part` return what a fit found, by the names of the attributes;
+:func:`store` is the one place where an estimator gets them. :class:`ConstrainedERMBase` is what the
+classifier and the regressor share.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
-from skfair._typing import FloatArray
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from skfair._typing import FloatArray, IntArray, Rows
+from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.erm.path import StrictResult
-from skfair.estimators.erm.problem import Problem, TargetScale
+from skfair.estimators.certified.certificate import Certified
+from skfair.estimators.erm.bind import Problem, TargetScale, Task
+from skfair.estimators.erm.solve import Settings, Stream, choose_solver
 from skfair.estimators.limits import warn_if_one_answer
-from skfair.models.base import ScoreModel
-from skfair.models.choice import ChosenModel
-from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.groups.limits import Limit, loosest
+from skfair.groups.training_data import TrainingData
+from skfair.losses import Loss
+from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION
+from skfair.models.mlp import mlp_scores
+from skfair.models.plug_in import plugged_scores
+from skfair.models.units import product
+from skfair.problems.erm.in_blocks import LinearScores
 from skfair.problems.erm.problem import Decisions
-from skfair.utils.threads import over_blocks
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
-Attributes = dict[str, object]
+Attributes = dict[str, Any]
+# What belongs to one kind of model, and is not there after a fit of another one.
 MODEL_ATTRIBUTES = (
     *("coef_", "intercept_", "coefs_", "intercepts_"),
     *("model_", "parameters_", "score_scale_", "score_shift_", "decisions_"),
 )
 # What a solved problem leaves behind besides its model.
 SOLUTION_ATTRIBUTES = (
-    *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_"),
+    *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_", "_stream"),
     *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),
 )
 
 
-def model_attributes(
-    chosen: ChosenModel, model: ScoreModel, theta: FloatArray, scale: float, shift: float
+class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+    """Parameters and tags of estimators that fit a score model under fairness constraints."""
+
+    __metadata_request__fit = {"control_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "constraint": "no_validation",  # make_constraints says more
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "loss": [str, Loss],
+        "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "model": [*LINEAR_OR_LAYERS, SCORE_FUNCTION],
+        "fit_intercept": ["boolean"],
+        "solver": [str, HasMethods("solve")],
+        "enforce": [StrOptions({"strict", "surrogate"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+        **Certified._confidence_constraints,
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    _reads_probabilities = True
+    coef_: FloatArray
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _used_weights(self) -> FloatArray:
+        """Weights of the columns that the model uses: ``coef_`` is 0 for those of ``sensitive``."""
+        return np.ravel(self.coef_[0][self._model_positions])  # all if there are no positions
+
+
+Fitted = TypeVar("Fitted", bound=ConstrainedERMBase)
+
+
+def of_all_columns(estimator: ConstrainedERMBase, attributes: Attributes) -> Attributes:
+    """Return attributes of which ``coef_`` has a weight for each column of X: 0 for sensitive ones.
+
+    Models that were fitted on all columns, to certify them, have these zeros already.
+    """
+    used, positions = attributes.get("coef_"), estimator._model_positions
+    if used is None or positions is None or used.shape[1] != positions.size:
+        return attributes
+    coef = np.zeros((1, estimator.n_features_in_))
+    coef[:, positions] = used
+    return {**attributes, "coef_": coef}
+
+
+def store(estimator: Fitted, attributes: Attributes, *, is_part: bool = False) -> Fitted:
+    """Store the attributes of a fit, and nothing of an earlier one; return the estimator.
+
+    After a part of a stream, what is known of the last fit stays.
+    """
+    estimator._forget(*MODEL_ATTRIBUTES, *(() if is_part else SOLUTION_ATTRIBUTES))
+    estimator.__dict__.update(of_all_columns(estimator, attributes))
+    return estimator
+
+
+def raw_scores(
+    attributes: Mapping[str, Any],  # of a fitted model
+    rows: Rows,
+    positions: IntArray | None = None,  # of the columns that it uses among those of ``coef_``
+) -> FloatArray:
+    """Return the scores of validated rows, (n_rows,)."""
+    if "coef_" in attributes:
+        weights = np.ravel(attributes["coef_"][0][positions])  # all if there are no positions
+        return product(rows, weights) + float(attributes["intercept_"][0])
+    if "parameters_" in attributes:
+        scores = plugged_scores(attributes["model_"], attributes["parameters_"], rows)
+        return np.asarray(attributes["score_scale_"] * scores + attributes["score_shift_"])
+    scores = mlp_scores(attributes["coefs_"], attributes["intercepts_"], rows)
+    return np.asarray(scores, dtype=np.float64)
+
+
+def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -> Any:
+    """Return the scores that a model gives the training rows, as problems take them.
+
+    They are those of predictions, to the last bit: what is reported holds for these.
+    """
+    if data.blocks is None:
+        return scale.inside(raw_scores(attributes, data.X))
+    intercept = float(scale.inside(attributes["intercept_"])[0])
+    return LinearScores(attributes["coef_"][0] / scale.spread, intercept)
+
+
+def of_fit(
+    data: TrainingData,
+    task: Task,
+    problem: Problem,
+    solved: StrictResult,
+    how: Settings,
+    max_disparity: Limit,
 ) -> Attributes:
-    """Return the attributes of the scores of a model, times ``scale`` plus ``shift``."""
-    if chosen.function is not None:  # the user's own
+    """Return the model and what it satisfies; warn where a limit is missed or a solver stopped."""
+    result = solved.result
+    attributes = model_attributes(problem, task, result.theta, solved.shift, solved.scale)
+    decisions = problem.decide(own_scores(attributes, data, task.scale))
+    attributes |= solution(problem, solved, task.scale, how.tol)
+    attributes |= disparities(problem, decisions, task.scale)
+    if how.enforce == "surrogate":
+        is_stochastic = choose_solver(how.solver, problem).is_stochastic
+        if attributes["status_"] == "max_iter" and not is_stochastic:
+            warn_not_converged(problem, solved, attributes["kkt_residual_"], how.tol)
+    elif warn_if_missed(problem, decisions, task.scale):
+        attributes["status_"] = "infeasible"
+    elif solved.n_solves > 1 and task.class_names is not None:
+        warn_if_nearly_constant(problem, decisions, loosest(max_disparity))
+    return attributes
+
+
+def of_part(data: TrainingData, task: Task, problem: Problem, stream: Stream) -> Attributes:
+    """Return the model after a part of a stream, and its disparities on that part."""
+    training = stream.training
+    attributes = model_attributes(problem, task, training.solution)
+    decisions = problem.decide(own_scores(attributes, data, task.scale))
+    attributes |= disparities(problem, decisions, task.scale)
+    attributes |= {"n_iter_": training.n_steps, "multipliers_": training.solution_multipliers}
+    return attributes | {"_stream": stream}
+
+
+def state(
+    estimator: ConstrainedERMBase, own: Attributes, problem: Problem, task: Task, theta: FloatArray
+) -> Attributes:
+    """Return the attributes that a callback needs to predict: its own, and those of the model."""
+    return of_all_columns(estimator, own | model_attributes(problem, task, theta))
+
+
+def model_attributes(
+    problem: Problem, task: Task, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
+) -> Attributes:
+    """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
+    model, theta, scale = problem.model, problem.model_part(theta), task.scale.spread * scale
+    shift = task.scale.middle + scale * shift
+    if task.model.function is not None:  # the user's own
         return {
             "_last_model": (theta.size, (theta.copy(), None)),
-            "model_": chosen.function,
+            "model_": task.model.function,
             "parameters_": theta.copy(),
             "score_scale_": float(scale),
             "score_shift_": float(shift),
         }
     coefs, intercepts = raw = model.raw(theta)
     attributes: Attributes = {"_last_model": (model.n_parameters, raw)}
-    if not chosen.layers:
+    if not task.model.layers:
         intercept = np.array([scale * intercepts + shift])
         return attributes | {"coef_": (scale * coefs)[None, :], "intercept_": intercept}
     coefs = [*coefs[:-1], scale * coefs[-1]]
@@ -57,8 +206,7 @@ def model_attributes(
 
 def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: float) -> Attributes:
     """Return what the solver found, in the units of the user."""
-    result = outcome.result
-    solved = outcome.problem
+    result, solved = outcome.result, outcome.problem
     at = solved.evaluate(result.theta)
     residual = max(solved.kkt_residual(at, result.multipliers).values())
     if solved.loss is not problem.loss:
@@ -67,45 +215,20 @@ def solution(problem: Problem, outcome: StrictResult, scale: TargetScale, tol: f
         np.full(constraint.upper.size, scale.of_loss / scale.of_constraint(constraint))
         for constraint in problem.constraints
     ]
+    names = [name for constraint in problem.constraints for name in constraint.row_names]
     # Solves on the way ask for more than ``tol``, and rounding may keep them from it.
     is_solved = result.status == "max_iter" and residual <= tol
     return {
         "kkt_residual_": residual,
         "objective_": scale.of_loss * at.objective,
         "multipliers_": result.multipliers * np.concatenate([np.empty(0), *units]),
-        "constraint_names_": np.array(
-            [name for constraint in problem.constraints for name in constraint.row_names],
-            dtype=object,
-        ),
+        "constraint_names_": np.array(names, dtype=object),
         "n_iter_": int(result.n_iter),
         "n_solves_": outcome.n_solves,
         "temperature_": solved.temperature,
         "history_": result.history,
         "status_": "converged" if is_solved else result.status,
     }
-
-
-def scores_of_same_sign(problem: Problem, solution: StrictResult) -> FloatArray | None:
-    """Return scores known of the solution if the same rows are positive in predictions, else None.
-
-    Predictions compute scores anew, and rounding moves them a little; here none is so close to 0.
-    """
-    theta = solution.result.theta
-    is_of_signs = (
-        all(constraint.moment.is_rate for constraint in problem.constraints) and solution.scale > 0
-    )
-    known = solution.problem.known_scores(theta) if is_of_signs else None
-    if known is None or not isinstance(problem, LinearConstrainedERM):
-        return None
-    moved = problem.model.rounding(problem.model_part(theta)) + 1e-14 * abs(solution.shift)
-    scores = np.empty_like(known)
-
-    def are_far(start: int, stop: int) -> bool:
-        own = np.add(known[start:stop], solution.shift, out=scores[start:stop])
-        return bool(np.all(np.abs(own) > 4 * moved))
-
-    is_same = scores.size == problem.n_rows and all(over_blocks(are_far, scores.size))
-    return scores if is_same else None
 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
@@ -140,9 +263,7 @@ def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -
     ]
     if not missed:
         return False
-    value, limit, constraint = max(
-        missed, key=lambda of_constraint: of_constraint[0] - of_constraint[1]
-    )
+    value, limit, constraint = max(missed, key=lambda reached: reached[0] - reached[1])
     # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
     if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
@@ -163,19 +284,16 @@ def warn_if_nearly_constant(problem: Problem, decisions: Decisions, max_disparit
     """Warn if one class is predicted for far fewer rows than have it."""
     predicted, actual = decisions.positive, problem.positive_share
     if 0 < actual < 1:  # else a class without weight
-        warn_if_one_answer(
-            np.array([1 - predicted, predicted]), np.array([1 - actual, actual]), max_disparity
-        )
+        of_predictions, of_rows = (np.array([1 - share, share]) for share in (predicted, actual))
+        warn_if_one_answer(of_predictions, of_rows, max_disparity)
 
 
-def warn_not_converged(
-    problem: Problem, solution: StrictResult, residual: float, tol: float
-) -> None:
+def warn_not_converged(problem: Problem, solved: StrictResult, residual: float, tol: float) -> None:
     """Warn that a solver has stopped before it had a solution."""
-    violation = problem.violation(problem.evaluate(solution.result.theta))
+    violation = problem.violation(problem.evaluate(solved.result.theta))
     missed = f"; the constraints are missed by {violation:.2g}" if violation else ""
     warn_user(
-        f"The solver stopped after {solution.result.n_iter} iterations with a KKT residual of "
+        f"The solver stopped after {solved.result.n_iter} iterations with a KKT residual of "
         f"{residual:.2g} (tol={tol:g}){missed}. Raise max_iter or tol, or choose another solver.",
         ConvergenceWarning,
     )

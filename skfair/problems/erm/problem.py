@@ -306,11 +306,6 @@ class ConstrainedProblem(TwoSidedProblem, ABC):
             last.temperature, last.theta = self.temperature, w.copy()
         return last.measured
 
-    def known_scores(self, theta: FloatArray) -> FloatArray | None:
-        """Return the scores of rows in memory, if they were asked about this point last."""
-        is_known = np.array_equal(self._last.theta, self.model_part(theta))
-        return getattr(self._last.measured, "scores", None) if is_known else None
-
     @abstractmethod
     def _measure(self, w: FloatArray, batch: Batch | None) -> Measured:
         """Ask all rows, or those of a batch, about parameters of the model."""

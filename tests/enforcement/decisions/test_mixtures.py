@@ -12,7 +12,7 @@ from skfair.constraints import (
 )
 from skfair.enforcement.decisions.mixtures import Mixture, Mixtures
 from skfair.enforcement.truth import Truth
-from skfair.estimators.decisions.steps import LabelledRows, class_constraints
+from skfair.estimators.decisions.bind import LabelledRows, class_constraints
 from skfair.estimators.limits import SelectionFloor
 from skfair.groups.encoding import encode_groups
 

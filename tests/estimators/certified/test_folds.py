@@ -19,6 +19,7 @@ from skfair.estimators.certified.refits import (
     in_folds,
     linear_refits,
 )
+from skfair.estimators.erm.bind import bind, regression_task
 from skfair.read import ROW_CHECKS, read_rows
 from skfair.regression import ConstrainedERMRegressor
 
@@ -48,10 +49,10 @@ def kinds_of(groups):
 
 def folds_of(model, rows=X, seed=0, **metadata):
     data = read_rows(model, rows, Y, **{"sensitive_features": GROUPS, **metadata}, **ROW_CHECKS)
-    task = model._regression(data.y, None)
+    task = regression_task(data.y, None, model.loss, "linear", True, model.alpha)
     constraints = make_constraints(model.constraint, "regression")
     splits = in_folds(data.groups.cells().codes, seed)
-    problem = model._build(data, task, constraints)
+    problem = bind(data, task, constraints, model.max_disparity)
     folds = (linear_refits(model, data, problem, task.scale.spread, i) for i, _ in splits)
     return HeldOut(data.X, data.y, splits), zip(*folds, strict=True)
 
@@ -227,7 +228,7 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
 
 
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
-    monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS_IN_FOLDS", 399)
+    monkeypatch.setattr("skfair.estimators.certified.judges.MOST_ROWS_IN_FOLDS", 399)
     fits = {
         certify: regressor(1.5, certify).fit(X, Y, sensitive_features=GROUPS).coef_
         for certify in ("auto", "cross", "split")

@@ -1,16 +1,18 @@
 """Problems are built and solvers chosen from plain values, without an estimator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from skfair.constraints import DemographicParity
-from skfair.estimators.erm.problem import (
+from skfair.estimators.erm.bind import (
     TargetScale,
     Task,
     active_constraints,
-    build_problem,
-    choose_solver,
+    bind,
 )
+from skfair.estimators.erm.solve import choose_solver
 from skfair.groups.encoding import encode_groups
 from skfair.groups.training_data import TrainingData
 from skfair.losses import LogLoss
@@ -20,13 +22,13 @@ from skfair.solvers import ALM, ALNewton
 rng = np.random.default_rng(0)
 X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
 DATA = TrainingData(X, SIGNS, None, encode_groups(["a", "b", "c"] * 30))
-TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
+TASK = Task(SIGNS, LogLoss(), None, (-1, 1), TargetScale(), ChosenModel(), True, None)
 
 
 def built(layers=(), alpha=None, constraints=("demographic_parity",), **options):
     constraints = active_constraints(list(constraints), "classification", DATA, 0.1)
-    task = TASK._replace(model=ChosenModel(layers), alpha=alpha)
-    return build_problem(DATA, task, constraints, 0.1, **options)
+    task = replace(TASK, model=ChosenModel(layers), alpha=alpha)
+    return bind(DATA, task, constraints, 0.1, **options)
 
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():

@@ -23,14 +23,14 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares
 from skfair.enforcement.truth import Truth
 from skfair.estimators.certified.certificate import check_no_floors
-from skfair.estimators.decisions.prediction import decider_attributes
-from skfair.estimators.decisions.steps import (
+from skfair.estimators.decisions.bind import (
     Before,
     DecisionProblem,
     LabelledRows,
     clash,
     in_order,
 )
+from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels, values_unseen

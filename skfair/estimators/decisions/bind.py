@@ -23,7 +23,7 @@ from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_
 from skfair.enforcement.truth import ClassConstraint, Truth
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.classes import encode_classes, positive_class, read_positive
-from skfair.estimators.erm.problem import active_constraints
+from skfair.estimators.erm.bind import active_constraints
 from skfair.estimators.limits import (
     budget,
     floor_constraint,

@@ -1,0 +1,137 @@
+"""The solve step of the constrained estimators: a solver, its run, and the parts of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skfair._typing import Callback, FloatArray, Seed
+from skfair.enforcement.erm.path import StrictResult
+from skfair.enforcement.erm.strict import solve_strictly
+from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.truth import Verdict
+from skfair.models.units import Units
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import ConstrainedProblem as Problem
+from skfair.solvers.base import SOLVERS, Solver, check_needs
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
+
+# Up to this many columns Newton steps make a matrix of n_features x n_features, if need be.
+NEWTON_FEATURES = 1000
+# Steps on a part of a stream, however few rows it has.
+PART_STEPS = 100
+
+SolverChoice = str | Solver
+StreamSolver = StochasticSolver[Any]
+
+
+def choose_solver(solver: SolverChoice, problem: Problem | None = None) -> Solver:
+    """Return the solver that suits a problem best, or the one that is asked for, if it can.
+
+    Without a problem, as for a stream, "auto" is a solver that takes rows in parts.
+    """
+    if isinstance(solver, str) and solver == "auto":
+        if problem is None or "hessian" not in problem.offers:
+            return SOLVERS["alm"]()
+        is_small = problem.model.n_parameters <= NEWTON_FEATURES
+        return SOLVERS["al_newton" if is_small or "products" in problem.offers else "al_lbfgs"]()
+    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
+    if problem is not None:
+        check_needs(chosen, problem)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a problem is solved: parameters of an estimator."""
+
+    solver: SolverChoice
+    enforce: str
+    tol: float
+    max_iter: int | None
+    random_state: Seed
+
+
+def solve_freely(problem: Problem, how: Settings) -> FloatArray:
+    """Return the parameters that solve a problem without constraints."""
+    rng = check_random_state(how.random_state)
+    solver, start = choose_solver(how.solver, problem), problem.start(rng)
+    params: dict[str, Any] = {"tol": how.tol, "max_iter": how.max_iter}
+    return solver.solve(problem, start, **params, random_state=rng).theta
+
+
+def solve(
+    problem: Problem, how: Settings, callback: Callback, *, is_classifier: bool
+) -> StrictResult:
+    """Return the solution: of a run of the solver, or the best of those of strict enforcement."""
+    solver, rng = choose_solver(how.solver, problem), check_random_state(how.random_state)
+    options: SolveOptions = {"tol": how.tol, "random_state": rng, "callback": callback}
+    if how.max_iter is not None:
+        options["max_iter"] = how.max_iter
+    start = problem.model.start(rng)
+    if how.enforce == "surrogate":
+        result = solver.solve(problem, problem.centered(start), **options)
+        return StrictResult(problem, result, Verdict())
+    is_refinable = "hessian" in problem.offers and cast(Any, problem.model).fit_intercept
+    return solve_strictly(
+        problem,
+        solver,
+        start,
+        min_gap=problem.model.rounding,
+        is_classifier=is_classifier,
+        refine=how.enforce == "strict" and is_refinable,
+        **options,
+    )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The state of training between the parts of a stream."""
+
+    training: TrainingState
+    units: Units  # of the columns of the first part
+    rng: np.random.RandomState
+    weight: float = 0.0  # of all rows so far, in the mean loss
+
+
+def go_on(
+    problem: Problem,  # of the next part
+    stream: Stream | None,  # None begins one where the last fit ended
+    how: Settings,
+    weight: float,  # of the rows of the part
+    fitted: Mapping[str, Any],  # attributes of the last fit, if there was one
+) -> Stream:
+    """Return the stream after a part; the one before stays as it is if something fails."""
+    solver, part = cast(StreamSolver, choose_solver(how.solver)), cast(ConstrainedERM, problem)
+    check_needs(solver, problem)
+    stream = _begin(part, solver, how, fitted) if stream is None else deepcopy(stream)
+    part.model.use_units(stream.units)
+    n_steps = max(PART_STEPS, part.model.n_samples // solver.n_loss)  # a pass or more
+    solver.advance(part, stream.training, n_steps, stream.rng)
+    return replace(stream, weight=stream.weight + weight)
+
+
+def _begin(
+    problem: ConstrainedERM, solver: StreamSolver, how: Settings, fitted: Mapping[str, Any]
+) -> Stream:
+    """Return a stream without parts, which begins where the last fit ended."""
+    rng = check_random_state(how.random_state)
+    start, multipliers = problem.start(rng), None
+    if "_last_model" in fitted:
+        n_before, last = fitted["_last_model"]
+        if n_before != problem.model.n_parameters:
+            raise ValueError(
+                f"The last fit had {n_before} parameters and the columns of X make "
+                f"{problem.model.n_parameters}, so it cannot be continued. Pass the same "
+                "columns, or use a new estimator."
+            )
+        # Kept for the columns as they are: other rows have other means and scales.
+        start = problem.centered(problem.model.standardised(*last))
+        if fitted["multipliers_"].size == problem.n_constraints:  # the groups may be others
+            multipliers = fitted["multipliers_"]
+    return Stream(solver.begin(problem, start, multipliers), problem.model.units, deepcopy(rng))
