@@ -43,9 +43,6 @@ from skfair.solvers.parameters import Count, CountOrZero, Positive, Share, Share
 from skfair.utils.docs import documented
 from skfair.utils.rounding import ROUNDING
 
-# Points of the scan for kappa.
-_SCAN = 20
-
 
 class QuadraticModel(NamedTuple):
     """The data of the quadratic problem (8)."""
@@ -247,7 +244,8 @@ def relaxation(model: QuadraticModel, rho: float, mixing: float) -> float:
     if longest > 0 and (longest > rho or lam is None):
         way = way * (rho / longest)
     ways = np.stack([rho * np.sign(steepest), way])
-    ahead = values[:, None, None] - (jacobian @ ways.T)[:, :, None] * np.linspace(0, 1, _SCAN)
+    scanned = np.linspace(0, 1, 20)  # for kappa
+    ahead = values[:, None, None] - (jacobian @ ways.T)[:, :, None] * scanned
     reached = max(0.0, float(ahead.max(axis=0).min()))
     return (1 - mixing) * worst + mixing * reached
 
