@@ -19,11 +19,11 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import read_constraint
 from skfair.enforcement.partial.promise import Promise, promise_of_fit
 from skfair.estimators import inner_scores
+from skfair.estimators import partial_prediction as prediction
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import NOT_LAZY, certified_interval
 from skfair.estimators.inner_models import InnerModels, read_for_inner, values_unseen
-from skfair.estimators.partial import prediction
-from skfair.estimators.partial.prediction import PartialPrediction
+from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, take_columns

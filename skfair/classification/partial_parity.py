@@ -21,10 +21,10 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.enforcement.partial.promise import promise_of_fit
 from skfair.enforcement.rounds import SolveOptions
+from skfair.estimators import partial_fitting, partial_prediction
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
-from skfair.estimators.partial import fitting, prediction
-from skfair.estimators.partial.prediction import PartialPrediction
+from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
@@ -224,27 +224,27 @@ class PartialParityClassifier(
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
         limits = self.constraint, self.interval, self.scale, self.max_disparity
-        classes = prediction.classes_of(data.y, data.groups, *limits[:2], self.loss)
+        classes = partial_prediction.classes_of(data.y, data.groups, *limits[:2], self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
-            return prediction.store(self, own)
+            return partial_prediction.store(self, own)
         data = data.counted().in_canonical_order()
         promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
-        maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
-        model = fitting.make_model(self.model, data, self.group_aware)
-        problem = fitting.free_problem(model, promise, self.loss, self.alpha)
-        solver = fitting.make_solver(self.solver, promise, problem, maps)
+        maps = partial_fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
+        model = partial_fitting.make_model(self.model, data, self.group_aware)
+        problem = partial_fitting.free_problem(model, promise, self.loss, self.alpha)
+        solver = partial_fitting.make_solver(self.solver, promise, problem, maps)
         how: Any = {"enforce": self.enforce, "is_repaired": maps}
-        state = partial(fitting.model_state, model, classes, self.group_aware)
+        state = partial(partial_fitting.model_state, model, classes, self.group_aware)
         options: SolveOptions = {} if self.max_iter is None else {"max_iter": self.max_iter}
         options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             options["callback"] = callback
-            solved = fitting.solve(promise, problem, solver, options, **how)
+            solved = partial_fitting.solve(promise, problem, solver, options, **how)
         attributes = state(solved.result.theta)
-        scores = prediction.model_scores(attributes, data.X, data.groups.codes[0])
-        attributes |= fitting.report(promise, solved, scores, tol=self.tol, **how)
-        return prediction.store(self, attributes)
+        scores = partial_prediction.model_scores(attributes, data.X, data.groups.codes[0])
+        attributes |= partial_fitting.report(promise, solved, scores, tol=self.tol, **how)
+        return partial_prediction.store(self, attributes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

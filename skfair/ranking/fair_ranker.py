@@ -208,7 +208,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             none.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each document.
-
         """
         has_queries = query_id is not None or self.query_column is not None
         X, query_id = self._split_query(X, query_id)

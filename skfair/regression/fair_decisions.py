@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.enforcement.numbers.steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
+from skfair.enforcement.number_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.group_chances import GroupModels, fit_groups
 from skfair.estimators.inner_models import (
     InnerModels,

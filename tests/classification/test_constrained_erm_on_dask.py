@@ -17,8 +17,8 @@ from skfair.constraints import (
     FalseNegativeParity,
     PredictiveParity,
 )
-from skfair.enforcement.thresholds import search as threshold_search
-from skfair.enforcement.thresholds.search import ThresholdSearch
+from skfair.enforcement import threshold_search
+from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.truth import Truth
 from skfair.estimators.classes import classification_task
 from skfair.estimators.erm.bind import active_constraints, bind

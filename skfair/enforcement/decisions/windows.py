@@ -1,6 +1,6 @@
 """Offsets that are a threshold for each group: two classes, known groups that do not overlap.
 
-The thresholds are those of :func:`skfair.enforcement.thresholds.cuts.best_cuts`.
+The thresholds are those of :func:`skfair.enforcement.cuts.best_cuts`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
+from skfair.enforcement.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.thresholds.cuts import GroupCuts, Rate, best_cuts
 from skfair.enforcement.truth import Truth, cuts_of, shift_at
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups

@@ -15,7 +15,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, SolveOptions, moved_bounds
-from skfair.enforcement.thresholds.search import ThresholdSearch
+from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.truth import Threshold, Truth, Verdict, excesses
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM

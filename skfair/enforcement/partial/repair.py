@@ -7,7 +7,7 @@ rows:
 
 1. *Cuts.* If the shares of the interval above the decision threshold differ by more than the
    tolerance, each group gets a threshold of its own: those of highest accuracy among all that keep
-   the shares within the tolerance of each other (:mod:`skfair.enforcement.thresholds.cuts`).
+   the shares within the tolerance of each other (:mod:`skfair.enforcement.cuts`).
 2. *Bands.* With thresholds moved to 0, let F_k(theta) be the share of group k's interval above
    theta and H the middle between the largest and the smallest of them. Scores are moved no further
    than needed to have :math:`|F_k - H| \le \kappa / 2` everywhere, which puts any two groups within
@@ -33,8 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.cuts import Blocks, choose_cuts, score_blocks, small_distance
 from skfair.enforcement.partial.promise import Promise
-from skfair.enforcement.thresholds.cuts import Blocks, choose_cuts, score_blocks, small_distance
 from skfair.groups.intervals import Intervals
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.threads import for_groups

@@ -37,7 +37,7 @@ from skfair.estimators.erm.bind import Task, bind
 from skfair.estimators.erm.report import disparities, own_scores
 from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.limits import is_nearly_constant
-from skfair.estimators.partial.prediction import PartialPrediction, promise_on
+from skfair.estimators.partial_prediction import PartialPrediction, promise_on
 from skfair.groups.attributes import take_rows
 from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import GroupEncoding

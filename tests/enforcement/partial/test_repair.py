@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.enforcement.thresholds.test_cuts import EXACT, Case, kernel, neighbours  # noqa: F401
+from tests.enforcement.test_cuts import EXACT, Case, kernel, neighbours  # noqa: F401
 from tests.naive import repair as twin
 
 

@@ -29,7 +29,7 @@ from skfair.enforcement.partial.strict import (
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.enforcement.truth import Verdict
 from skfair.estimators.erm.solve import NEWTON_FEATURES
-from skfair.estimators.partial.prediction import settled
+from skfair.estimators.partial_prediction import settled
 from skfair.groups.training_data import TrainingData
 from skfair.losses import LOSSES, Loss, make_loss
 from skfair.models.base import ScoreModel

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.cuts import Blocks, score_blocks
 from skfair.enforcement.partial.repair import GroupMaps
-from skfair.enforcement.thresholds.cuts import Blocks, score_blocks
 from skfair.utils.threads import for_groups
 
 # Halvings of the place of an interval that means are moved into.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skfair._kernels import repair as kernels
+from skfair.enforcement.cuts import choose_cuts, natural_cuts, score_blocks
 from skfair.enforcement.partial.repair import band_maps
-from skfair.enforcement.thresholds.cuts import choose_cuts, natural_cuts, score_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.metrics import partial_statistical_parity_gap

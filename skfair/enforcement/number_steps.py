@@ -16,7 +16,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint
 from skfair.constraints.losses import LossParity
 from skfair.constraints.scores import Kolmogorov, MeanResidualParity, MeanScoreParity, Wasserstein
-from skfair.enforcement.numbers.maps import (
+from skfair.enforcement.number_maps import (
     NumberRows,
     band_around_barycentre,
     barycentre_maps,

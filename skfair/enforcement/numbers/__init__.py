@@ -1,1 +1,0 @@
-"""Predictions of numbers moved until groups are alike."""

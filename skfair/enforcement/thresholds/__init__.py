@@ -1,1 +1,0 @@
-"""The best thresholds within limits: exact, over rows in memory, in bins, or elsewhere."""
