@@ -303,13 +303,6 @@ class FairDecisionClassifier(
     ) -> FloatArray:
         """Return probability minus offset of each class, or their difference if there are two.
 
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if groups are used and X does not hold them.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if constraints hold within their levels and X does not hold them.
-
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
@@ -326,13 +319,6 @@ class FairDecisionClassifier(
         control_features: ColumnsLike | None = None,
     ) -> NDArray[Any]:
         """Return the decisions.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if groups are used and X does not hold them.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if constraints hold within their levels and X does not hold them.
 
         Returns
         -------
@@ -386,10 +372,6 @@ class FairDecisionClassifier(
             Their true classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if groups are used and X does not hold them.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, if constraints hold within their levels and X does not hold them.
 
         Returns
         -------

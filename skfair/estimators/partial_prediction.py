@@ -171,11 +171,6 @@ class PartialPrediction(Certified, ClassifierMixin):
     ) -> FloatArray:
         """Return the scores of rows; a positive score predicts the positive class.
 
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
-
         Returns
         -------
         scores : ndarray of shape (n_samples,)
@@ -205,11 +200,6 @@ class PartialPrediction(Certified, ClassifierMixin):
         They include thresholds and maps, so that 1/2 separates the predicted classes; that makes
         them less calibrated.
 
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
-
         Returns
         -------
         probabilities : ndarray of shape (n_samples, 2)
@@ -225,11 +215,6 @@ class PartialPrediction(Certified, ClassifierMixin):
     ) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
 
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
-
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, 2)
@@ -243,11 +228,6 @@ class PartialPrediction(Certified, ClassifierMixin):
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
     ) -> NDArray[Any]:
         """Predict the class of rows.
-
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
 
         Returns
         -------
@@ -275,8 +255,6 @@ class PartialPrediction(Certified, ClassifierMixin):
             Their classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if the model is group-aware and X does not hold them.
 
         Returns
         -------

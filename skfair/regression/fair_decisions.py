@@ -270,11 +270,6 @@ class FairDecisionRegressor(
     ) -> FloatArray:
         """Predict the numbers of rows.
 
-        Parameters
-        ----------
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if groups are used and X does not hold them.
-
         Returns
         -------
         predictions : ndarray of shape (n_samples,)
@@ -304,8 +299,6 @@ class FairDecisionRegressor(
             Their true numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if groups are used and X does not hold them.
 
         Returns
         -------

@@ -29,6 +29,12 @@ sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attribute
 control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     Allowed attributes, such as the department, for constraints that hold within each of their
     levels; several columns are crossed.""",
+    "new.sensitive_features": """\
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    The group of each row, if predictions use it and X does not hold it.""",
+    "new.control_features": """\
+control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    Allowed attributes, if constraints hold within their levels and X does not hold them.""",
     "intersectional": """intersectional : bool, default=True
     Whether several attributes are crossed, or compared one by one (their groups overlap).""",
     "sensitive": """sensitive : str, int, list of them or Sensitive, default=None
@@ -45,6 +51,9 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     The estimator.""",
 }
 
+# Methods whose paragraphs begin with "new.", if there are such.
+_OF_NEW_ROWS = {"decision_function", "predict", "predict_proba", "predict_log_proba", "score"}
+
 
 def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Thing]:
     """Make a decorator that completes the docstring of a function, or of a class and its methods.
@@ -52,6 +61,7 @@ def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Th
     ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
     such as "Returns", that is added to functions where there is none; "fit.Returns" is for those
     called fit, and ``{owner}`` stands for the class. "Attributes" are those of all classes.
+    "new.X" describes X of methods that predict and score, which read new rows.
 
     Examples
     --------
@@ -86,10 +96,12 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
         for name, member in members.items()
         if inspect.isfunction(member) and not name.startswith("_")
     }
-    siblings = _all_described([cls, *reversed(methods.values())])
+    siblings = _all_described([cls, *reversed(methods.values())]) | {**shared}
+    new = {name[4:]: text for name, text in shared.items() if name.startswith("new.")}
     for name, method in methods.items():
         inherited = [vars(base)[name] for base in bases if name in vars(base)]
-        known = siblings | {**shared} | _all_described(inherited)
+        of_rows = new if name in _OF_NEW_ROWS else {}
+        known = siblings | of_rows | _all_described(inherited)
         _complete(method, known, _ends_of(method, shared))
     own, of_bases = described(cls, "Attributes"), _all_described(bases, "Attributes")
     fitted = {name: text for name, text in of_bases.items() if name.endswith("_")}
