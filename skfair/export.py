@@ -171,14 +171,14 @@ def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
     margins = ops("MatMul", chances, np.float64(decider.worth))
     if decider.offsets.any():
-        margins = ops("Sub", margins, _paid(decider, chances, of_models, ops))
+        margins = ops("Sub", margins, _expected_offsets(decider, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     if model._sign < 0:
         margins = ops("Gather", margins, np.array([1, 0]), axis=1)
     return ops("Gather", _classes(model._ordered_classes), number, axis=0), margins
 
 
-def _paid(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
+def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
     """Return the expected offset of each decision."""
     offsets, groups = decider.offsets[:, 0], decider.group_models
     if groups is None:  # no offset depends on the group

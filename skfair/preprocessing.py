@@ -50,7 +50,7 @@ class Reweighing(
     times its own. Weights are computed inside ``fit`` from the rows that it got, so a search or a
     cross-validation never looks at the rows that it scores on. Several attributes are crossed.
 
-    Weights promise nothing: for a limit that is kept, use
+    Weights promise nothing: for a limit that decisions satisfy, use
     :class:`~skfair.classification.FairDecisionClassifier`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Certificates of ConstrainedERMClassifier: multipliers by all rows, or a model of a part.
+"""Certificates of ConstrainedERMClassifier: offsets found on all rows, or a model of some rows.
 
 Where scores are linear and the loss is logistic, the model without constraints is a logistic
 regression, and its decisions are certified as those of FairDecisionClassifier. Whatever else is

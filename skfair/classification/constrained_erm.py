@@ -303,7 +303,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         how = solve.Settings(self.solver, self.enforce, self.tol, self.max_iter, self.random_state)
         earlier = stream.weight if stream else 0.0
         problem = bind(data, task, active, self.max_disparity, *limits, how=how, earlier=earlier)
-        stream = solve.go_on(problem, stream, how, task.total_weight, vars(self))
+        stream = solve.advance(problem, stream, how, task.total_weight, vars(self))
         own = {"classes_": classes, "pos_label_": positive}
         return report.store(self, own | report.of_part(data, task, problem, stream), is_part=True)
 

@@ -265,7 +265,7 @@ class FairDecisionClassifier(
             selection_rate=self.selection_rate,
             objective=self.objective,
             pos_label=self.pos_label,
-            confidence=self.confidence,
+            certificate=self._certificate,
         )
         params = self._row_params((data.people or data).sample_weight, fit_params, others)
         folds = read_folds(self.cv, X, data, groups, problem)

@@ -201,7 +201,7 @@ class PartialParityCalibrator(
             _check_fits_lazily(self, groups)
             return prediction.store(self, self._fitted_in_blocks(X, y, metadata, fit_params))
         X, data = read_for_inner(self, X, y, groups, **metadata)
-        classes = classes_to_map(data.y, data.groups, *limits[:2])
+        classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
         folds = inner_scores.known_folds(self.cv, X, data.y, data.groups, groups)
         if self.confidence is not None and not data.groups.is_vacuous:
             inner_scores.refuse_folds_of_rows(
@@ -223,12 +223,12 @@ class PartialParityCalibrator(
         if folds is None:
             models = [self._one_model(data.X, data.y, row_params)]
             return models, prediction.mean_scores(models, data.X, self.response_method, classes)
-        how = {"response_method": self.response_method, "pos_label": classes[1]}
-        read = partial(inner_scores.scores_of, **how)
+        read = partial(
+            inner_scores.scores_of, response_method=self.response_method, pos_label=classes[1]
+        )
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
         splits = partial(inner_scores.make_splits, folds, data.X, data.y, kinds)
-        rows = data.X, data.y, row_params, splits
-        return values_unseen(self, self._inner(), read, *rows)
+        return values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
 
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]

@@ -21,10 +21,10 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.base import Constraint
 from skfair.enforcement.partial.promise import promise_of_fit
 from skfair.enforcement.rounds import SolveOptions
-from skfair.estimators import partial_fitting, partial_prediction
+from skfair.estimators import partial_fitting
 from skfair.estimators.certified.certificate import Certificate
 from skfair.estimators.certified.judges import certified_interval
-from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.estimators.partial_prediction import PartialPrediction, classes_of, model_scores, store
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
@@ -223,12 +223,12 @@ class PartialParityClassifier(
         """
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         data = read_rows(self, X, y, **metadata, **ROW_CHECKS)
-        limits = self.constraint, self.interval, self.scale, self.max_disparity
-        classes = partial_prediction.classes_of(data.y, data.groups, *limits[:2], self.loss)
+        classes = classes_of(data.y, data.groups, self.constraint, self.interval, self.loss)
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
-            return partial_prediction.store(self, own)
+            return store(self, own)
         data = data.counted().in_canonical_order()
+        limits = self.constraint, self.interval, self.scale, self.max_disparity
         promise = promise_of_fit(*limits, data.groups, data.y, classes, data.sample_weight)
         maps = partial_fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
         model = partial_fitting.make_model(self.model, data, self.group_aware)
@@ -242,9 +242,9 @@ class PartialParityClassifier(
             options["callback"] = callback
             solved = partial_fitting.solve(promise, problem, solver, options, **how)
         attributes = state(solved.result.theta)
-        scores = partial_prediction.model_scores(attributes, data.X, data.groups.codes[0])
+        scores = model_scores(attributes, data.X, data.groups.codes[0])
         attributes |= partial_fitting.report(promise, solved, scores, tol=self.tol, **how)
-        return partial_prediction.store(self, attributes)
+        return store(self, attributes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The classifiers inside an estimator that decides: what is fitted, and what their fits take."""
+"""The models inside a post-processing estimator: which they are, and what their fits take."""
 
 from __future__ import annotations
 

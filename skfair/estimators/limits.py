@@ -1,7 +1,7 @@
 """The limits that a user sets: one for all attributes or one for each, floors and budgets.
 
-Everything becomes constraints that are bound to rows, so that whoever keeps constraints keeps
-these.
+All of them become constraints that are bound to rows, so that what satisfies constraints satisfies
+floors and budgets, too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def tightest(constraints: Sequence[Constraint], limit: Limit) -> list[Constraint
 
 
 def prepare_constraint(
-    constraint: Constraint,  # the constraint; its own limit goes before ``limit``
+    constraint: Constraint,  # its own limit goes before ``limit``
     rows: TrainingRows,
     limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
 ) -> list[BoundConstraint]:

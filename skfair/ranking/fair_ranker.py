@@ -214,15 +214,18 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
         data = read_rows(self, X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
-        learned = self.loss, self.alpha, self.model
-        task = make_task(data, query_id, *learned, max_disparity=self.max_disparity, rng=rng)
-        how = self.query_share, self.tol, self.max_iter, rng
+        task = make_task(
+            data, query_id, self.loss, self.alpha, self.model, self.max_disparity, rng=rng
+        )
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
-            solution = solve(task, self.solver, *how, callback)
+            solution = solve(
+                task, self.solver, self.query_share, self.tol, self.max_iter, rng, callback
+            )
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
-        limits = self.max_disparity, self.query_share
-        self.__dict__.update(report(task, solution, *limits, has_queries=has_queries))
+        self.__dict__.update(
+            report(task, solution, self.max_disparity, self.query_share, has_queries=has_queries)
+        )
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:

@@ -83,8 +83,8 @@ def make_task(
     loss: str | Loss,  # of a difference of scores that should be positive
     alpha: float | None,
     model: ModelChoice,
-    *,
     max_disparity: Limit,  # for each query
+    *,
     rng: np.random.RandomState,
 ) -> RankingTask:
     """Draw pairs and build the problem on them; warn if none of them is limited."""
@@ -95,13 +95,10 @@ def make_task(
     pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, MAX_PAIRS, rng)
     constraint, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
     X = compact_rows(data.X)
-    of_documents = (
-        MLPScore(X, layers)
-        if layers
-        # An intercept would cancel, so the means of the columns do not matter.
-        else LinearScore(X, fit_intercept=False, units=Units.of_columns(X))
-    )
-    scores = PairScore(of_documents, pairs.first, pairs.second)
+    # An intercept would cancel, so the means of the columns do not matter.
+    units = None if layers else Units.of_columns(X)
+    documents = MLPScore(X, layers) if layers else LinearScore(X, fit_intercept=False, units=units)
+    scores = PairScore(documents, pairs.first, pairs.second)
     problem = ConstrainedERM(
         scores,
         loss,

@@ -56,7 +56,7 @@ NEARLY_CONSTANT = 0.01
 class FairDecisionRegressor(
     InnerModels, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
-    r"""Any regressor with predictions that keep a fairness limit on the training rows.
+    r"""Any regressor with predictions that satisfy a fairness limit on the training rows.
 
     The regressor is fitted as it is, on folds, so that every training row has a prediction from a
     model that has not seen it. Then these are moved by one monotone map for each group:
@@ -231,8 +231,8 @@ class FairDecisionRegressor(
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None
         if free.excess > 0 and not self.group_aware:
-            one_class = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
-            group_models, joint = fit_groups(self, models, data, *one_class, splits())
+            classes, chances = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
+            group_models, joint = fit_groups(self, models, data, classes, chances, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
         attributes = _attributes(data, models, group_models, moved, free)
@@ -253,14 +253,14 @@ class FairDecisionRegressor(
                     "raise the smaller ones. Set a larger limit."
                 )
             warn_user(
-                f"FairDecisionRegressor found no maps that keep max_disparity={limit}: the "
+                f"FairDecisionRegressor found no maps that satisfy max_disparity={limit}: the "
                 f"disparity ({self.constraint}) of the training rows is "
                 f"{self.train_disparity_:.3g}. {remedy}",
                 ConvergenceWarning,
             )
         elif np.ptp(moved.values) < NEARLY_CONSTANT * np.ptp(free.values):
             warn_user(
-                f"The predictions that keep max_disparity={limit} are nearly constant: without "
+                f"The predictions that satisfy max_disparity={limit} are nearly constant: without "
                 "the group, groups are alike only if all rows are. Set a larger limit, or let "
                 "predictions use the group (group_aware=True)."
             )

@@ -51,11 +51,11 @@ def test_the_same_person_gets_the_same_answer():
     new, _, theirs = people(60, 100)
     new = new.astype(np.float32).astype(np.float64)
     answers = model.predict(new, sensitive_features=theirs)
-    singly = [
-        model.predict(new.iloc[[i]], sensitive_features=theirs[[i]])[0] for i in range(len(new))
-    ]
+    draws = model._decider.draws(new)
+    singly = [model.predict(new[i : i + 1], sensitive_features=theirs[[i]])[0] for i in range(60)]
     assert np.array_equal(singly, answers)
     for same in (new[::-1], new.astype(np.float32)[::-1]):
+        assert np.array_equal(model._decider.draws(same)[::-1], draws)
         assert np.array_equal(model.predict(same, sensitive_features=theirs[::-1])[::-1], answers)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(new, sensitive_features=theirs), answers)

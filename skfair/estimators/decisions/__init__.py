@@ -1,1 +1,1 @@
-"""FairDecisionClassifier and its kin: the steps of a fit, and decisions of new rows."""
+"""The steps of a fit of FairDecisionClassifier, and decisions of new rows."""

@@ -1,4 +1,4 @@
-"""Constraints, floors and budgets of decisions, bound to rows of several classes.
+"""The bind step of FairDecisionClassifier: classes, constraints, floors and budgets of its rows.
 
 :func:`bind` reads the classes of the rows, and binds to them everything that a user asks for.
 """
@@ -21,7 +21,7 @@ from skfair.enforcement.decisions.levels import best_level
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.truth import ClassConstraint, Truth
-from skfair.estimators.certified.certificate import Certificate
+from skfair.estimators.certified.certificate import Certificate, check_no_floors
 from skfair.estimators.classes import encode_classes, positive_class, read_positive
 from skfair.estimators.erm.bind import active_constraints
 from skfair.estimators.limits import (
@@ -33,14 +33,7 @@ from skfair.estimators.limits import (
     rates_before,
     unique_names,
 )
-from skfair.estimators.objective import (
-    Goal,
-    Measure,
-    Objective,
-    check_swap,
-    goal_of,
-    worth_at,
-)
+from skfair.estimators.objective import Goal, Measure, Objective, check_swap, goal_of, worth_at
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
@@ -139,18 +132,15 @@ class DecisionProblem:
     min_rate: Any
     selection_rate: Any
     certificate: Certificate | None  # None for limits on these rows only
-    objective: Measure | Objective  # the goal, as it was asked for
     fair: list[ClassConstraint] = field(init=False)  # the constraints, bound to the rows
     n_fair: int = field(init=False)  # how many of them compare rates of these rows
+    is_certified: bool = field(init=False)  # False, too, if the constraints limit nothing
 
     def __post_init__(self) -> None:
         fair = class_constraints(self.constraints, self.rows, self.limit)
-        vars(self).update(fair=fair, n_fair=sum(bool(c.bound.compared_sets.size) for c in fair))
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether limits are certified for the population: they must limit something."""
-        return self.certificate is not None and any(c.limits_something for c in self.fair)
+        n_fair = sum(bool(c.bound.compared_sets.size) for c in fair)
+        is_certified = self.certificate is not None and any(c.limits_something for c in fair)
+        vars(self).update(fair=fair, n_fair=n_fair, is_certified=is_certified)
 
     def before(self, chances: FloatArray) -> Before:
         """Return the best decisions without constraints, given probabilities of the classes."""
@@ -194,9 +184,12 @@ def bind(
     selection_rate: Any,
     objective: Measure | Objective,
     pos_label: ClassLabel,
-    confidence: float | Certificate | None,
+    certificate: Certificate | None,
 ) -> DecisionProblem:
-    """Return what is asked for, bound to the rows; warn if the positive class is a mere guess."""
+    """Return what is asked for, bound to the rows; raise if no certificate of it can be given.
+
+    Warns if the positive class is a mere guess.
+    """
     constraints = active_constraints(constraint, "classification", data, max_disparity)
     best = objective if isinstance(objective, Objective) else Objective(objective)
     classes, codes = encode_classes(data.y)
@@ -211,16 +204,22 @@ def bind(
     codes, weights = codes.astype(np.int64), data.sample_weight
     rows = LabelledRows(data.groups, codes, classes, weights, strata, positive)
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
-    # Shares alone count, whatever the order of the rows.
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
     limit = 0.0 if goal.at_least is not None else max_disparity
-    certificate: Any = Certificate(confidence) if isinstance(confidence, Real) else confidence
-    asked = min_rate, selection_rate, certificate, objective
-    return DecisionProblem(rows, constraints, limit, goal, *asked)
+    problem = DecisionProblem(rows, constraints, limit, goal, min_rate, selection_rate, certificate)
+    if problem.is_certified:
+        check_no_floors(min_rate, selection_rate, classes.size == 2)
+        if goal.worth is None or goal.at_least is not None:
+            raise ValueError(
+                "confidence= certifies limits where the best accuracy, balanced accuracy or costs "
+                f"are sought, not objective={objective!r}. Set confidence=None, or use one of "
+                "these."
+            )
+    return problem
 
 
 def _positive_of_several(
-    pos_label: Any, classes: NDArray[Any], min_rate: Any, selection_rate: Any
+    pos_label: ClassLabel, classes: NDArray[Any], min_rate: Any, selection_rate: Any
 ) -> Any:
     """Return which class is positive: of several classes floors and budgets alone have one."""
     if pos_label is None:
@@ -321,7 +320,7 @@ def _by_class(limits: Any, name: str, rows: LabelledRows) -> list[tuple[int, Any
 
 
 def clash(problem: DecisionProblem) -> str:
-    """Say by how much a floor and a budget contradict each other, whatever the rows are."""
+    """Return a sentence on how far a floor and a budget contradict each other, if they do."""
     min_rate, selection_rate = problem.min_rate, problem.selection_rate
     if not isinstance(min_rate, Real) or isinstance(
         floor_constraint(problem.constraints), BoundedFalseNegativeRate

@@ -32,14 +32,14 @@ from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
 from skfair.utils.warn import warn_user
 
-# Where probabilities are asked for to decide by, and what is asked.
+# Modules that ask for probabilities and decide by them, and how a warning names who asks.
 _DECIDERS = {
     "sklearn.model_selection._classification_threshold": "A classifier with a threshold",
     "sklego.meta.thresholder": "A classifier with a threshold",
     "sklearn.ensemble._voting": "Soft voting",
     "sklearn.ensemble._bagging": "Bagging",
 }
-# Code that hands the question of somebody else on.
+# Modules that only pass a call on: who asks is further up the stack.
 _BETWEEN = (
     "skfair.",
     "functools",
@@ -172,7 +172,7 @@ def decider_attributes(
     draws: Callable[[Any], FloatArray],
     **parts: Any,  # further ones of the decider
 ) -> dict[str, Any]:
-    """Return the fitted attributes of what decides rows like those of a fit."""
+    """Return the attributes that predictions need: the decider, its classes, models and offsets."""
     groups, strata, n_classes = rows.groups.levels, rows.strata, rows.classes.size
     marginals = rows.groups.sums(rows.sample_weight)
     marginals /= marginals[groups.offsets[0] : groups.offsets[1]].sum()
@@ -214,8 +214,9 @@ def strata_of_new_rows(
 
 
 def linear_of(thresholds: Any, models: Sequence[Any], names: NDArray[Any], direction: float) -> Any:
-    """Return what a logistic regression, the only model, and thresholds by group amount to.
+    """Return the linear formula that decides in each group, given its threshold.
 
+    It is one for a single model that is a logistic regression; others raise.
     ``direction`` is -1 if thresholds are on the probability of the first class.
     """
     import pandas as pd
@@ -226,10 +227,10 @@ def linear_of(thresholds: Any, models: Sequence[Any], names: NDArray[Any], direc
             "Decisions are linear only for one fitted LogisticRegression: pass it with "
             f"cv='prefit'. These are {len(models)} models of the type {type(model).__name__}."
         )
-    limit = direction * logit(np.clip(thresholds["threshold"].to_numpy(), 0.0, 1.0))
+    cut = direction * logit(np.clip(thresholds["threshold"].to_numpy(), 0.0, 1.0))
     sign = np.where(thresholds["selected"] == "above", 1.0, -1.0)
     columns: Any = pd.Index([*names, "intercept"])
     values = np.column_stack(
-        [np.outer(sign, model.coef_[0]), sign * (float(model.intercept_[0]) - limit)]
+        [np.outer(sign, model.coef_[0]), sign * (float(model.intercept_[0]) - cut)]
     )
     return pd.DataFrame(values, index=thresholds.index, columns=columns)

@@ -1,7 +1,7 @@
-"""The solve and the report of FairDecisionClassifier, as functions over plain values.
+"""The solve and the report of FairDecisionClassifier.
 
-The models of classes are cross-fitted, then those of groups if these are not to be used, then
-offsets are searched on the rows.
+The models of the classes are cross-fitted, then those of the groups if decisions may not use the
+group, then offsets are searched on the rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,7 @@ from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares
 from skfair.enforcement.truth import Truth
-from skfair.estimators.certified.certificate import check_no_floors
-from skfair.estimators.decisions.bind import (
-    Before,
-    DecisionProblem,
-    LabelledRows,
-    clash,
-    in_order,
-)
+from skfair.estimators.decisions.bind import Before, DecisionProblem, LabelledRows, clash, in_order
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import fit_corrections
@@ -75,10 +68,10 @@ def read_folds(
 ) -> Any:
     """Return the folds that are asked for, or how many there are to be.
 
-    A fitted model needs none, but the paths of a certificate do; raise if it cannot be given.
+    A fitted model needs none, but a certificate does; raise if folds cannot judge each other.
     """
-    rows, has_default = problem.rows, isinstance(cv, str) and groups is None
-    if not has_default:
+    rows = problem.rows
+    if not isinstance(cv, str) or groups is not None:
         cv = known_folds(cv, X, (data.people or data).y, rows.groups, groups)
     elif problem.certificate is None or rows.codes.size >= FEW_ROWS:
         cv = FOLDS
@@ -86,13 +79,6 @@ def read_folds(
         cv = int(np.clip(np.bincount(rows.codes).min(), FOLDS, FOLDS_OF_FEW))
     if not problem.is_certified:
         return cv
-    check_no_floors(problem.min_rate, problem.selection_rate, rows.classes.size == 2)
-    if problem.goal.worth is None or problem.goal.at_least is not None:
-        raise ValueError(
-            "confidence= certifies limits where the best accuracy, balanced accuracy or costs are "
-            f"sought, not objective={problem.objective!r}. Set confidence=None, or use one of "
-            "these."
-        )
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     splits = make_splits(cv, data.X, data.y, kinds)
     if sum(test.size for _, test in splits) > rows.codes.size:
@@ -117,11 +103,8 @@ def fit_classes(
     """Fit the models of the classes on folds, or take the fitted one."""
     passed, people, inner = data.people or data, data.people, estimator._inner()
     read = partial(chances_of, classes=rows.classes)
-    kinds = (
-        rows.groups.cells(rows.codes, rows.classes.size).codes
-        if people is None
-        else rows.codes[people.first]
-    )
+    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
+    kinds = kinds if people is None else rows.codes[people.first]
     splits = cache(partial(make_splits, folds, passed.X, passed.y, kinds))
     if estimator._is_prefit:
         inner = check_prefit(inner)
@@ -159,8 +142,8 @@ def search(
         truth = problem.truth(before)
     corrections, codes = None, rows.groups.codes[0]
     if group_aware and rows.groups.n_attributes == 1:  # probabilities given the group
-        groups, rng = (codes, rows.groups.n_groups), check_random_state(random_state)
-        corrections = fit_corrections(chances, rows.codes, *groups, rows.weights, rng)
+        n_groups, rng = rows.groups.n_groups, check_random_state(random_state)
+        corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
         chances = chances if corrections is None else corrections(chances, codes)
     may_draw = group_aware and group_aware != "thresholds"
     drawn = cache(lambda: draws(data.X)) if may_draw else None
@@ -213,8 +196,7 @@ class DecisionSearch:
         goal, rows, groups = self.problem.goal, self.problem.rows, self.problem.rows.groups
         order = np.argsort(groups.places(self.chances[:, -1], rows.sample_weight))
         everyone = np.arange(groups.offsets[0], groups.offsets[1])
-        sizes = groups.n_groups, rows.n_strata, truth.n_classes
-        features = Features(*sizes, everyone, order)
+        features = Features(groups.n_groups, rows.n_strata, truth.n_classes, everyone, order)
         is_partition = self.is_aware and groups.n_attributes == 1 and rows.n_strata == 1
         codes = groups.codes[0] if is_partition else None
         counted = np.eye(truth.n_classes)[truth.classes]
@@ -290,8 +272,8 @@ def report(
     names = [bound.name for bound in truth.bounds]
     by_constraint = dict(zip(names[:n_fair], disparities[:n_fair], strict=True))
     limits = [bound.max_disparity for bound in truth.bounds]
-    is_kept = truth(chosen.predicted).is_feasible
-    if not is_kept:
+    is_satisfied = truth(chosen.predicted).is_feasible
+    if not is_satisfied:
         warn_user(
             "No decisions were found that satisfy all limits on the training rows: "
             f"{contradiction(truth, chosen.predicted, names)}. Relax one of these.{clash(problem)}",
@@ -314,7 +296,7 @@ def report(
         goal.of(rows.codes, rows.weights, decisions.predicted) for decisions in (chosen, before)
     )
     if goal.at_least is not None and not value >= goal.at_least - ROUNDING:
-        is_kept = False
+        is_satisfied = False
         warn_user(
             f"No decisions were found with an objective of at_least={goal.at_least}: the best ones "
             f"have {value:.4g} on the training rows. They are kept. Ask for less.",
@@ -326,6 +308,6 @@ def report(
         "train_disparity_": max(by_constraint.values(), default=0.0),
         "train_objective_": value,
         "price_of_fairness_": free - value,
-        "status_": "converged" if is_kept else "infeasible",
+        "status_": "converged" if is_satisfied else "infeasible",
         "method_": chosen.method,
     }

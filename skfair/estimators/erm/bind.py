@@ -78,7 +78,7 @@ class TargetScale:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What scores are fitted to, by row in memory or by kind of rows in blocks, and which ones."""
+    """What is learned: targets, of each row in memory or kind of rows in blocks, loss and model."""
 
     targets: FloatArray  # -1 and 1, or standardised numbers
     loss: Loss  # what is minimised
@@ -136,10 +136,10 @@ def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
 
 
 def row_checks(X: MatrixLike, model: ModelChoice, confidence: object) -> dict[str, Any]:
-    """Return what the rows of a classifier must be.
+    """Return the parameters of scikit-learn's checks of the rows of a classifier.
 
-    Whether all of very many numbers are finite is seen by the sums over the columns, which
-    linear scores need anyway: so they are read once less.
+    Whether very many numbers are all finite is left to the sums over the columns, which linear
+    scores need anyway: the rows are read once less.
     """
     has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
     is_summed = read_model(model).is_linear and confidence is None
@@ -149,7 +149,7 @@ def row_checks(X: MatrixLike, model: ModelChoice, confidence: object) -> dict[st
 
 @contextmanager
 def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
-    """Say of an error whether it is that of numbers at which :func:`row_checks` did not look."""
+    """Raise scikit-learn's error if numbers that :func:`row_checks` left out caused another one."""
     try:
         yield
     except ValueError:
@@ -261,8 +261,19 @@ def _problem(
                 "Dask collections need model='linear': other models are trained on batches. Use "
                 "partial_fit on parts of the rows, or linear scores."
             )
-        of_kinds: Any = (data.blocks, targets, weights, constraints, bound, loss, task.class_names)
-        return PartitionedERM(*of_kinds, fit_intercept=has_intercept, alpha=alpha)
+        assert weights is not None
+        assert task.class_names is not None
+        return PartitionedERM(
+            data.blocks,
+            targets,
+            weights,
+            constraints,
+            bound,
+            loss,
+            task.class_names,
+            fit_intercept=has_intercept,
+            alpha=alpha,
+        )
     kind: type[ConstrainedERM] = ConstrainedERM
     scores: ScoreModel
     if function is not None:

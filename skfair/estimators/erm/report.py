@@ -125,7 +125,9 @@ def raw_scores(
     return np.asarray(scores, dtype=np.float64)
 
 
-def own_scores(attributes: Attributes, data: TrainingData, scale: TargetScale) -> Any:
+def own_scores(
+    attributes: Attributes, data: TrainingData, scale: TargetScale
+) -> FloatArray | LinearScores:
     """Return the scores that a model gives the training rows, as problems take them.
 
     They are those of predictions, to the last bit: what is reported holds for these.

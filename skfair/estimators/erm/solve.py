@@ -99,7 +99,7 @@ class Stream:
     weight: float = 0.0  # of all rows so far, in the mean loss
 
 
-def go_on(
+def advance(
     problem: Problem,  # of the next part
     stream: Stream | None,  # None begins one where the last fit ended
     how: Settings,
