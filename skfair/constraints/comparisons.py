@@ -1,8 +1,8 @@
 """Comparisons of groups: rows for a solver, and the number that a limit bounds.
 
-Rates of one *compared set* (those of an attribute, within a class or a stratum) are compared. A
-comparison says which linear rows keep its disparity within a limit (:meth:`Comparison.rows`), and
-how large the disparity is, even if each rate is only known to lie in an interval
+The rates of an attribute, within a class or a stratum, are a *compared set*. A comparison says
+which linear rows keep the disparity of a set within a limit (:meth:`Comparison.rows`), and how
+large the disparity is, even if each rate is only known to lie in an interval
 (:meth:`Comparison.least`). The threshold scan compiles the same formulas, by ``code``.
 
 - :class:`Pairwise`, :class:`Overall`: differences between groups, or from the rate of all rows.

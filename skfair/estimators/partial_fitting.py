@@ -53,6 +53,14 @@ WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
 ROUNDING = 0.2
 # Standard deviation of scores for which these widths are, where they follow it.
 SPREAD = 1.5
+# A group has weights of its own from this many rows per feature on.
+ROWS_PER_FEATURE = 10
+# Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
+# steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
+# test rows of 600-row samples (COMPAS, Adult, Bank) and of simulated ones.
+ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
+# Rounds of smooth problems before repair makes the promise exact.
+ROUNDS_BEFORE_REPAIR = 2
 
 
 def make_objective(
@@ -95,16 +103,6 @@ def make_surrogate(surrogate: Kind | Surrogate, solver: Solver, spread: float) -
     rounding = ROUNDING if surrogate == "ramp" and solver.is_precise else 0.0
     made = Surrogate(surrogate, WIDTHS[surrogate], rounding)
     return made.narrowed(spread / SPREAD) if spread else made
-
-
-# A group has weights of its own from this many rows per feature on.
-ROWS_PER_FEATURE = 10
-# Steps of the solver per round, and its tolerance: a later round goes on where they end. Twice the
-# steps, or a third of the tolerance, cost 1.4 and 1.3 times as much and bring no accuracy on the
-# test rows of 600-row samples (COMPAS, Adult, Bank) and of simulated ones.
-ROUND_ITERATIONS, ROUND_TOL = 150, 3e-3
-# Rounds of smooth problems before repair makes the promise exact.
-ROUNDS_BEFORE_REPAIR = 2
 
 
 def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enforce: str) -> bool:

@@ -40,7 +40,7 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
 
 
 class StatisticalParityGap:
-    """Partial statistical parity gap of rows whose scores change; all else is read once."""
+    """Partial statistical parity gap of rows that get other scores; all else is read once."""
 
     def __init__(self, rows: ScoredRows, interval: IntervalLike, normalize: bool = True) -> None:
         intervals, self._has_weights = rows.groups.intervals(interval), rows.weights is not None
@@ -51,7 +51,7 @@ class StatisticalParityGap:
             self._attributes.append((ordered, self._level(ordered, start), start, first, second))
 
     def __call__(self, scores: FloatArray | None = None, agg: Agg = "worst") -> float:
-        """Return the gap of the scores, or of other checked ones, (n_samples,)."""
+        """Return the gap of the scores that rows have, or get: (n_samples,), without NaN."""
         values = []
         for rows, level, start, first, second in self._attributes:
             if scores is not None:

@@ -230,7 +230,7 @@ class GapSolver:
         points, warmth = start.copy(), np.array(temperatures)
         some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
         rows = self.gains, self.directions, self.effects
-        # By 1 in squares of missed gaps decided rows are clearly better at another point.
+        # Decided rows have to be better by 1, in squares of missed gaps, to replace a point.
         points_of_sums(*rows, wanted, warmth, 1.0, points, some)
         return points
 

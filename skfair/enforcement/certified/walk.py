@@ -43,7 +43,7 @@ class Peers(NamedTuple):
     limit: float
     is_ratio: bool
     against_overall: bool
-    # (n_rates,): what each of them is divided by; only tests need it: RowRates.weighted
+    # (n_rates,): what each of them is divided by; only tests need it: RowRates.weighted_peers
     weights: FloatArray = np.empty(0)
     constraint: str = ""  # its name, and that of the attribute that the limit is for
 
@@ -104,7 +104,7 @@ class RowRates:
         """Return the weight that each rate is divided by."""
         return np.asarray(self.members @ self.weights)
 
-    def weighted(self) -> list[Peers]:
+    def weighted_peers(self) -> list[Peers]:
         """Return what is compared, with the weight of each rate on these rows."""
         totals = self.totals()
         return [peers._replace(weights=totals[peers.rates]) for peers in self.compared]
@@ -169,8 +169,8 @@ def row_rates(
         for own_set in np.unique(bound.compared_sets):
             which = np.flatnonzero(bound.compared_sets == own_set)
             if which.size > 1:
-                own = which + len(labels), bound.max_disparity, is_ratio, against_overall
-                compared.append(Peers(*own, constraint=bound.name))
+                peers = Peers(which + len(labels), bound.max_disparity, is_ratio, against_overall)
+                compared.append(peers._replace(constraint=bound.name))
         members.append(counts)
         refused.append(counts.multiply(low))
         steps.append(counts.multiply(high - low))
@@ -216,7 +216,7 @@ def walk(
     share, size = rates.counts(decisions)
     p_values, disparities, bounds = np.zeros((3, decisions.shape[1]))
     by_constraint: dict[str, FloatArray] = {}
-    for peers in rates.weighted():
+    for peers in rates.weighted_peers():
         p_of_set = _p_values(peers, share, size, peers.limit, quick=True)
         # Those that a rough one does not decide.
         near = np.flatnonzero(np.abs(p_of_set - (1 - confidence)) < _ROUGH)
@@ -248,7 +248,7 @@ def last_satisfied(
     """
     share, size = rates.counts(decisions)
     share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(decisions.shape[1])
-    for peers in rates.weighted():
+    for peers in rates.weighted_peers():
         total += _p_values(peers, share, size, peers.limit, quick=True)
     return int(np.flatnonzero(total <= 2 * (1 - confidence)).max(initial=-1))
 
@@ -260,7 +260,7 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
     """
     share, size = rates.counts(selected)
     p_values = np.zeros(selected.shape[1])
-    for peers in rates.weighted():
+    for peers in rates.weighted_peers():
         rows = size[peers.rates]
         pooled = share.copy()
         pooled[peers.rates] = np.average(share[peers.rates], axis=0, weights=rows + 1e-12)

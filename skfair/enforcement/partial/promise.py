@@ -8,7 +8,7 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -37,7 +37,7 @@ from skfair.utils.validation import check_scores
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
-# What is guessed from samples of so few rows, and how far a limit must be above the guess.
+# Samples and rows of the first guess of the noise; limits above this multiple of it are not tested.
 _GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
 # Groups and classes of at most this many rows are never made smaller to guess the noise.
 _FEW_ROWS = 50
@@ -171,7 +171,7 @@ class Promise:
 
     @cached_property
     def _parity(self) -> StatisticalParityGap | None:
-        """The measure of statistical parity, as random moves ask for it; None for all others."""
+        """Statistical parity, prepared to be measured many times; None for other constraints."""
         metric, _, arguments = self._metric
         if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
             return None
@@ -179,8 +179,8 @@ class Promise:
         return StatisticalParityGap(rows, self.interval)
 
     @cached_property
-    def _metric(self) -> tuple[Any, BoolArray | None, dict[str, Any]]:
-        """The metric, if there is one, and what it takes: whether rows are positive, keywords."""
+    def _metric(self) -> tuple[Callable[..., float] | None, BoolArray | None, dict[str, Any]]:
+        """The metric, if there is one, whether each row is positive, and keyword arguments."""
         constraint, name, positive = self.constraint, self.constraint.metric, None
         arguments: dict[str, Any] = {
             "sensitive_features": checked_rows(self.groups, n_samples=self.targets.size)[0],
@@ -299,8 +299,8 @@ def promise_of_fit(
     limits = limits_of_attributes(limit, groups)
     if not isinstance(limit, Mapping) or len(limits) == 1:
         limit = loosest(limit)
-    terms = read_constraint(constraint), interval, scale == "ccdf", limit
-    promise = Promise(*terms, groups, np.where(y == classes[1], 1.0, -1.0), weights, behind)
+    within, targets = read_constraint(constraint), np.where(y == classes[1], 1.0, -1.0)
+    promise = Promise(within, interval, scale == "ccdf", limit, groups, targets, weights, behind)
     promise.check_nonempty(classes.tolist())
     _check_interval(promise)
     if promise.is_vacuous and groups.levels.attributes:
@@ -349,8 +349,7 @@ def _allowed_by_rows(promise: Promise, name: str) -> float:
     """Return the limit, or with a warning the least one that the numbers of rows allow."""
     counts = promise.counts() if promise.is_ccdf else promise.inside()
     floor = float((1 / counts).max())
-    is_share = promise.constraint.ranked.is_share
-    if promise.bound >= floor or promise.is_vacuous or not is_share:
+    if promise.bound >= floor or promise.is_vacuous or not promise.constraint.ranked.is_share:
         return promise.bound
     warn_user(
         f"{name}={promise.bound:g} is less than one row of the smallest group in the "
@@ -373,11 +372,11 @@ def alike_rows(
     counts: FloatArray,  # (n_groups, 2): rows of each group and class
     most: float = np.inf,
 ) -> tuple[GroupEncoding, FloatArray, float]:
-    """Return groups and targets of as many alike rows of each group and class, or of fewer.
+    """Return rows of groups that are alike, and what share of their noise all rows have at most.
 
-    Of more rows than ``most`` a share is left; small groups keep theirs, as the noise is that of
-    these. Noise goes with the root of the number of rows, so all of them have at most the share of
-    that of the rows left that is returned besides.
+    The rows are groups and targets, with as many of each group and class as counted. If these are
+    more than ``most``, large groups are made smaller, but not small ones, which make most of the
+    noise. Noise falls with the root of the number of rows.
     """
     rng = np.random.RandomState(0)
     kept = min(1.0, most * (levels.offsets.size - 1) / counts.sum())
@@ -452,8 +451,9 @@ def warn_below_noise(promise: Promise, limit: Limit, counts: FloatArray) -> None
 
     def floors(most: float, n_samples: int) -> list[float]:
         groups, targets, share = alike_rows(promise.groups.levels, counts, most)
-        terms = promise.constraint, promise.interval, promise.is_ccdf, limit
-        alike = Promise(*terms, groups, targets, None)
+        alike = replace(
+            promise, limit=limit, groups=groups, targets=targets, weights=None, behind=None
+        )
         return [share * simulated_floor(part, n_samples) for part in alike.of_attributes()]
 
     limits = [part.bound for part in promise.of_attributes()]

@@ -110,7 +110,7 @@ class Certified:
     }
 
     @property
-    def _certificate(self) -> Any:
+    def _certificate(self) -> Certificate | None:
         """The certificate that is asked for; None for limits on the training rows only."""
         asked = self.confidence
         return asked if asked is None or isinstance(asked, Certificate) else Certificate(asked)

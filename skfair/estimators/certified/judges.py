@@ -73,10 +73,10 @@ def rates_of(
     return rates if rates is not None and rates.compared else None
 
 
-def _halves(
+def _split_and_fits(
     estimator: Any, X: Any, y: Any, kinds: IntArray, metadata: Mapping[str, Any], seed: Seed
 ) -> tuple[HeldOut, Iterator[list[Any]]]:
-    """Return a part of the rows to fit on and one that judges, and models under rising limits."""
+    """Return the rows, split for fit and test, and models fitted under rising limits."""
     rows, _ = indexable(as_rows(X), y)
     held_out = HeldOut(rows, y, [in_parts(kinds, seed, estimator._certificate.share)])
     return held_out, refits(estimator, held_out, metadata, ("max_disparity", "constraint"))
@@ -94,7 +94,7 @@ def certified_decisions(
     certificate = estimator._certificate
     rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out, path = _halves(estimator, X, data.y, kinds, metadata, estimator.random_state)
+    held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, estimator.random_state)
     own, actual = rates.part(held_out.judging), codes[held_out.judging]
 
     def judge(models: list[Any]) -> Verdict:
@@ -142,7 +142,7 @@ def certified_means(
     kinds, is_small = data.groups.cells().codes, data.y.size <= MOST_ROWS_IN_FOLDS
     by = "cross" if certificate.by == "auto" and is_small else certificate.by
     if by != "cross" or not task.model.is_linear:
-        held_out, path = _halves(estimator, X, data.y, kinds, metadata, seed)
+        held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
         return _judged_means(estimator, data, constraints, limits, held_out, path)
     problem = bind(data, task, constraints, estimator.max_disparity)
     held_out = HeldOut(data.X, data.y, in_folds(kinds, seed))
@@ -223,7 +223,7 @@ def _limits_of_means(estimator: Any, constraints: Sequence[Constraint]) -> list[
 def certified_interval(
     estimator: Any, data: TrainingData, X: Any, metadata: Mapping[str, Any], seed: Any
 ) -> dict[str, Any]:
-    """Return the fitted attributes of a model whose scores can be shown to satisfy a limit."""
+    """Return the fitted attributes of a model whose scores certifiably satisfy a limit."""
     within = read_constraint(estimator.constraint)
     if not within.metric or within.ranks_whole_groups:
         raise ValueError(
@@ -234,7 +234,7 @@ def certified_interval(
     limit = _one_limit(limit_of(estimator.constraint, estimator.max_disparity))
     certificate, codes = estimator._certificate, (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes
-    held_out, path = _halves(estimator, X, data.y, kinds, metadata, seed)
+    held_out, path = _split_and_fits(estimator, X, data.y, kinds, metadata, seed)
     columns = held_out.X, held_out.y, metadata["sensitive_features"], metadata["sample_weight"]
     own: list[Any] = [v if v is None else take_rows(v, held_out.judging) for v in columns]
     rows, y, own_groups, own_weights = own
@@ -270,8 +270,7 @@ def _judged_scores(
     within, shift, confidence = promise.constraint, certificate.shift, certificate.confidence
     decides = within.ranked.limits_decisions
     metric = "partial_demographic_parity_gap" if decides else str(within.metric)
-    is_plain = promise.weights is None and not promise.is_ccdf
-    has_test = is_plain and metric in SCORE_METRICS
+    has_test = promise.weights is None and not promise.is_ccdf and metric in SCORE_METRICS
     # What a shift may add: ranks move by it, shares by it over the length. At one threshold, and of
     # the same interval, the ranks move apart by the shift at most.
     ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
@@ -301,9 +300,9 @@ def _judged_scores(
             "interval": promise.interval,
             "confidence": confidence,
         }
-        asked = (metric, None, scores[rows])
-        test = disparity_test(*asked, max_disparity=limit - cost, **options)
-        highest = min(1.0, disparity_upper_bound(*asked, **options) + cost)
+        of_class = scores[rows]
+        test = disparity_test(metric, None, of_class, max_disparity=limit - cost, **options)
+        highest = min(1.0, disparity_upper_bound(metric, None, of_class, **options) + cost)
         verdicts.append((test.p_value, test.statistic, highest))
     p_value, disparity, highest = np.max(verdicts, axis=0).tolist()
     return p_value, disparity, highest

@@ -136,7 +136,7 @@ def certify(
     draws: Callable[[Any], FloatArray],
     random_state: Seed,
 ) -> dict[str, Any]:
-    """Search decisions with limits certified for the population; return the fitted attributes."""
+    """Search decisions whose limits are certified for the population; return fitted attributes."""
     rows, goal, splits = problem.rows, problem.goal, fits.splits()
     certificate = problem.certificate
     assert certificate is not None
@@ -149,11 +149,12 @@ def certify(
     groups = joint = None
     if not group_aware:
         groups, joint = fit_groups(fits.models, data, rows.codes, fits.chances, splits)
-    shares = rows.shares(fits.chances, joint)
-    share = problem.selection_rate
+    shares, share = rows.shares(fits.chances, joint), problem.selection_rate
     wanted = None if share is None else selection_range(share, float(rows.weights.max()))
-    limits = truth, rates, certificate.confidence, wanted
-    folds = Folds(data.X, rows, splits, fits.models, fits.chances, shares, groups, *limits)
+    models, chances, confidence = fits.models, fits.chances, certificate.confidence
+    folds = Folds(
+        data.X, rows, splits, models, chances, shares, groups, truth, rates, confidence, wanted
+    )
     attributes, offsets, predicted = _last_certified(folds, check_random_state(random_state))
     return {
         **decider_attributes(rows, fits.models, groups, goal.worth, offsets, draws),

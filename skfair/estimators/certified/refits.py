@@ -163,13 +163,13 @@ def linear_refits(
     data: TrainingData,
     whole: Problem,  # the problem of all rows, for targets in units of ``spread``
     spread: float,
-    rows: IntArray,  # those of the fit; nothing is known of the others
+    rows: IntArray,  # the rows to fit on: the models learn nothing from the others
 ) -> Iterator[LinearFit]:
     """Yield a model of some rows for each share of the limits."""
-    scores = estimator.model, estimator.fit_intercept, estimator.alpha
-    task = regression_task(data.y[rows], None, estimator.loss, *scores)
+    intercept, alpha = estimator.fit_intercept, estimator.alpha
+    task = regression_task(data.y[rows], None, estimator.loss, estimator.model, intercept, alpha)
     problem = LinearConstrainedERM(
-        LinearScore(data.X[rows], fit_intercept=estimator.fit_intercept),
+        LinearScore(data.X[rows], fit_intercept=intercept),
         task.loss,
         task.targets,
         [constraint.refitted(rows) for constraint in whole.constraints],
@@ -252,8 +252,8 @@ def _warn(rows: HeldOut, verdict: Verdict, confidence: float, limit: float) -> N
         advice += "are needed."
     warn_user(
         f"With {n} people{judges}, no model was found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that it keeps max_disparity={limit:g} for unseen data: what can be shown "
-        f"of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ is "
-        "'no_solution'.",
+        f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: what can be "
+        f"shown of the fairest one is {verdict.bound:.3g}. {advice} predict() uses it, and status_ "
+        "is 'no_solution'.",
         ConvergenceWarning,
     )

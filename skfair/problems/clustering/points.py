@@ -184,8 +184,9 @@ class RepresentationProblem(CostedRows):
         part = self.room("scaled", block.shape, dtype, is_new=not isinstance(rows, slice))
         unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
         scaled_rows(block, self.units.mean.astype(own), own.type(1 / unit), part)
-        if len(part) and (idle := self.weights[rows] == 0).any():  # no rows: all are on Dask
-            # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0.
+        # Rows of weight 0 may lie anywhere: their squares, times 0, are to be 0. Without rows (they
+        # are in a Dask collection) there are no weights.
+        if len(part) and (idle := self.weights[rows] == 0).any():
             part[idle] = part[idle].clip(-1e12, 1e12)
         return part
 

@@ -219,9 +219,9 @@ def _negative_dual(
     temperature: float,
     lam: FloatArray,
 ) -> SoftCounts:
-    """Return the smoothed dual, to be minimised, its slope, and the curvature of its counts.
+    """Return the negative of the smoothed dual, its slope, and the curvature of its counts.
 
-    Prices are in the unit, sums over rows per unit of weight.
+    Prices are in units of ``unit``, and sums over rows are divided by the total weight.
     """
     constraints, total = problem.constraints, problem.total_weight
     price = constraints.prices(lam * unit)
@@ -241,11 +241,11 @@ def _lowered(
     slight: float,
     max_iter: int,
 ) -> FloatArray:
-    """Lower a dual by steps of Newton's method in the multipliers above 0 or drawn there.
+    """Lower a dual by Newton steps in the multipliers that are above 0 or would rise.
 
-    A step is damped as if it could go ``reach`` where the dual is straight, and its end moved to
-    multipliers of at least 0. How well the slope and the curvature foretold what was gained says
-    how far the next one may go.
+    Where the dual is straight, damping limits a step to the length ``reach``; multipliers that end
+    below 0 become 0. The reach of the next step depends on how well slope and curvature predicted
+    what this one gained.
     """
     (value, slope, curvature), reach = dual(lam), 1.0
     for _ in range(max_iter):
@@ -264,8 +264,8 @@ def _lowered(
         other = lam.copy()
         other[free] += change
         reached = dual(other)
-        foretold = change @ (slope[free] + second @ change / 2)
-        share = (reached[0] - value) / foretold if foretold < 0 else 0.0
+        predicted = change @ (slope[free] + second @ change / 2)
+        share = (reached[0] - value) / predicted if predicted < 0 else 0.0
         reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)
         if reached[0] < value:
             lam, (value, slope, curvature) = other, reached

@@ -134,15 +134,8 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
             is_near = residual < self.joint_below
             of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
             error = min(max(residual, 0.1 * run.tol / residual), _MOST_ERROR)
-            system = of_kind(
-                current.at,
-                current.nu,
-                current.gradient,
-                rho,
-                shift,
-                is_near=is_near,
-                error=error,
-            )
+            at, nu, gradient = current.at, current.nu, current.gradient
+            system = of_kind(at, nu, gradient, rho, shift, is_near=is_near, error=error)
             joint = _joint_step(problem, current, rho, system, residual) if is_near else None
             if joint is not None:
                 shift = system.shift
