@@ -59,7 +59,7 @@ test-bounds: $(VENV)/.stamp-test
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
 NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \
-	$(addprefix tests/enforcement/test_,repair.py thresholds.py) tests/enforcement/decisions/test_decisions.py \
+	$(addprefix tests/enforcement/,partial/test_repair.py test_cuts.py decisions/test_decisions.py) \
 	$(addprefix tests/solvers/clustering/test_,fair_cut.py prices.py) tests/papers/safairkm/test_swap.py
 test-nojit: $(VENV)/.stamp-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term

@@ -320,8 +320,16 @@ def cost(results: dict[str, Any], quick: bool) -> None:
     groups = rng.integers(0, 5, n)
     X = rng.normal(size=(n, 1)) + 0.3 * groups[:, None]
     y = rng.random(n) < 1 / (1 + np.exp(-X[:, 0]))
-    rows = encode_groups(groups), y, np.array([False, True]), None
-    promise = promise_of_fit("statistical_parity", A9A_INTERVAL, "conditional", 0.05, *rows)
+    promise = promise_of_fit(
+        "statistical_parity",
+        A9A_INTERVAL,
+        "conditional",
+        0.05,
+        groups=encode_groups(groups),
+        y=y,
+        classes=np.array([False, True]),
+        weights=None,
+    )
     fitted_before = FrozenEstimator(LogisticRegression(C=1e6).fit(X, y))
     calibrator = PartialParityCalibrator(fitted_before, A9A_INTERVAL)
     times = alternate(

@@ -1,6 +1,7 @@
 """The command line ``python -m skfair``: its commands, and errors in one line with exit code 2.
 
-This file imports nothing heavy: :mod:`skfair.report.command_audit` and :mod:`skfair.warm` work.
+It imports nothing heavy: what commands do is in :mod:`skfair.report.command_audit` and
+:mod:`skfair.warm`, which are imported when they run.
 """
 
 from __future__ import annotations

@@ -340,8 +340,7 @@ class FairKMeans(
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
         rows = read_features(self, X, **ROW_CHECKS)
-        at = self._scaled_centers, self._scaled_prices, self._units
-        return labels_at_prices(rows, codes, *at)
+        return labels_at_prices(rows, codes, self._scaled_centers, self._scaled_prices, self._units)
 
     @by_block(
         n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
@@ -423,8 +422,9 @@ class FairKMeans(
             Cluster of each row, within the limits.
         """
         check_is_fitted(self)
-        limits = min_balance, share_bounds
-        problem = batch_problem(self, X, sensitive_features, limits, sample_weight, before)
+        problem = batch_problem(
+            self, X, sensitive_features, min_balance, share_bounds, sample_weight, before
+        )
         return batch_labels(problem, self.cluster_centers_)
 
     def fit_predict(

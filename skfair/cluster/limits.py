@@ -88,14 +88,14 @@ def representation_constraints(
     n_clusters: int,
     sums: FloatArray,  # total weight of each group
     limits: tuple[float | None, bool, Any],  # min_balance, relative_balance, share_bounds
-    of_weights: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
+    extreme_weights: tuple[float, float] = (1.0, 1.0),  # smallest positive and largest of a row
 ) -> Constraints:
     """Check the limits against the data and return them as constraints.
 
     Limits that no clustering can meet are errors that name what can be met.
     """
     min_balance, relative_balance, share_bounds = limits
-    smallest_weight, largest_weight = of_weights
+    smallest_weight, largest_weight = extreme_weights
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(

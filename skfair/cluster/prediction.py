@@ -39,7 +39,7 @@ _ROUNDING = 64.0
 def labels_at_prices(
     rows: Rows, codes: IntArray | None, centers: FloatArray, prices: FloatArray, units: Units
 ) -> NDArray[np.int32]:
-    """Return the cluster of each row: the nearest one, or with groups that at distance plus price.
+    """Return the cluster of each row: where distance plus price is least, without groups distance.
 
     ``codes`` has the shape (n_attributes, n_samples), ``prices`` (n_clusters, n_groups).
     """
@@ -87,7 +87,10 @@ def cost_of_rows(
 def over_distances(
     X: Rows, centers: FloatArray, units: Units, function: Callable[[slice, NDArray[Any]], R]
 ) -> list[R]:
-    """Return a function of (rows, scaled squared distances to the centres) for each block."""
+    """Return what a function makes of each block: a slice of the rows, and their distances.
+
+    The distances to the centres are squared and in scaled units.
+    """
     from skfair._kernels.prices import complete_distances, scaled_rows
 
     origin, scale = units.mean, units.scale
@@ -121,43 +124,47 @@ def score_block(block: dict[str, Any], estimator: Any) -> float:
 
 
 def batch_problem(
-    estimator: Any,  # a fitted estimator with the limits of FairKMeans
+    estimator: Any,  # a fitted FairKMeans
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,
-    limits: tuple[float | None, Any],  # min_balance and share_bounds of the batch
+    min_balance: float | None,
+    share_bounds: Any,
     sample_weight: ColumnLike | None,
     before: MatrixLike | Literal["fit"] | None,
 ) -> RepresentationProblem:
-    """Return the problem of a batch whose rows join what clusters hold already, if anything."""
+    """Return the problem of a batch whose rows join what clusters hold already, if anything.
+
+    Without limits of its own the batch has those of the fit.
+    """
     if is_lazy(X, sensitive_features, sample_weight):
         raise TypeError(
             "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
             "that were computed, or use predict with sensitive_features."
         )
-    asked = estimator._sensitive
+    sensitive = estimator._sensitive
     if sensitive_features is None:
-        if asked.columns is None:
+        if sensitive.columns is None:
             raise ValueError("assign needs sensitive_features, got None.")
-        sensitive_features = take_columns(X, asked.columns)
+        sensitive_features = take_columns(X, sensitive.columns)
     rows = read_features(estimator, X, **ROW_CHECKS)
-    min_balance, share_bounds = limits
     if min_balance is not None:
         check_number(min_balance, "min_balance", 0, 1)
     elif share_bounds is None:
         min_balance, share_bounds = estimator.min_balance, estimator.share_bounds
     groups = encode_groups(
-        sensitive_features, n_samples=rows.shape[0], intersectional=asked.crossed, like=X
+        sensitive_features, n_samples=rows.shape[0], intersectional=sensitive.crossed, like=X
     )
     n_clusters = estimator.n_clusters
     lacks_rows = groups.counts.min() < n_clusters or set(groups.names) < set(estimator.groups_)
     if before is None and min_balance and lacks_rows:
         before = "fit"
-    weights, held = check_weights(sample_weight, rows.shape[0]), None
+    held = None
     if before is not None:
         groups = read_part_groups(estimator, X, sensitive_features)
         held = counts_before(before, estimator.group_counts_)
-    of_all = min_balance, estimator.relative_balance, share_bounds
-    return joining_problem(rows, groups, weights, n_clusters, of_all, held)
+    limits = min_balance, estimator.relative_balance, share_bounds
+    weights = check_weights(sample_weight, rows.shape[0])
+    return joining_problem(rows, groups, weights, n_clusters, limits, held)
 
 
 def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:

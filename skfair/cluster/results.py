@@ -78,10 +78,9 @@ def warn_of_result(
     problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
 ) -> None:
     """Warn if the limits are not met, or else if the centres still move."""
-    missed = missed_by(problem, clustering.labels)
-    if missed > 0:
-        how = f" (largest weight of a row: {problem.largest_weight:g})"
-        warn_of_missed("The limits", missed, f"{how}; the balance reached is {balance:.4g}")
+    if (missed := missed_by(problem, clustering.labels)) > 0:
+        largest = f" (largest weight of a row: {problem.largest_weight:g})"
+        warn_of_missed("The limits", missed, f"{largest}; the balance reached is {balance:.4g}")
     elif clustering.status == "infeasible":
         warn_user(
             f"The limits are missed, though by less than a row; the balance reached is "

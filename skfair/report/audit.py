@@ -379,8 +379,9 @@ def audit(
     groups = sensitive_features, conditional_on
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:
-        how = task, (pos_label, pos_label_true), threshold
-        sample, read_task, options = read_blocks(raw, groups, options, *how)
+        sample, read_task, options = read_blocks(
+            raw, groups, options, task, (pos_label, pos_label_true), threshold
+        )
     else:
         if is_scoring:
             threshold = float(np.median(check_scores(y_score)))
@@ -391,8 +392,7 @@ def audit(
         sample = read_table(
             raw, read_task, *groups, threshold=threshold, like=like, missing=missing
         )
-    facts = read_about(about), raw.names(), threshold
-    return audit_table(sample, read_task, options, title, *facts)
+    return audit_table(sample, read_task, options, title, read_about(about), raw.names(), threshold)
 
 
 def audit_table(

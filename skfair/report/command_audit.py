@@ -25,7 +25,7 @@ from skfair.groups.table import total
 from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Condition, read_condition
 from skfair.report.data_audit import DataAudit, audit_data
-from skfair.report.files import Columns, Table, check_levels, read_bins
+from skfair.report.files import Columns, TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.scores import range_of_scores
@@ -114,11 +114,11 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     groups, judged = table.columns.groups, table.columns.judged
     if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
-    own = arguments.target if arguments.positive_target is not None else None
-    survey = _survey(table, own, arguments.task)
+    apart = arguments.target if arguments.positive_target is not None else None
+    survey = _survey(table, arguments.task, apart)
     if survey is None:  # labels that look like numbers in one block and like text in another
         table = table._replace(labels_are_text=True)
-        survey = _survey(table, own, arguments.task)
+        survey = _survey(table, arguments.task, apart)
     assert survey is not None
     task = _task(survey, arguments)
     threshold, median = arguments.threshold, None
@@ -224,7 +224,7 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
         ) from error
 
 
-def _median_score(table: Table) -> float:
+def _median_score(table: TableFile) -> float:
     """Return the median of all scores; they are held in memory for it."""
     name = table.columns.judged.y_score
     scores = [check_scores(block[name], name) for block in table.blocks()]
@@ -247,14 +247,14 @@ def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]
         ) from error
 
 
-def _table(options: argparse.Namespace, path: str) -> Table:
+def _table(options: argparse.Namespace, path: str) -> TableFile:
     """Return the file with its columns as they were asked for."""
     groups, within = _names(options.groups), _names(getattr(options, "within", None) or "")
     if not groups:
         raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
     names = ("target", "prediction", "score", "before", "weight")
     judged = RawRows._make(getattr(options, name, None) for name in names)
-    return Table(
+    return TableFile(
         Path(path),
         Columns(judged, groups, within),
         read_bins(options.bins),
@@ -275,10 +275,10 @@ def _names(text: str) -> list[str]:
     return [name for name in names if name.strip()]
 
 
-def _survey(table: Table, own: str | None, name: TaskName) -> Survey | None:
+def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey | None:
     """Go through the file once; None if labels are numbers in one block and text in another.
 
-    The column ``own`` has labels that are not compared with others.
+    The column ``apart`` has labels that are not compared with others.
     """
     columns, judged, survey = table.columns, table.columns.judged, Survey()
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
@@ -286,12 +286,12 @@ def _survey(table: Table, own: str | None, name: TaskName) -> Survey | None:
     ranged = judged.y_score or judged.y_pred
     for block in filter(len, table.blocks()):
         labels = {name: block[name] for name in columns.labels}
-        are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != own)
+        are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != apart)
         # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
         are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
         score = (ranged, block[ranged]) if are_scores else None
         weights = None if judged.sample_weight is None else block[judged.sample_weight]
-        survey += survey_rows(labels, name, score, weights)
+        survey += survey_rows(labels, task_name, score, weights)
         for attribute in columns.attributes:
             groups[attribute].update(block[attribute].unique())
             check_levels(attribute, groups[attribute])

@@ -60,11 +60,10 @@ class Columns(NamedTuple):
     @property
     def used(self) -> list[str]:
         """All columns, each once."""
-        judged = self.judged.named().values()
-        return list(dict.fromkeys([*self.labels, *judged, *self.attributes, *self.others]))
+        return [*dict.fromkeys([*self.judged.named().values(), *self.attributes, *self.others])]
 
 
-class Table(NamedTuple):
+class TableFile(NamedTuple):
     """A file, the columns that are read, and how attributes become groups."""
 
     path: Path

@@ -251,9 +251,9 @@ def _compared_rates(tables: AuditTables, gap: Any) -> pd.Series:
 def _changes(tables: AuditTables) -> Iterator[str]:
     """Say in one line what the change of the model cost, who moved, and who lost by it."""
     whole = where(tables.rates, view="").set_index("measure")
-    prices = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
+    costs = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
     sentences = []
-    for measure, what in prices.items():
+    for measure, what in costs.items():
         if measure in whole.index:
             ends = ("value", "value_low", "value_high")
             change, low, high = (number(whole[end][measure]) for end in ends)
