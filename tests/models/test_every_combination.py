@@ -1,5 +1,7 @@
 """Gradients of the Lagrangian for every constraint, loss and score model."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,8 @@ from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.small_problems import build, central, constraints_for, lagrangian, people
 
 MODELS = {
-    "no intercept": lambda X: LinearScore(X, fit_intercept=False),
-    "network": lambda X: MLPScore(X, (4, 3)),
+    "no intercept": partial(LinearScore, fit_intercept=False),
+    "network": partial(MLPScore, hidden_layer_sizes=(4, 3)),
 }
 
 

@@ -173,6 +173,7 @@ def run_on(solver, X, sex, weights=None):
 @pytest.mark.parametrize("name", [name for name in CLUSTERING_SOLVERS if name != "swap"])
 def test_units_precision_and_names_of_groups_do_not_matter(name):
     """Swaps follow draws to the last bit; their own tests scale by powers of two."""
+    alike = 0.95 if name == "prices" else 1.0
     solver, (X, sex) = clustering_solver(name), people()
     found, centers = run_on(solver, X, sex)
     for scale in (2.0**-660, 2.0**-10, 2.0**660):
@@ -180,7 +181,7 @@ def test_units_precision_and_names_of_groups_do_not_matter(name):
         assert np.array_equal(scaled.labels, found.labels)
         assert moved / scale == pytest.approx(centers)
     for other in (X + 2.0**20, X.astype(np.float32)):
-        assert np.mean(run_on(solver, other, sex)[0].labels == found.labels) > 0.95
+        assert np.mean(run_on(solver, other, sex)[0].labels == found.labels) >= alike
     assert np.array_equal(run_on(solver, X, 1 - sex)[0].labels, found.labels)
 
 
@@ -192,8 +193,8 @@ def test_weights_are_repetitions(name):
     again = np.repeat(np.arange(len(X)), times)
     weighted, _ = run_on(solver, X, sex, times.astype(float))
     repeated, _ = run_on(solver, X[again], sex[again])
-    assert np.mean(weighted.labels[again] == repeated.labels) > 0.95
-    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-3)
+    assert np.mean(weighted.labels[again] == repeated.labels) >= (0.95 if name == "prices" else 1.0)
+    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-3 if name == "prices" else 1e-9)
 
 
 @each_solver
