@@ -10,6 +10,7 @@ from skfair.constraints import (
     Constraint,
     DemographicParity,
     EqualizedOdds,
+    PredictiveParity,
 )
 from skfair.constraints.comparisons import (
     Bounded,
@@ -158,3 +159,12 @@ def test_an_object_says_how_rates_are_compared():
     assert bound.disparity(np.ones(who.signs.size)) == pytest.approx(1)
     assert DemographicParity(comparison="ratio").metric == "demographic_parity_ratio"
     assert DemographicParity(comparison="bounded").metric is None
+
+
+def test_the_precision_of_a_group_that_nobody_is_selected_of_is_zero():
+    who = people(seed=3, n_levels=(2,))
+    bound = PredictiveParity().prepare(who.training_rows(), 0.1)
+    is_a = who.columns[0] == "a"
+    scores = np.where(is_a, 1.0, -1.0)
+    assert bound.disparity(scores) == pytest.approx((who.signs[is_a] > 0).mean())
+    assert bound.disparity(np.full(scores.size, -1.0)) == 0

@@ -112,6 +112,14 @@ def test_smooth_rates_tend_to_strict_ones(weighted, name):
     assert bound.disparity_of_means(means) == pytest.approx(bound.disparity(scores), abs=1e-12)
 
 
+@each_constraint
+def test_large_scores_do_not_overflow(weighted, name):
+    moment = prepare(weighted, name).moment
+    with np.errstate(all="raise", under="ignore"):
+        for scores in (np.full(weighted.signs.size, 1e4), np.full(weighted.signs.size, -1e4)):
+            assert all(np.isfinite(part).all() for part in moment.parts(scores, 64.0))
+
+
 def test_an_atom_without_weight_is_no_fault():
     """Overlapping attributes: an intersection may be empty while each of its groups is not."""
     who = people(seed=1, n=90, n_levels=(3, 2))

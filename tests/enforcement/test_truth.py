@@ -11,6 +11,13 @@ from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import erm as naive
 from tests.python_kernels import as_python
+from tests.small_problems import trained_constraints
+
+RATE_CONSTRAINTS = [
+    name
+    for name in trained_constraints()
+    if naive.CONSTRAINT_NAMES[name][1] in ("selected", "rejected", "right")
+]
 
 
 @pytest.fixture(params=["compiled", "python"], autouse=True)
@@ -72,8 +79,7 @@ def best_by_hand(names, bound, scores, targets, columns, weights, reference, com
 @pytest.mark.parametrize(
     "names",
     [
-        ["equalized_odds"],
-        ["accuracy_parity"],
+        *([name] for name in RATE_CONSTRAINTS),
         ["demographic_parity", "equal_opportunity"],
         ["predictive_parity", "bounded_selection_rate"],
     ],

@@ -23,6 +23,7 @@ from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
 from skfair.models.plug_in import PlugInScore  # noqa: E402
 from skfair.papers import SGD  # noqa: E402
 from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
+from skfair.regression import ConstrainedERMRegressor  # noqa: E402
 from skfair.solvers import ALM  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
@@ -84,7 +85,7 @@ def test_the_same_steps_as_networks_of_this_package(solver):
     assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds", "loss_parity"])
 def test_constraints_are_kept_strictly(constraint):
     X, y, sex = people()
     model = ConstrainedERMClassifier(
@@ -95,6 +96,26 @@ def test_constraints_are_kept_strictly(constraint):
         gap = demographic_parity_difference(y, model.predict(X), sensitive_features=sex)
         assert gap <= 0.06 + 1e-9
         assert np.mean(model.predict(X) == y) > 0.6
+
+
+def test_regression_and_partial_parity():
+    X, y, sex = people()
+    target = 10 * X[:, 0] + 5 * X[:, 1]
+    model = ConstrainedERMRegressor(
+        "mean_score_parity", 1.0, model=TorchScore(network()), max_iter=300, random_state=0
+    ).fit(X, target, sensitive_features=sex)
+    predicted = model.predict(X)
+    assert abs(predicted[sex == "f"].mean() - predicted[sex == "m"].mean()) <= 1.0 + 1e-6
+    partial = PartialParityClassifier(
+        (0.1, 0.6),
+        max_disparity=0.2,
+        model=TorchScore(network().double()),
+        group_aware=True,
+        random_state=0,
+    ).fit(X, y, sensitive_features=sex)
+    scores = partial.decision_function(X, sensitive_features=sex)
+    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
+    assert gap <= 0.2 + 1e-9
 
 
 def test_seeds_and_the_generator_of_torch():
@@ -170,9 +191,10 @@ def test_batches_of_a_data_loader():
     assert model.score(X, y) > 0.6
 
 
-def test_convolutions_on_digits():
+@pytest.mark.parametrize("interval", [(0.2, 0.4), (0.0, 1.0)])
+def test_convolutions_on_digits(interval):
     """The form of figure 12 of partial_fairness_idca: a net under statistical parity in ranks."""
-    digits, interval = load_digits(), (0.2, 0.4)
+    digits = load_digits()
     X, y = digits.data[:600] / 16, digits.target[:600] >= 5
     group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
     model = PartialParityClassifier(

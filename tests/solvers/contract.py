@@ -127,6 +127,9 @@ def check_shape(subject, case):
     assert len({column.shape for column in result.history.values()}) == 1
     assert np.isfinite(result.history["objective"]).all()
     assert (np.diff(result.history["seconds"]) >= 0).all()
+    for column in ("objective", "max_violation"):
+        value = getattr(run.answer, column.removeprefix("max_"))
+        assert np.abs(result.history[column] - value).min() <= 1e-12
 
 
 def check_feasible_start(subject, case):

@@ -89,6 +89,17 @@ def test_bounds_are_where_the_p_value_of_some_pair_reaches_the_level(ratio):
     assert (p_values(bounds - 1e-5)[inside] > 0.05).all()
 
 
+def test_distances_to_the_overall_rate_heed_what_groups_weigh():
+    weights = np.array([0.2, 1.8, 1.0])[GROUPS]
+    selected = decisions(GROUPS, [0.2, 0.5, 0.4])
+    walked = walk(rates_of(GROUPS, 0.25, weights, overall=True), selected, 0.95)
+    given = {"sensitive_features": GROUPS, "sample_weight": weights, "reference": "overall"}
+    measured = metrics.demographic_parity_difference(None, selected[:, 0].astype(int), **given)
+    assert walked.disparities[0] == pytest.approx(measured)
+    assert walked.bounds[0] > measured
+    assert (walked.p_values[0] > 0.5) == (measured > 0.25)
+
+
 def test_a_walk_ends_at_the_first_step_that_fails():
     steps = [[0.3, 0.3, 0.3], [0.3, 0.32, 0.3], [0.1, 0.5, 0.3], [0.3, 0.3, 0.3]]
     selected = np.concatenate([decisions(GROUPS, one) for one in steps], axis=1)

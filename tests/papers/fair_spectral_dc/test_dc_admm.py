@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
@@ -102,6 +102,22 @@ def test_converges_to_the_modified_problem(seed):
     assert result.status == "infeasible"
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_result_is_consistent(dtype):
+    W, groups = kernel()
+    problem = cut(W.astype(dtype), groups)
+    result = solve(problem, max_iter=5)
+    H = result.vectors
+    M = spectral.normalised_weights(W)
+    rounding = 1e-12 if dtype is np.float64 else 1e-5
+    assert_allclose(H.T @ H, np.eye(3), atol=1e-10)
+    assert_allclose(H.T @ M @ H, np.diag(result.values), atol=rounding)
+    assert np.all(np.diff(result.values) <= 0)
+    assert result.history["trace"][-1] == pytest.approx(result.values.sum(), rel=1e-6)
+    assert result.history["constraint"][-1] == pytest.approx(problem.residuals(H)[0])
+    assert result.n_iter == len(result.history["seconds"]) == 5
+
+
 def test_drops_the_constraint_where_groups_dominate():
     W, _, groups = make_fair_sbm(400, n_clusters=8, n_groups=3, random_state=0)
     problem = GroupCut(SparseWeights(sparse.csr_array(W)), encode_groups(groups))
@@ -131,3 +147,15 @@ def test_shift_is_for_weights_that_may_be_indefinite():
     shifted = solve(cut(W, groups))
     assert_allclose(shifted.values, solve(cut(W, groups), shift=1.01).values)
     assert not np.allclose(shifted.values, plain.values, rtol=1e-3)
+
+
+def test_rows_without_edges_stay_zero():
+    W, groups = kernel()
+    W[:, [3, 50]] = W[[3, 50]] = 0.0
+    result = solve(cut(W, groups))
+    assert_array_equal(result.vectors[[3, 50]], 0.0)
+    kept = np.delete(np.arange(120), [3, 50])
+    problem = cut(W[np.ix_(kept, kept)], groups[kept])
+    assert result.history["constraint"][-1] == pytest.approx(
+        problem.residuals(result.vectors[kept])[0]
+    )

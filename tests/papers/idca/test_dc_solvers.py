@@ -215,6 +215,15 @@ def test_algorithm_2_solves_a_convex_problem_within_eps(eps):
     assert problem.evaluate(found).objective <= optimum + eps
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_algorithm_2_repairs_an_infeasible_start(seed):
+    problem, rng = problem_of(), np.random.default_rng(seed)
+    bad = start_of(problem) + 0.2 * rng.normal(size=problem.n_parameters)
+    assert violations(problem, bad).max() > 0.05
+    result = IDCA(eps=1e-3).solve(problem, bad, max_iter=10)
+    assert violations(problem, result.theta).max() <= 1e-3
+
+
 # ---------------------------------------------------------------- Algorithm 1
 
 

@@ -208,7 +208,7 @@ def test_it_does_about_as_well_as_steps_on_all_rows():
     start = start_of(problem)
     both = [
         solver.solve(problem, start, random_state=0).theta
-        for solver in (IDCA(n_outer=12, eps=4e-3), IDCAStochastic(n_outer=12))
+        for solver in (IDCA(n_outer=20, eps=4e-3), IDCAStochastic(n_outer=20))
     ]
     exact, found = (problem.evaluate(theta).objective for theta in both)
     assert found <= exact + 0.01

@@ -129,6 +129,18 @@ def test_average_is_that_of_the_iterates():
     assert problem.violation(at_last) < problem.violation(at)
 
 
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_an_infeasible_start_ends_at_a_kkt_point(case, scale):
+    problem = problem_of(case)
+    theta0 = scale * np.linspace(-1, 1, problem.n_parameters)
+    theta0[0] = 2 * scale
+    assert problem.violation(problem.evaluate(theta0)) > 0.02
+    result, at = solve(problem, theta0=theta0)
+    assert result.status == "converged"
+    assert residual(problem, at, result.multipliers) <= 1e-4
+
+
 @each_case
 def test_a_warm_start_ends_at_once(case):
     problem = problem_of(case)

@@ -134,6 +134,15 @@ def test_given_temperatures(temperature, first, last):
     assert found.history["temperature"][[0, -1]] == pytest.approx([first, last])
 
 
+@pytest.mark.parametrize("batch_size", [None, 60])
+def test_names_of_groups_do_not_matter(batch_size):
+    X, codes, centers = sample()
+    found = run(X, codes, centers, batch_size=batch_size)
+    renamed = run(X, np.array([2, 0, 1])[codes], centers, batch_size=batch_size)
+    assert np.array_equal(renamed.labels, found.labels)
+    assert np.array_equal(renamed.offsets[:, [2, 0, 1]], found.offsets)
+
+
 def test_weight_two_is_a_row_twice():
     X, codes, centers = sample()
     times = np.random.default_rng(1).integers(0, 4, len(X))
@@ -157,6 +166,11 @@ def test_rows_are_drawn_in_proportion_to_their_weight():
     found = run(far, more, centers, 4, weights=np.append(np.ones(len(X)), 0.0))
     assert np.array_equal(found.labels[:-1], run(X, codes, centers).labels)
     assert not found.offsets[:, 3].any()
+
+
+def test_movement_in_the_last_tenth_decides_the_status():
+    assert run(*sample(), tol=0.0).status == "max_iter"
+    assert run(*sample(), tol=10.0).status == "converged"
 
 
 @pytest.mark.parametrize(

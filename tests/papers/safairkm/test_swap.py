@@ -380,6 +380,14 @@ def test_a_feasible_start_is_never_made_worse():
     assert none.status == "max_iter"
 
 
+def test_repairs_that_need_many_swaps():
+    X, codes, labels = blobs(n=1500)
+    result = descent(X, codes, codes + 2 * (labels > 1), max_iter=1, n_swap_steps=0, min_balance=1)
+    assert result.history["n_swaps"][0] > 64
+    assert result.status == "infeasible"  # the groups are not of one size
+    assert descent(X, codes, labels, min_balance=0.8, max_iter=1).status == "max_iter"
+
+
 def test_one_group_is_plain_kmeans():
     X, _, labels = blobs()
     codes = np.zeros(len(X), np.int64)

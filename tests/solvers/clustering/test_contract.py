@@ -105,7 +105,7 @@ def test_a_clustering_is_what_it_says(name):
 def test_the_same_seed_gives_the_same_bits(name):
     solver, (X, sex) = clustering_solver(name), people()
     problem = problem_of(solver, X, sex)
-    one, other = (run(solver, problem, seed=7, max_iter=8) for _ in range(2))
+    one, other = (run(solver, problem, seed=7) for _ in range(2))
     assert np.array_equal(one.labels, other.labels)
     assert np.array_equal(one.centers, other.centers)
     assert one.cost == other.cost
@@ -173,6 +173,7 @@ def run_on(solver, X, sex, weights=None):
 @pytest.mark.parametrize("name", [name for name in CLUSTERING_SOLVERS if name != "swap"])
 def test_units_precision_and_names_of_groups_do_not_matter(name):
     """Swaps follow draws to the last bit; their own tests scale by powers of two."""
+    alike = 0.95 if name == "prices" else 1.0
     solver, (X, sex) = clustering_solver(name), people()
     found, centers = run_on(solver, X, sex)
     for scale in (2.0**-660, 2.0**-10, 2.0**660):
@@ -180,7 +181,7 @@ def test_units_precision_and_names_of_groups_do_not_matter(name):
         assert np.array_equal(scaled.labels, found.labels)
         assert moved / scale == pytest.approx(centers)
     for other in (X + 2.0**20, X.astype(np.float32)):
-        assert np.mean(run_on(solver, other, sex)[0].labels == found.labels) > 0.95
+        assert np.mean(run_on(solver, other, sex)[0].labels == found.labels) >= alike
     assert np.array_equal(run_on(solver, X, 1 - sex)[0].labels, found.labels)
 
 
@@ -192,8 +193,8 @@ def test_weights_are_repetitions(name):
     again = np.repeat(np.arange(len(X)), times)
     weighted, _ = run_on(solver, X, sex, times.astype(float))
     repeated, _ = run_on(solver, X[again], sex[again])
-    assert np.mean(weighted.labels[again] == repeated.labels) > 0.95
-    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-3)
+    assert np.mean(weighted.labels[again] == repeated.labels) >= (0.95 if name == "prices" else 1.0)
+    assert weighted.cost == pytest.approx(repeated.cost, rel=1e-3 if name == "prices" else 1e-9)
 
 
 @each_solver
@@ -214,7 +215,7 @@ def test_awkward_rows_end_with_numbers(name):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
     solver, (X, sex) = clustering_solver(name), people()
-    base = {"random_state": 0, "tol": 0.01, "max_iter": 5}
+    base = {"random_state": 0, "tol": 0.01, "max_iter": 20}
     base["min_balance"] = 0.5 if solver.keeps_balance else None
     model = FairKMeans(3, solver=solver, **base).fit(X, sensitive_features=sex)
     same = FairKMeans(3, solver=name, **base).fit(X, sensitive_features=sex)

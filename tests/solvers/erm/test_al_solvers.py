@@ -12,7 +12,7 @@ from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.protocol import Problem, TwiceDifferentiable
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import check_needs
-from tests.small_problems import build, make_constraint, names_of, people, raw, twin
+from tests.small_problems import build, make_constraint, names_of, people, raw, same_point, twin
 
 each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])
 
@@ -211,6 +211,33 @@ def test_the_start_does_not_matter_and_is_left_alone(make):
         assert other.multipliers == pytest.approx(first.multipliers, abs=1e-4)
         assert (theta0 == before[0]).all()
         assert (lam0 == before[1]).all()
+
+
+@each_solver
+def test_order_of_rows_and_scale_of_columns_do_not_matter(make):
+    who = people(11, n=80, n_levels=(4,), d=5)
+    problem = build(who, "demographic_parity", alpha=0.0)
+    result, at = solve(make, problem)
+    order = np.random.default_rng(0).permutation(80)
+    scales = np.array([1e-6, 1e-3, 1.0, 1e3, 1e6])
+    moved = who.take(order)
+    moved = moved._replace(X=moved.X * scales + 3 * scales)
+    other = build(moved, "demographic_parity", alpha=0.0)
+    found, there = solve(make, other)
+    assert there.objective == pytest.approx(at.objective, abs=1e-8)
+    assert found.multipliers == pytest.approx(result.multipliers, abs=1e-5)
+    assert other.scores(found.theta) == pytest.approx(problem.scores(result.theta)[order], abs=1e-4)
+
+
+@each_solver
+def test_weights_are_repetitions(make):
+    who = people(11, n=60, n_levels=(2,))
+    times = np.arange(60) % 3 + 1
+    one = build(who._replace(weights=times.astype(float)), "demographic_parity")
+    two = build(who.take(np.repeat(np.arange(60), times)), "demographic_parity")
+    (first, at), (second, there) = solve(make, one), solve(make, two)
+    assert at.objective == pytest.approx(there.objective, abs=1e-8)
+    assert same_point(one, first.theta, two) == pytest.approx(second.theta, abs=1e-5)
 
 
 # Awkward data

@@ -25,6 +25,10 @@ def many():
     return build(who, ["demographic_parity", "equal_opportunity"], 0.05, alpha=0.1)
 
 
+def kkt(problem, theta, multipliers):
+    return max(problem.kkt_residual(problem.evaluate(theta), multipliers).values())
+
+
 # --- line by line --------------------------------------------------------------------------------
 
 
@@ -109,6 +113,22 @@ def test_slacks_stay_within_the_bounds():
     assert state.solution.size == problem.n_parameters
 
 
+@pytest.mark.parametrize("solver_class", BOTH)
+def test_solution_and_multipliers(solver_class):
+    """Both agree with Newton's method; more steps come nearer."""
+    problem = parity()
+    exact = ALNewton().solve(problem, problem.start(None))
+    residuals = {}
+    for max_iter in (60, 900):
+        result = solver_class().solve(
+            problem, problem.start(None), max_iter=max_iter, random_state=0
+        )
+        residuals[max_iter] = kkt(problem, result.theta, result.multipliers)
+    assert residuals[900] <= 0.01 < residuals[60]
+    assert result.multipliers == pytest.approx(exact.multipliers, abs=0.1)
+    assert result.theta == pytest.approx(exact.theta, abs=0.03)
+
+
 # --- where they end ------------------------------------------------------------------------------
 
 
@@ -179,3 +199,14 @@ def test_training_on_chunks(solver_class):
     at = everybody.evaluate(state.solution)
     assert at.objective == pytest.approx(exact.objective, abs=0.02)
     assert everybody.violation(at) <= 0.02
+
+
+def test_the_solution_is_no_view():
+    problem = parity()
+    for solver in (ALM(), ALM(averaging=None)):
+        state = solver.begin(problem, problem.start(None))
+        solution = state.solution
+        before = solution.copy()
+        solver.advance(problem, state, 3, np.random.RandomState(0))
+        assert np.array_equal(solution, before)
+        assert not np.array_equal(state.solution, before)

@@ -35,8 +35,23 @@ def free():
     return parity().relaxed()
 
 
+@cache
+def unconstrained():
+    return optimum(free())
+
+
+def bounded_loss():
+    """One upper bound is a little below what the free optimum reaches; there are no lower ones."""
+    problem = build(WHO, "bounded_group_loss", 1.0, alpha=0.1)
+    reached = problem.evaluate(unconstrained().x).constraints
+    problem.upper = np.full_like(problem.upper, reached.max() - 0.02)
+    return problem
+
+
 PROBLEMS = {
     "demographic_parity": parity,
+    "equalized_odds": lambda: build(WHO, "equalized_odds", 0.02, alpha=0.1),
+    "bounded_group_loss": bounded_loss,
     "many_groups": lambda: build(
         people(n=200, n_levels=(3, 2)), "demographic_parity", 0.1, alpha=0.1
     ),
@@ -60,6 +75,21 @@ def test_training_leaves_the_problem_as_it_is(name):
     np.testing.assert_array_equal(problem.evaluate(start).constraints, before)
 
 
+def test_a_check_that_is_no_number_is_not_returned():
+    @dataclass
+    class Lost(SGD):
+        def _candidate(self, state):
+            return state.solution * (np.nan if state.n_steps == 6 else 1.0)
+
+    problem, solver = parity(), Lost(check_every=1)
+    found = []
+    result = solver.solve(
+        problem, problem.start(None), max_iter=10, random_state=0, callback=found.append
+    )
+    assert np.isnan(found[5]).all()
+    assert any(np.array_equal(result.theta, one) for one in found[6:])
+
+
 # --- how near they come --------------------------------------------------------------------------
 
 
@@ -75,7 +105,22 @@ def test_near_the_optimum(name, solver, max_iter):
     assert problem.violation(at) <= 0.02
     assert problem.kkt_residual(at, result.multipliers)["stationarity"] <= 0.1
     assert result.n_iter == max_iter
-    assert np.abs(result.multipliers).max() > 0.01
+    if name == "bounded_group_loss":
+        assert np.isinf(problem.lower).all()
+        assert result.multipliers.min() >= 0
+    else:
+        assert np.abs(result.multipliers).max() > 0.01
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_constraints_bind(name):
+    """Else the test above would be one of descent alone."""
+    problem, expected = solved(name)
+    ignoring = SGD().solve(problem, problem.start(None), max_iter=300, random_state=0)
+    at = problem.evaluate(ignoring.theta)
+    assert problem.violation(at) > 0.015
+    assert at.objective < expected.fun
+    assert not ignoring.multipliers.any()
 
 
 def test_penalties_trade_violation_for_objective():
