@@ -1,15 +1,16 @@
-"""Sums over the rows of each cell, of which those of parts of a sample add up.
+"""Sums over the rows of each cell: what metrics, reports, audits and monitors compare.
 
 A *cell* is a combination of levels of attributes that occurs. What is said about groups, crossings
 and subgroups is a function of sums over cells, so the rows are visited once. A :class:`GroupTable`
 holds no rows, and those of parts of a sample add up: blocks of a file, partitions of Dask, batches
-of a monitor.
+of a monitor. :meth:`GroupTable.compared` says of which groups its cells become part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    check_agg,
+    checked_rows,
+    is_group,
+    ratios,
+)
 from skfair.groups.levels import number_tuples
-from skfair.groups.means import CellMeans, added
+from skfair.groups.rates import RATES, CellMeans, added, hits_and_rows, rates_of
 from skfair.utils.factorize import in_order
+from skfair.utils.validation import is_strict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +44,32 @@ class GroupTable:
 
     levels: dict[str, list[Any]]  # the levels of each attribute, in order
     codes: IntArray  # (n_cells, n_attributes): the level of each cell in each attribute
-    counts: FloatArray  # (n_cells, ...): rows; of a monitor by true and predicted class
+    counts: FloatArray  # (n_cells, ...): rows; of labels weights, by true and predicted class
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes that strata are made of, the last ones
+    peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
+    # Adds up the squared weights; None if each row counts once. No metric needs them.
+    add_squares: Callable[[], FloatArray] | None = None
+
+    @classmethod
+    def of_groups(
+        cls,
+        groups: ComparedGroups,
+        counts: FloatArray,
+        add_squares: Callable[[], FloatArray] | None = None,
+        measures: Mapping[str, CellMeans] = MappingProxyType({}),
+    ) -> GroupTable:
+        """Return a table of groups that are compared with each other, within their strata."""
+        names = groups.groups.attributes if groups.cells.n_attributes > 1 else ("",)
+        levels = {"attribute": list(names), "group": list(groups.groups.names)}
+        codes = [groups.cells.attribute_of_group, groups.group_of]
+        if groups.strata is not None:
+            levels["stratum"] = list(groups.strata)
+            codes.append(groups.stratum_of)
+        within = [name for name in levels if name != "group"]
+        cells = np.stack(codes, axis=1)
+        return cls(levels, cells, counts, dict(measures), None, within, groups, add_squares)
 
     @classmethod
     def of_keys(
@@ -78,7 +113,7 @@ class GroupTable:
             for name, of_cells in self.measures.items()
         }
         codes, counts = self.codes[is_kept], self.counts[is_kept]
-        return replace(self, codes=codes, counts=counts, measures=measures, scores=None)
+        return GroupTable(self.levels, codes, counts, measures, within=self.within)
 
     def emptied(self) -> GroupTable:
         """Return the cells without their rows."""
@@ -86,6 +121,95 @@ class GroupTable:
 
     def __add__(self, other: GroupTable) -> GroupTable:
         return total([self, other])[0]
+
+    def compared(self, attributes: Sequence[str], within: Sequence[str] = ()) -> GroupTable:
+        """Return the sums of groups by some attributes, which are compared within strata of others.
+
+        The groups of several attributes are crossed.
+        """
+        n_rows = np.ceil(self.counts.reshape(len(self.codes), -1).sum(axis=1))
+        groups, _ = checked_rows(
+            self.columns(attributes),
+            self.columns(within) if within else None,
+            n_samples=len(self.codes),
+            row_counts=n_rows.astype(np.int64),
+        )
+        codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
+        measures = {name: own.merged(codes, n_groups) for name, own in self.measures.items()}
+        counts = _gathered([self.counts], codes, n_groups)
+        squares = self.add_squares and partial(_gathered, [self.squares], codes, n_groups)
+        return GroupTable.of_groups(groups, counts, squares, measures)
+
+    @property
+    def groups(self) -> ComparedGroups:
+        """The groups that the cells are, and which of them are compared with each other."""
+        if self.peers is None:
+            raise TypeError("A table of cells says by compared() of which groups they are part.")
+        return self.peers
+
+    @cached_property
+    def squares(self) -> FloatArray:
+        """Sums of the squared weights, of the shape of the counts."""
+        return self.counts if self.add_squares is None else self.add_squares()
+
+    def means(self, rate: str) -> CellMeans:
+        """Return a rate of each group as the mean of 0 and 1 over the rows that it divides by."""
+        parts = [self.counts] if self.add_squares is None else [self.counts, self.squares]
+        sums = [(rows, hits, hits) for hits, rows in (hits_and_rows(own, rate) for own in parts)]
+        return CellMeans(np.array([sums[0], sums[-1]]), is_share=True)
+
+    def checked_rate(
+        self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"
+    ) -> FloatArray:
+        """Return a rate of each group; if it is undefined for one of some cells, raise."""
+        values = rates_of(self.counts, name)
+        cell = self.groups.undefined(values, of_cells, zero_division)
+        if cell is not None:
+            raise ValueError(
+                f"Group {cell!r} has no {RATES[name].lacking}, so its {name.replace('_', ' ')} is "
+                "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to "
+                "get NaN."
+            )
+        return values
+
+    def compare(
+        self,
+        kind: str,  # "difference", "ratio" or "total"
+        rates: tuple[str, ...],
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Return the worst comparison of rates between groups, or the mean one.
+
+        The total of a comparison is the sum of the differences of all rates.
+        """
+        check_agg(agg)
+        values = []
+        for rate in rates:
+            of_cells = self.checked_rate(rate, self.groups.compared_by(reference), zero_division)
+            overall = rates_of(self.groups.peer_sums(self.counts), rate)
+            if kind != "ratio":
+                values.append(self.groups.differences(of_cells, overall, reference=reference))
+                continue
+            first, second = self.groups.sides(of_cells, overall, reference)
+            is_zero = second == 0 if is_group(reference) else np.maximum(first, second) == 0
+            if is_strict(zero_division) and np.any(is_zero):
+                where = "the reference group" if is_group(reference) else "both groups of a pair"
+                raise ValueError(
+                    f"The {rate.replace('_', ' ')} is 0 in {where}, so their ratio is undefined. "
+                    "Use the difference, or pass zero_division=numpy.nan to get NaN."
+                )
+            values.append(ratios(first, second, reference))
+        if kind == "total":
+            return aggregate(np.sum(np.abs(values), axis=0), agg)
+        every, is_ratio = np.concatenate(values), kind == "ratio"
+        return aggregate(every, agg, empty=float(is_ratio), worst_is_smallest=is_ratio)
+
+    def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
+        """Return the largest rate of a group."""
+        cells = self.groups.present
+        return float(self.checked_rate(rate, cells, zero_division)[cells].max())
 
 
 def total(
@@ -112,13 +236,25 @@ def total(
         codes.append(np.concatenate(columns))
         levels[name] = own
     cells, combinations = number_tuples(codes, np.array([len(own) for own in levels.values()]))
-    counts = np.zeros((len(combinations), *first.counts.shape[1:]))
-    np.add.at(counts, cells, np.concatenate([table.counts for table in tables]))
+    counts = _gathered([table.counts for table in tables], cells, len(combinations))
+    squares = None
+    if any(table.add_squares for table in tables):
+        own_squares = [table.squares for table in tables]
+        squares = partial(_gathered, own_squares, cells, len(combinations))
     measures = {
         name: added([table.measures[name] for table in tables]).merged(cells, len(combinations))
         for name in first.measures
     }
     scores = [table.scores for table in tables if table.scores is not None]
     of_scores = total(scores, order, last)[0] if scores else None
-    whole = GroupTable(levels, combinations, counts, measures, of_scores, first.within)
-    return whole, cells
+    within = first.within
+    return GroupTable(
+        levels, combinations, counts, measures, of_scores, within, add_squares=squares
+    ), cells
+
+
+def _gathered(parts: list[FloatArray], cells: IntArray, n_cells: int) -> FloatArray:
+    """Add up sums of the cells that became one."""
+    sums = np.zeros((n_cells, *parts[0].shape[1:]))
+    np.add.at(sums, cells, np.concatenate(parts))
+    return sums

@@ -26,10 +26,12 @@ from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.compared_groups import Reference, is_group, ratios
-from skfair.groups.confusion import ConfusionTable, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.labels import count_correct, count_labels
 from skfair.groups.probabilities import GroupArguments, GroupProbabilities
+from skfair.groups.rates import rates_of
+from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LabelSpec
 from skfair.metrics.scores import ScoredRows, rankable_rows, scored_rows
 from skfair.metrics.two_rates import (
@@ -105,10 +107,10 @@ def evidence_of_labels(
     if isinstance(groups[0], GroupProbabilities):
         encode_groups(groups[0])  # raises: such rows are not independent
     if spec.rates == ("accuracy",):
-        table = ConfusionTable.of_correct(y_true, y_pred, groups)
+        table = count_correct(y_true, y_pred, groups)
     else:
         no_true = not spec.uses_y_true
-        table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
+        table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=no_true)
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
@@ -152,7 +154,7 @@ def evidence_of_labels(
     return Evidence(columns, measured, p_values, method)
 
 
-def _caps(table: ConfusionTable, rate: str) -> Evidence:
+def _caps(table: GroupTable, rate: str) -> Evidence:
     """Return the evidence on the largest rate of a group."""
     cells = table.groups.present
     k, n = (numbers[cells] for numbers in _hits_and_sizes(table, rate))
@@ -161,14 +163,14 @@ def _caps(table: ConfusionTable, rate: str) -> Evidence:
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")
 
 
-def _hits_and_sizes(table: ConfusionTable, rate: str) -> tuple[FloatArray, FloatArray]:
+def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
     """Return the numbers of hits and of rows that a rate of each cell is worth."""
     means = table.means(rate)
     return np.nan_to_num(means.means) * means.n_effective, means.n_effective
 
 
 def _sides(
-    table: ConfusionTable, rate: str, reference: Reference
+    table: GroupTable, rate: str, reference: Reference
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the names of both sides of every comparison, and numbers of shape (5, n_comparisons).
 
@@ -183,7 +185,7 @@ def _sides(
         first, second = groups.pairs_with(reference)
         sides = hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)
         return names[first], names[second], np.stack(sides)
-    rates, weights = np.nan_to_num(rates_of(table.weights, rate)), table.means(rate).weight
+    rates, weights = np.nan_to_num(rates_of(table.counts, rate)), table.means(rate).weight
     rest_rate, rest_size, share = rest_of_peers(rates, sizes, weights, groups.peer_sums)
     cells = groups.compared[rest_size[groups.compared] > 0]
     numbers = np.stack([hits, sizes, rest_rate * rest_size, rest_size, share])

@@ -25,8 +25,8 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.levels import number_tuples
-from skfair.groups.means import CellMeans
 from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.rates import CellMeans
 from skfair.groups.strata import read_strata
 from skfair.groups.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES

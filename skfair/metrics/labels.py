@@ -1,6 +1,6 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Each metric compares rates of one small table (:mod:`skfair.groups.confusion`), or takes the
+Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the
 largest of them. ``CRITERIA`` says which rates; adding a criterion is adding an entry there and its
 functions below.
 
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
-from skfair.groups.confusion import ConfusionTable
+from skfair.groups.labels import count_correct, count_labels
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 
@@ -135,7 +135,7 @@ def demographic_parity_difference(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare(
         "difference", CRITERIA["demographic_parity"], reference, agg, zero_division
     )
@@ -169,7 +169,7 @@ def demographic_parity_ratio(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare("ratio", CRITERIA["demographic_parity"], reference, agg, zero_division)
 
 
@@ -200,7 +200,7 @@ def equal_opportunity_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
@@ -231,7 +231,7 @@ def equal_opportunity_ratio(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["equal_opportunity"], reference, agg, zero_division)
 
 
@@ -263,7 +263,7 @@ def false_positive_parity_difference(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["false_positive_parity"], reference, agg, zero_division
     )
@@ -297,7 +297,7 @@ def false_positive_parity_ratio(
     1.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["false_positive_parity"], reference, agg, zero_division)
 
 
@@ -329,7 +329,7 @@ def false_negative_parity_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["false_negative_parity"], reference, agg, zero_division
     )
@@ -363,7 +363,7 @@ def false_negative_parity_ratio(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["false_negative_parity"], reference, agg, zero_division)
 
 
@@ -394,7 +394,7 @@ def equalized_odds_difference(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
@@ -425,7 +425,7 @@ def equalized_odds_ratio(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["equalized_odds"], reference, agg, zero_division)
 
 
@@ -457,7 +457,7 @@ def predictive_parity_difference(
     0.167
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("difference", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
@@ -489,7 +489,7 @@ def predictive_parity_ratio(
     0.75
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["predictive_parity"], reference, agg, zero_division)
 
 
@@ -521,7 +521,7 @@ def treatment_equality_difference(
     1.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare(
         "difference", CRITERIA["treatment_equality"], reference, agg, zero_division
     )
@@ -555,7 +555,7 @@ def treatment_equality_ratio(
     0.0
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("ratio", CRITERIA["treatment_equality"], reference, agg, zero_division)
 
 
@@ -586,7 +586,7 @@ def accuracy_parity_difference(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_correct(y_true, y_pred, groups)
+    table = count_correct(y_true, y_pred, groups)
     return table.compare("difference", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
@@ -617,7 +617,7 @@ def accuracy_parity_ratio(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_correct(y_true, y_pred, groups)
+    table = count_correct(y_true, y_pred, groups)
     return table.compare("ratio", CRITERIA["accuracy_parity"], reference, agg, zero_division)
 
 
@@ -648,7 +648,7 @@ def independence_gap(
     0.25
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.compare("total", CRITERIA["independence"], reference, agg, zero_division)
 
 
@@ -679,7 +679,7 @@ def separation_gap(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("total", CRITERIA["separation"], reference, agg, zero_division)
 
 
@@ -711,7 +711,7 @@ def sufficiency_gap(
     0.667
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.compare("total", CRITERIA["sufficiency"], reference, agg, zero_division)
 
 
@@ -741,7 +741,7 @@ def largest_selection_rate(
     0.75
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
+    table = count_labels(y_true, y_pred, groups, pos_label, ignores_true=True)
     return table.largest("selection_rate", zero_division)
 
 
@@ -771,7 +771,7 @@ def largest_false_positive_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.largest("false_positive_rate", zero_division)
 
 
@@ -801,5 +801,5 @@ def largest_false_negative_rate(
     0.5
     """
     groups = sensitive_features, control_features, sample_weight, intersectional
-    table = ConfusionTable.of_labels(y_true, y_pred, groups, pos_label)
+    table = count_labels(y_true, y_pred, groups, pos_label)
     return table.largest("false_negative_rate", zero_division)

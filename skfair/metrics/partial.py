@@ -20,8 +20,8 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
-from skfair.groups.confusion import rates_of
 from skfair.groups.intervals import Intervals
+from skfair.groups.rates import rates_of
 from skfair.groups.weighted_rows import accepts_dask
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, SortedScores, Ties, auc_gaps, rankable_rows

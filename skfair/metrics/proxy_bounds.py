@@ -28,9 +28,10 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
-from skfair.groups.confusion import RATES, outcomes_of, rates_of
 from skfair.groups.encoding import encode_groups
+from skfair.groups.labels import outcomes_of
 from skfair.groups.probabilities import GroupProbabilities, check_length
+from skfair.groups.rates import RATES, rates_of
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
 from skfair.utils.dask_collections import is_lazy

@@ -7,6 +7,7 @@ plain numbers, for sorting, saving and plotting.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -16,8 +17,10 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
-from skfair.groups.confusion import ConfusionTable, rates_of, resampled
 from skfair.groups.kinds import WeightedRows
+from skfair.groups.labels import count_correct, count_labels
+from skfair.groups.rates import CellMeans, effective, rates_of, resampled
+from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows, MetricRows, read_rows
 from skfair.metrics.intervals import (
     SCORE_METRICS,
@@ -145,29 +148,36 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows, scores = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if not rates:
-        table = ConfusionTable.of_correct(**rows.columns, groups=rows.groups, are_numbers=True)
+        table = count_correct(**rows.columns, groups=rows.groups, are_numbers=True)
     else:
         how: dict[str, Any] = {"pos_label": pos_label, "ignores_true": y_true is None}
-        table = ConfusionTable.of_labels(**rows.columns, groups=rows, **how)
+        table = count_labels(**rows.columns, groups=rows, **how)
     listed, cells = ListedCells(table.groups), table.groups.cells
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     weights = check_weights(rows.groups[2], cells.n_samples)
-    of_cells, table = table, listed.table(table)
-    is_resampled = interval == "bootstrap"
-    draws = resampled(table.effective(), n_bootstrap, random_state) if is_resampled else None
+    counts, draws = listed.with_overall(table.counts), None
+    if interval == "bootstrap":
+        effective_counts = effective(counts, listed.with_overall(table.squares))
+        draws = resampled(effective_counts, n_bootstrap, random_state)
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
-        columns[rate] = rates_of(table.weights, rate)
+        columns[rate] = rates_of(counts, rate)
+        if draws is not None:
+            drawn = np.where(np.isnan(columns[rate]), np.nan, rates_of(draws, rate))
+            ends = quantiles(drawn, (1 - confidence) / 2)
+        elif interval is not None:
+            sums = listed.with_overall(table.means(rate).sums.T).T
+            ends = CellMeans(sums, is_share=True).interval(confidence)
         if interval is not None:
-            limits[f"{rate}_low"], limits[f"{rate}_high"] = _ends_of(rate, table, draws, confidence)
+            limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
-            _pool(rate, of_cells, listed, columns, limits, confidence)
+            _pool(rate, table, listed, columns, limits, confidence)
     if scores is not None:
         scores = check_scores(scores, "y_score", cells.n_samples)
         scores = scores * (1.0 if weights is None else weights)
         with np.errstate(invalid="ignore", divide="ignore"):
-            sums = (listed.with_overall(cells.sums(own)) for own in (scores, weights))
-            columns["mean_score"] = np.divide(*sums)
+            of_cells = (listed.with_overall(cells.sums(own)) for own in (scores, weights))
+            columns["mean_score"] = np.divide(*of_cells)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
@@ -203,7 +213,7 @@ def _check_columns(
 
 def _pool(
     rate: str,
-    table: ConfusionTable,  # of the cells
+    table: GroupTable,
     listed: ListedCells,
     columns: dict[str, FloatArray],
     limits: dict[str, FloatArray],
@@ -221,16 +231,6 @@ def _pool(
     for name, end in zip(("low", "high"), ends, strict=True):
         if f"{rate}_{name}" in limits:
             limits[f"{rate}_{name}"][listed.places] = end
-
-
-def _ends_of(
-    rate: str, table: ConfusionTable, draws: FloatArray | None, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
-    if draws is None:
-        return table.means(rate).interval(confidence)
-    drawn = np.where(np.isnan(rates_of(table.weights, rate)), np.nan, rates_of(draws, rate))
-    return quantiles(drawn, (1 - confidence) / 2)
 
 
 def fairness_report(
@@ -352,11 +352,11 @@ def _measure_labels(
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the metrics of labels, and of resamples of their small table."""
     has_true = rows.columns["y_true"] is not None
-    table = ConfusionTable.of_labels(
+    table = count_labels(
         **rows.columns, groups=rows, pos_label=pos_label, ignores_true=not has_true
     )
-    draws = resampled(table.effective(), n_bootstrap, rng)
-    tables = [table, *(ConfusionTable(table.groups, weights) for weights in draws)]
+    draws = resampled(effective(table.counts, table.squares), n_bootstrap, rng)
+    tables = [table, *(replace(table, counts=counts) for counts in draws)]
     measured = {}
     for name, spec in LABEL_METRICS.items():
         if has_true or not spec.uses_y_true:
@@ -506,11 +506,6 @@ class ListedCells:
         overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
         np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
         return np.concatenate([of_cells, overall])[self._order]
-
-    def table(self, table: ConfusionTable) -> ConfusionTable:
-        """Return the sums of the cells, and of each stratum."""
-        add_squares = table.add_squares and (lambda: self.with_overall(table.squares))
-        return ConfusionTable(table.groups, self.with_overall(table.weights), add_squares)
 
     def rows(self) -> list[IntArray]:
         """List the rows of each cell, and of each stratum."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import IntArray
-from skfair.groups.confusion import hits_and_rows, rates_of
 from skfair.groups.limits import Limit
+from skfair.groups.rates import hits_and_rows, rates_of
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import check_keys, checked_batch, reference_keys

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.groups.confusion import ConfusionTable
+from skfair.groups.labels import count_labels
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS
@@ -251,16 +252,15 @@ class DisparityMonitor:
         rows = self._seen.table.emptied()
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             groups = (sensitive_features, None, None, not isinstance(self._seen.limit, Mapping))
-            table = ConfusionTable.of_labels(
+            rows = count_labels(
                 y_true, y_pred, groups, self.pos_label, ignores_true=not uses_y_true
             )
-            cells = table.groups.cells
-            attributes = [""] * len(cells.names)
+            attributes = [""]
             if isinstance(self._seen.limit, Mapping):
+                cells = rows.groups.cells
                 limits_of_attributes(self._seen.limit, cells)  # they are those of the batch
-                attributes = [cells.levels.attributes[a] for a in cells.attribute_of_group]
-            keys = list(zip(attributes, cells.names, strict=True))
-            rows = GroupTable.of_keys(COLUMNS, keys, table.weights)
+                attributes = list(cells.levels.attributes)
+            rows = replace(rows, levels={**rows.levels, "attribute": attributes})
             self._meet(rows, batch)
         self._seen.add(rows, batch)
         self._look(batch)

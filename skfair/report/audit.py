@@ -433,7 +433,7 @@ def audit_table(
         preset=options.preset or "",
         rule=rule_text(options),
         impact=shown.without_hidden(impact_table(sample, views, options)),
-        signed=signed_table(sample, views, options, chances),
+        signed=signed_table(views, options, chances),
     )
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, Seed
 from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
-from skfair.groups.means import CellMeans, wilson
+from skfair.groups.rates import CellMeans, wilson
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options

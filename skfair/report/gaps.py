@@ -23,7 +23,7 @@ from scipy import special, stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
-from skfair.groups.means import CellMeans, wilson
+from skfair.groups.rates import CellMeans, wilson
 from skfair.report.options import Options
 from skfair.utils.rounding import ROUNDING
 

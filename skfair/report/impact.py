@@ -7,7 +7,7 @@ import pandas as pd
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import encode_groups
-from skfair.groups.means import wilson
+from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
 from skfair.report.options import Options
@@ -57,7 +57,7 @@ def _of_view(sample: GroupTable, view: View, options: Options) -> pd.DataFrame:
     elif view.reference is not None:
         table.loc[view.reference, "status"] = REFERENCE
     if options.preset == "ecoa":
-        _add_means(table, sample, view)
+        _add_means(table, view)
     return table
 
 
@@ -66,8 +66,7 @@ def _with_rates(
 ) -> pd.DataFrame:
     """Add what is known of selections."""
     n_rows, is_kept, stated = table["n"].to_numpy(), view.apart == "", view.reference
-    of_groups = sample.measures["selection_rate"].merged(view.codes, len(view.names))
-    selected = of_groups.sums[0, 1].round().astype(np.int64)
+    selected = view.measures["selection_rate"].sums[0, 1].round().astype(np.int64)
     rates = selected / n_rows
     low, high = wilson(rates, n_rows.astype(np.float64), options.confidence)
     measure = "selection_rate" if options.median is None else "scoring_rate"
@@ -115,13 +114,12 @@ def _within_strata(
     return dict(zip(("strata_odds_ratio", "strata_p_value"), columns, strict=True))
 
 
-def _add_means(table: pd.DataFrame, sample: GroupTable, view: View) -> None:
+def _add_means(table: pd.DataFrame, view: View) -> None:
     """Add mean scores or prices, and how many standard deviations they are from the reference."""
-    cells = sample.measures.get("mean_score", sample.measures.get("mean_prediction"))
-    if cells is None:
+    of_groups = view.measures.get("mean_score", view.measures.get("mean_prediction"))
+    if of_groups is None:
         return
-    spread = float(np.sqrt(cells.whole().variances[0]))
-    means = cells.merged(view.codes, len(view.names)).means
+    spread, means = float(np.sqrt(of_groups.whole().variances[0])), of_groups.means
     table["mean"] = means
     if view.reference is not None and spread > 0:
         apart = (means - means[view.reference]) / spread

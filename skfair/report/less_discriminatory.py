@@ -40,8 +40,8 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import check_aligned, check_alignment, take_rows
-from skfair.groups.confusion import rates_of
 from skfair.groups.encoding import encode_groups
+from skfair.groups.rates import rates_of
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template

@@ -11,7 +11,7 @@ from scipy import stats
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import sums_by
-from skfair.groups.means import wilson
+from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
 from skfair.utils.rounding import SUM_ROUNDING
 

@@ -28,7 +28,7 @@ from scipy import sparse, stats
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import check_aligned
 from skfair.groups.levels import intersection_name, number_tuples
-from skfair.groups.means import CellMeans, added
+from skfair.groups.rates import CellMeans, added
 from skfair.groups.table import GroupTable
 from skfair.report.gaps import Simulated, drawn_means
 from skfair.report.options import Options, read_options

@@ -14,7 +14,7 @@ from skfair._typing import ClassLabel, ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples, sums_by
-from skfair.groups.means import CellMeans
+from skfair.groups.rates import CellMeans
 from skfair.groups.table import GroupTable, total
 from skfair.report.options import MISSING, Options
 from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows

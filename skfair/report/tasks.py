@@ -1,7 +1,7 @@
 """The measures of decisions, of several classes, and of numbers.
 
 A task turns checked rows into values by measure, and says which differences between groups are
-reported. Everything after that is the same for all tasks, see :mod:`skfair.groups.means`.
+reported. Everything after that is the same for all tasks, see :mod:`skfair.groups.rates`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
-from skfair.groups.confusion import RATES
+from skfair.groups.rates import RATES
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.groups.compared_groups import checked_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
+from skfair.groups.rates import CellMeans
 from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
@@ -38,6 +38,7 @@ class View(NamedTuple):
     n_rows: FloatArray
     apart: Any  # why each group is not compared: "unknown", "small", or "" for one that is
     reference: int | None  # the group that has the reference level of each attribute
+    measures: dict[str, CellMeans]  # by name, over the groups
 
     def rates(self, measure: str, value: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return a table of one measure with its interval."""
@@ -65,10 +66,9 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
     crossed = [sample.attributes] if len(parts) > 1 and not is_long else []
     views = []
     for attributes in [*([name] for name in sample.attributes), *crossed]:
-        groups = encode_groups(sample.columns(attributes), n_samples=sample.counts.size)
-        codes = groups.codes[0]
-        n_rows = np.asarray(np.bincount(codes, sample.counts, groups.n_groups), float)
-        is_unknown = np.zeros(groups.n_groups, bool)
+        table = sample.compared(attributes)
+        cells, n_rows = table.groups.cells, table.counts
+        codes, is_unknown = cells.codes[0], np.zeros(n_rows.size, bool)
         for name in attributes:
             is_unknown[codes[_has_level(sample, name, options.unknown)]] = True
         is_small = n_rows < max(options.min_group_size, share * n_rows[~is_unknown].sum())
@@ -77,8 +77,8 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
         if set(attributes) <= set(reference):
             own = [_has_level(sample, name, {reference[name]}) for name in attributes]
             place = next(iter(codes[np.all(own, axis=0)].tolist()), None)
-        name, names = " x ".join(attributes), list(groups.names)
-        views.append(View(name, attributes, names, codes, n_rows, apart, place))
+        name, names = " x ".join(attributes), list(cells.names)
+        views.append(View(name, attributes, names, codes, n_rows, apart, place, table.measures))
     return views
 
 
@@ -90,13 +90,14 @@ def _has_level(sample: GroupTable, name: str, levels: Collection[str]) -> BoolAr
 
 def rates_table(sample: GroupTable, views: list[View], confidence: float) -> pd.DataFrame:
     """Return every measure of every group with its interval, and of all rows."""
-    of_all = np.zeros(sample.counts.size, np.int64)
-    whole = View("", [], ["all"], of_all, sample.counts.sum(keepdims=True), "", None)
-    tables = []
-    for view in (whole, *views):
-        for measure, cells in sample.measures.items():
-            merged = cells.merged(view.codes, len(view.names))
-            tables.append(view.rates(measure, merged.means, *merged.interval(confidence)))
+    whole = {measure: cells.whole() for measure, cells in sample.measures.items()}
+    codes, n_rows = np.zeros_like(sample.counts, np.int64), sample.counts.sum(keepdims=True)
+    of_all = View("", [], ["all"], codes, n_rows, "", None, whole)
+    tables = [
+        view.rates(measure, of_groups.means, *of_groups.interval(confidence))
+        for view in (of_all, *views)
+        for measure, of_groups in view.measures.items()
+    ]
     return pd.concat(tables, ignore_index=True)
 
 
@@ -152,22 +153,16 @@ def _compared(
                 if not is_large.any():
                     continue
                 cells = cells.only(is_large)
-            groups, _ = checked_rows(
-                cells.columns(view.attributes),
-                cells.columns(sample.within) if is_conditional else None,
-                n_samples=cells.counts.size,
-                row_counts=cells.counts.astype(np.int64),
-            )
-            codes, n_groups = groups.cells.codes[0], groups.cells.n_groups
+            table = cells.compared(view.attributes, sample.within if is_conditional else ())
             for model, prefix in (("now", ""), ("before", BEFORE)):
                 measures = {
-                    name.removeprefix(prefix): of_cells.merged(codes, n_groups)
-                    for name, of_cells in cells.measures.items()
+                    name.removeprefix(prefix): of_groups
+                    for name, of_groups in table.measures.items()
                     if name.startswith(prefix)
                 }
                 known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                for compared in compare_gaps(known, measures, groups, options):
+                for compared in compare_gaps(known, measures, table.groups, options):
                     yield where, compared
 
 
@@ -181,9 +176,7 @@ def _is_large(cells: GroupTable, codes: IntArray, options: Options) -> BoolArray
     return np.asarray(is_large[joint] & (n_large >= 2)[strata.codes[0]])
 
 
-def signed_table(
-    sample: GroupTable, views: list[View], options: Options, chances: Chances
-) -> pd.DataFrame:
+def signed_table(views: list[View], options: Options, chances: Chances) -> pd.DataFrame:
     """Return every measure of every group minus that of the reference group, with an interval.
 
     The table is empty without a reference group. P-values cover all pairs, so that no verdict
@@ -196,11 +189,10 @@ def signed_table(
         if place is None or view.apart[place]:
             continue
         is_other = (view.apart == "") & (np.arange(len(view.names)) != place)
-        for measure, cells in sample.measures.items():
+        for measure, of_groups in view.measures.items():
             if measure.startswith(BEFORE):
                 continue
-            merged = cells.merged(view.codes, len(view.names))
-            values, ends = merged.means, merged.interval(options.confidence)
+            values, ends = of_groups.means, of_groups.interval(options.confidence)
             low, high = difference_interval(values, *ends, place)
             columns = {
                 "view": view.name,
@@ -247,9 +239,9 @@ def score_report(
         return pd.DataFrame(), []
     calibration, rates = [], []
     is_share, edges = bool(task.classes), np.array([*sample.scores.levels.values()][-1])
-    means = sample.measures["mean_score" if "mean_score" in sample.measures else "mean_prediction"]
+    measure = "mean_score" if "mean_score" in sample.measures else "mean_prediction"
     for view in views:
-        weight, squares = means.merged(view.codes, len(view.names)).sums[:, 0]
+        weight, squares = view.measures[measure].sums[:, 0]
         per_weight = weight / np.where(squares > 0, squares, 1.0)
         sums = sums_of_groups(sample.scores, view.attributes)
         tables = ScoreTables(edges, sums, is_share, per_weight)

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from skfair import GroupProbabilities
 from skfair.constraints import DemographicParity
-from skfair.groups.confusion import RATES
+from skfair.groups.rates import RATES
 from skfair.metrics import demographic_parity_difference, disparity_bounds
 
 PARITY = "demographic_parity"

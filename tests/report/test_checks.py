@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from skfair.groups.means import CellMeans
+from skfair.groups.rates import CellMeans
 from skfair.report import audit
 from skfair.report.checks import check_condition, read_condition
 from skfair.report.gaps import _ends_of_shares

@@ -23,7 +23,7 @@ from scipy.optimize.elementwise import find_root
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.enforcement.truth import ClassConstraint
-from skfair.groups.means import effective_size
+from skfair.groups.rates import effective_size
 from skfair.metrics.disparity_tests import needed_rows
 from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
 

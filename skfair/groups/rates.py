@@ -1,10 +1,11 @@
-"""The mean of a value over the rows of each cell, and how sure it is: all that a rate needs.
+"""Rates, and means of a value over the rows of each cell, and how sure they are.
 
-A rate is the mean of 0 and 1 over the rows that count for it. Sums of powers of the value are
-enough, each with the weights of the rows and with their squares. The sums of two parts of a sample
-add up, so a sample can be read in blocks, and cells can be merged without another pass over the
-rows. Values are counted from an origin close to them: the variance of numbers around ten million
-would lose its digits in a difference of squares.
+A rate is a quotient of the weights of rows by true and predicted class (``RATES``), and the mean of
+0 and 1 over the rows that count for it. Sums of powers of the value are enough, each with the
+weights of the rows and with their squares. The sums of two parts of a sample add up, so a sample
+can be read in blocks, and cells can be merged without another pass over the rows. Values are
+counted from an origin close to them: the variance of numbers around ten million would lose its
+digits in a difference of squares.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from sklearn.utils import check_random_state
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray, Seed
 from skfair.groups.score_bins import bincount
 from skfair.utils.rounding import ROUNDING
 
@@ -155,3 +157,77 @@ def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[Floa
         half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
     # 0 and 1 come out as 1e-17 and 1 - 1e-16.
     return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
+
+
+# The entries by true class, then by predicted class: negatives and positives, true and false.
+_ENTRIES = (("tn", "fp"), ("fn", "tp"))
+
+
+def entries(names: str) -> IntArray:
+    """Return how often the entries of the table, [true class][predicted class], are named."""
+    return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
+
+
+class Rate(NamedTuple):
+    """Which entries of the table a rate divides by which."""
+
+    numerator: IntArray
+    denominator: IntArray
+    lacking: str  # what a group has none of when the denominator is empty
+
+
+RATES = {
+    name: Rate(entries(numerator), entries(denominator), lacking)
+    for name, numerator, denominator, lacking in (
+        ("base_rate", "fn tp", "tn fp fn tp", "row"),
+        ("selection_rate", "fp tp", "tn fp fn tp", "row"),
+        ("true_positive_rate", "tp", "fn tp", "row of the positive class"),
+        ("false_positive_rate", "fp", "tn fp", "row of the negative class"),
+        ("false_negative_rate", "fn", "fn tp", "row of the positive class"),
+        ("positive_predictive_value", "tp", "fp tp", "row predicted positive"),
+        ("false_omission_rate", "fn", "tn fn", "row predicted negative"),
+        ("error_ratio", "fn", "fp", "row that is a false positive"),
+        ("accuracy", "tn tp", "tn fp fn tp", "row"),
+    )
+}
+
+
+def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
+    """Return what a rate of tables of shape (..., 2, 2) divides by what."""
+    above, below = ((weights * part).sum(axis=(-2, -1)) for part in RATES[rate][:2])
+    return above, below
+
+
+def rates_of(weights: FloatArray, rate: str) -> FloatArray:
+    """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
+    above, below = hits_and_rows(weights, rate)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(below > 0, above / below, np.nan))
+
+
+def effective(weights: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return the weights, scaled so that those of a cell add up to the rows it is worth.
+
+    By Kish's formula: the squared sum of the weights over the sum of their squares.
+    """
+    totals, of_squares = (part.sum(axis=(1, 2)) for part in (weights, squares))
+    scale: FloatArray = totals / np.where(of_squares > 0, of_squares, 1.0)
+    return weights * scale[:, None, None]
+
+
+def resampled(weights: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
+    """Draw tables as if the rows of each cell had been resampled: (n_bootstrap, n_cells, 2, 2).
+
+    Each true class that a cell has counts half a row more of both predictions: what was not seen
+    among few rows may happen, while resamples of the rows alone would never show it.
+    """
+    rng = check_random_state(random_state)
+    draws = np.zeros((n_bootstrap, *weights.shape))
+    seen = weights + 0.5 * (weights.sum(axis=-1, keepdims=True) > 0)
+    for cell, (shares, size) in enumerate(
+        zip(seen.reshape(-1, 4), weights.sum(axis=(1, 2)), strict=True)
+    ):
+        if size > 0:
+            drawn = rng.multinomial(max(1, round(size)), shares / shares.sum(), size=n_bootstrap)
+            draws[:, cell] = drawn.reshape(n_bootstrap, 2, 2)
+    return draws
