@@ -157,26 +157,21 @@ def group_report(
     weights = check_weights(rows.groups[2], cells.n_samples)
     counts, draws = listed.with_overall(table.counts), None
     if interval == "bootstrap":
-        effective_counts = effective(counts, listed.with_overall(table.squares))
-        draws = resampled(effective_counts, n_bootstrap, random_state)
+        squares = listed.with_overall(table.squares)
+        draws = resampled(effective(counts, squares), n_bootstrap, random_state)
     names = _REPORT_RATES if y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = rates_of(counts, rate)
-        if draws is not None:
-            drawn = np.where(np.isnan(columns[rate]), np.nan, rates_of(draws, rate))
-            ends = quantiles(drawn, (1 - confidence) / 2)
-        elif interval is not None:
-            sums = listed.with_overall(table.means(rate).sums.T).T
-            ends = CellMeans(sums, is_share=True).interval(confidence)
         if interval is not None:
+            ends = _ends_of(rate, table, listed, draws, confidence)
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
             _pool(rate, table, listed, columns, limits, confidence)
     if scores is not None:
-        scores = check_scores(scores, "y_score", cells.n_samples)
-        scores = scores * (1.0 if weights is None else weights)
+        values = check_scores(scores, "y_score", cells.n_samples)
+        sums = (values if weights is None else values * weights), weights
         with np.errstate(invalid="ignore", divide="ignore"):
-            of_cells = (listed.with_overall(cells.sums(own)) for own in (scores, weights))
+            of_cells = (listed.with_overall(cells.sums(own)) for own in sums)
             columns["mean_score"] = np.divide(*of_cells)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
@@ -186,10 +181,20 @@ def group_report(
         columns, limits = columns | own, limits | ends_of_own
     report = Report(with_differences(columns, limits, listed, reference), index=listed.names())
     places = [] if reference is None else np.unique(listed.compared_with(reference)[1]).tolist()
-    level = confidence if interval else None
-    is_pooled = estimate == "pooled"
+    level, is_pooled = confidence if interval else None, estimate == "pooled"
     report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
+
+
+def _ends_of(
+    rate: str, table: GroupTable, listed: ListedCells, draws: FloatArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a rate, by Wilson's formula or from resamples."""
+    means = CellMeans(listed.with_overall(table.means(rate).sums.T).T, is_share=True)
+    if draws is None:
+        return means.interval(confidence)
+    drawn = np.where(np.isnan(means.means), np.nan, rates_of(draws, rate))
+    return quantiles(drawn, (1 - confidence) / 2)
 
 
 def _check_columns(

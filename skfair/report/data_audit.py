@@ -115,7 +115,7 @@ class DataAudit(PlainTables):
     shares: pd.DataFrame
     proxies: pd.DataFrame
     drift: pd.DataFrame
-    _templates = "data.html.j2", "data.md.j2"
+    _templates = "data.html.j2", "cell.html.j2", "data.md.j2"
     _schema = "data_schema.json", "1.0"
 
     def sentences(self) -> list[str]:

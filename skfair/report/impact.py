@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray, IntArray
-from skfair.groups.encoding import encode_groups
 from skfair.groups.rates import wilson
 from skfair.groups.table import GroupTable
 from skfair.metrics.selection import Counts, compare_counts, mantel_haenszel, ratios_to
@@ -97,13 +96,10 @@ def _within_strata(
     sample: GroupTable, view: View, places: IntArray, against: int
 ) -> dict[str, FloatArray]:
     """Return common odds ratios and p-values of groups against one, within levels of controls."""
-    strata = encode_groups(sample.columns(sample.within), n_samples=sample.counts.size)
-    shape = (strata.n_groups, len(view.names))
-    joint = strata.codes[0] * shape[1] + view.codes
-    of_cells = sample.measures["selection_rate"].sums[0, 1], sample.counts
-    selected, n_rows = (
-        np.bincount(joint, weights, shape[0] * shape[1]).reshape(shape) for weights in of_cells
-    )
+    table = sample.compared(view.attributes, sample.within)
+    at = table.groups.stratum_of, table.groups.group_of
+    selected, n_rows = np.zeros((2, at[0].max() + 1, len(view.names)))
+    selected[at], n_rows[at] = table.measures["selection_rate"].sums[0, 1], table.counts
     tables = [
         mantel_haenszel(
             Counts(selected[:, place], n_rows[:, place], selected[:, against], n_rows[:, against])

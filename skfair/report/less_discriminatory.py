@@ -46,7 +46,7 @@ from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.pages import render_template
 from skfair.report.pictures import Axis
-from skfair.report.result import written
+from skfair.report.result import Page, written
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response, positive_class
 from skfair.utils.rounding import ROUNDING
@@ -64,7 +64,7 @@ METRICS = tuple(name for name in LABEL_METRICS if name.endswith("_difference"))
 
 @documented
 @dataclass(frozen=True, eq=False, repr=False)
-class Alternatives:
+class Alternatives(Page):
     """Candidates beside the model that they would replace; made by :func:`alternatives`.
 
     Parameters
@@ -121,6 +121,7 @@ class Alternatives:
     title: str
     further_gain: float | None = None
     chance: float | None = None
+    _templates = "alternatives.html.j2", "alternatives_cell.html.j2"
 
     @property
     def estimator(self) -> Any:
@@ -182,21 +183,6 @@ class Alternatives:
         columns = [f"{name}_change", f"{name}_change_low", f"{name}_change_high"]
         return 100 * self.table[columns].to_numpy(np.float64)
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the search as one self-contained page.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The page.
-        """
-        return written(self._rendered("alternatives.html.j2"), path)
-
     def _rendered(self, template: str) -> str:
         return render_template(
             template,
@@ -225,9 +211,6 @@ class Alternatives:
         known |= {"sentences": self.sentences()}
         known["candidates"] = json.loads(self.table.to_json(orient="records"))
         return written(json.dumps(known, indent=1), path)
-
-    def _repr_html_(self) -> str:
-        return self._rendered("alternatives_cell.html.j2")
 
     def __repr__(self) -> str:
         return "\n".join(visible(line) for line in (self.title, *self.sentences()))

@@ -20,12 +20,39 @@ from skfair.report.options import Options
 from skfair.utils.files import replacing
 
 
+class Page:
+    """What is shown as one page, in a file or in a notebook."""
+
+    # Templates of the page, of a notebook's cell and of Markdown, if there is one
+    _templates: ClassVar[tuple[str, ...]]
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Render what was found as one self-contained page: no network, no other files.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        return written(self._rendered(self._templates[0]), path)
+
+    def _repr_html_(self) -> str:
+        return self._rendered(self._templates[1])
+
+    def _rendered(self, template: str) -> str:
+        """Fill a template."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class PlainTables:
+class PlainTables(Page):
     """Tables that can be written as plain data and read again; subclasses have more fields."""
 
-    # Templates of the page and of Markdown
-    _templates: ClassVar[tuple[str, str]]
     # The file of the schema, and its version: raised when a key is renamed or removed. New keys
     # raise the second number.
     _schema: ClassVar[tuple[str, str]]
@@ -51,21 +78,6 @@ class PlainTables:
         """Return all tables by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def to_html(self, path: str | PathLike[str] | None = None) -> str:
-        """Render the audit as one self-contained page: no network, no other files.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write; None only returns the text.
-
-        Returns
-        -------
-        text : str
-            The page.
-        """
-        return written(self._rendered(self._templates[0]), path)
-
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """Render the audit as Markdown, for a model card or a data sheet.
 
@@ -79,14 +91,7 @@ class PlainTables:
         text : str
             The section.
         """
-        return written(self._rendered(self._templates[1]), path)
-
-    def _repr_html_(self) -> str:
-        return self._rendered("cell.html.j2")
-
-    def _rendered(self, template: str) -> str:
-        """Fill a template."""
-        raise NotImplementedError
+        return written(self._rendered(self._templates[2]), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, numbers and text; undefined numbers are None.
@@ -161,7 +166,7 @@ class PlainTables:
 class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
-    _templates = "page.html.j2", "card.md.j2"
+    _templates = "page.html.j2", "cell.html.j2", "card.md.j2"
     _schema = "schema.json", "2.0"
 
     task: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import CellMeans
 from skfair.groups.reference import read_reference
@@ -148,12 +148,11 @@ def _compared(
             continue
         cells = sample.only(is_kept[view.codes])
         for is_conditional in [False, True] if sample.within else [False]:
-            if is_conditional:
-                is_large = _is_large(cells, view.codes[is_kept[view.codes]], options)
-                if not is_large.any():
-                    continue
-                cells = cells.only(is_large)
             table = cells.compared(view.attributes, sample.within if is_conditional else ())
+            if is_conditional:
+                table = _of_large(table, options)
+                if not table.groups.is_present.any():
+                    continue
             for model, prefix in (("now", ""), ("before", BEFORE)):
                 measures = {
                     name.removeprefix(prefix): of_groups
@@ -166,14 +165,14 @@ def _compared(
                     yield where, compared
 
 
-def _is_large(cells: GroupTable, codes: IntArray, options: Options) -> BoolArray:
-    """Return which cells are in one of two or more groups of a stratum that are large enough."""
-    strata = encode_groups(cells.columns(cells.within), n_samples=cells.counts.size)
-    n_groups = int(codes.max()) + 1
-    joint, n_joint = strata.codes[0] * n_groups + codes, strata.n_groups * n_groups
-    is_large = np.bincount(joint, cells.counts, n_joint) >= options.min_group_size
-    n_large = is_large.reshape(-1, n_groups).sum(axis=1)
-    return np.asarray(is_large[joint] & (n_large >= 2)[strata.codes[0]])
+def _of_large(table: GroupTable, options: Options) -> GroupTable:
+    """Leave out the groups of strata that are too small, and those that are alone then."""
+    groups, is_large = table.groups, table.counts >= options.min_group_size
+    is_large &= (np.bincount(groups.stratum_of, is_large) >= 2)[groups.stratum_of]
+    measures = {
+        name: own._replace(sums=own.sums * is_large) for name, own in table.measures.items()
+    }
+    return replace(table, measures=measures, peers=replace(groups, is_present=is_large))
 
 
 def signed_table(views: list[View], options: Options, chances: Chances) -> pd.DataFrame:

@@ -21,9 +21,9 @@ from skfair.utils.threads import one_blas_thread
 _TIE_WEIGHT = 0.1  # of v log v for expected worth v that is tried
 # Offsets are sought again if they lose so much of what soft decisions are worth.
 _LOST = 0.005
-# With up to so many rows the search may find better decisions under a tighter limit, by chance. So
-# all of these limits that are tighter are searched, too, at the cost of one search each. With more
-# rows 3 of 640 limits ended worse than a tighter one, by at most .002.
+# Up to this many rows a search may find better decisions under a tighter limit, by chance. So all
+# of these limits that are tighter are searched, too, at the cost of one search each. With more rows
+# 3 of 640 limits ended worse than a tighter one, by at most .002.
 _FEW, _TIGHTER = 1_000, (0.01, 0.02, 0.05, 0.1, 0.2)
 # Mixtures of thresholds that are tried, and worth that is not worth one more (without it, twice the
 # time on 200,000 rows for .0002).
@@ -98,8 +98,8 @@ def _no_worse_than_tighter(search: OffsetSearch, best: Candidate) -> Candidate:
     if not tighter or search.truth.n_rows > _FEW:
         return best
     inner = replace(search, truth=search.truth.tightened(tighter / limit))
-    found = _no_worse_than_tighter(inner, moved(inner, _searched(inner)))
-    other = search.candidate(found.offsets)
+    tighter_best = _no_worse_than_tighter(inner, moved(inner, _searched(inner)))
+    other = search.candidate(tighter_best.offsets)
     return other if other.verdict.is_better_than(best.verdict) else best
 
 
