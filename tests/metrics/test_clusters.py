@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,35 +17,26 @@ from skfair.metrics.clusters import (
 )
 from tests import naive
 
-LABEL_METRICS = {
-    "balances": cluster_balances,
-    "balances_relative": lambda labels, **kw: cluster_balances(labels, relative=True, **kw),
-    "balance_min": balance_score,
-    "balance_mean": lambda labels, **kw: balance_score(labels, agg="mean", **kw),
-    "balance_relative": lambda labels, **kw: balance_score(labels, relative=True, **kw),
-    "balance_mean_relative": lambda labels, **kw: balance_score(
-        labels, agg="mean", relative=True, **kw
+RELATIVE = partial(naive.cluster_balances, relative=True)
+# A metric, its options, and what a naive twin makes of labels, attributes and weights.
+METRICS = {
+    "balances": (cluster_balances, {}, naive.cluster_balances),
+    "balances_relative": (cluster_balances, {"relative": True}, RELATIVE),
+    "balance_min": (balance_score, {}, lambda *a: naive.cluster_balances(*a).min()),
+    "balance_mean": (balance_score, {"agg": "mean"}, naive.mean_balance),
+    "balance_relative": (balance_score, {"relative": True}, lambda *a: RELATIVE(*a).min()),
+    "balance_mean_relative": (
+        balance_score,
+        {"agg": "mean", "relative": True},
+        partial(naive.mean_balance, relative=True),
     ),
-    "deviation_max": share_deviation,
-    "deviation_mean": lambda labels, **kw: share_deviation(labels, agg="mean", **kw),
-    "share_ratio": share_ratio,
-    "kl": kl_fairness_error,
+    "deviation_max": (share_deviation, {}, lambda *a: naive.share_deviations(*a)[0]),
+    "deviation_mean": (share_deviation, {"agg": "mean"}, lambda *a: naive.share_deviations(*a)[1]),
+    "share_ratio": (share_ratio, {}, naive.share_ratio),
+    "kl": (kl_fairness_error, {}, naive.kl_fairness_error),
 }
 
-TWINS = {
-    "balances": naive.cluster_balances,
-    "balances_relative": lambda *a: naive.cluster_balances(*a, relative=True),
-    "balance_min": lambda *a: naive.cluster_balances(*a).min(),
-    "balance_mean": naive.mean_balance,
-    "balance_relative": lambda *a: naive.cluster_balances(*a, relative=True).min(),
-    "balance_mean_relative": lambda *a: naive.mean_balance(*a, relative=True),
-    "deviation_max": lambda *a: naive.share_deviations(*a)[0],
-    "deviation_mean": lambda *a: naive.share_deviations(*a)[1],
-    "share_ratio": naive.share_ratio,
-    "kl": naive.kl_fairness_error,
-}
-
-each_metric = pytest.mark.parametrize("name", LABEL_METRICS)
+each_metric = pytest.mark.parametrize(("metric", "options", "twin"), METRICS.values(), ids=METRICS)
 by_seed = given(seed=st.integers(0, 2**32 - 1))
 few = settings(deadline=None, max_examples=30)
 
@@ -67,28 +60,27 @@ def random_case(seed, n_attributes=1):
 @each_metric
 @few
 @by_seed
-def test_equals_naive_twin(name, seed):
+def test_equals_naive_twin(metric, options, twin, seed):
     labels, groups, weight, _ = random_case(seed)
-    column = groups[:, 0]
-    value = LABEL_METRICS[name](labels, sensitive_features=column)
-    assert_allclose(value, TWINS[name](labels, [column], np.ones(len(labels))), atol=1e-12)
-    value = LABEL_METRICS[name](labels, sensitive_features=column, sample_weight=weight)
-    assert_allclose(value, TWINS[name](labels, [column], weight), atol=1e-12)
+    given = {"sensitive_features": groups[:, 0], **options}
+    for weights in (None, weight):
+        value = metric(labels, sample_weight=weights, **given)
+        used = np.ones(len(labels)) if weights is None else weights
+        assert_allclose(value, twin(labels, [groups[:, 0]], used), atol=1e-12)
 
 
 @each_metric
 @pytest.mark.parametrize("intersectional", [True, False])
 @settings(deadline=None, max_examples=15)
 @by_seed
-def test_several_attributes_equal_naive_twin(name, intersectional, seed):
+def test_several_attributes_equal_naive_twin(metric, options, twin, intersectional, seed):
     labels, groups, weight, _ = random_case(seed, n_attributes=2)
     columns = groups.T.tolist()
     if intersectional:
         columns = naive.intersect(columns)
-    value = LABEL_METRICS[name](
-        labels, sensitive_features=groups, sample_weight=weight, intersectional=intersectional
-    )
-    assert_allclose(value, TWINS[name](labels, columns, weight), atol=1e-12)
+    given = {"sensitive_features": groups, "intersectional": intersectional, **options}
+    value = metric(labels, sample_weight=weight, **given)
+    assert_allclose(value, twin(labels, columns, weight), atol=1e-12)
 
 
 @few

@@ -304,11 +304,6 @@ def test_every_difference_is_as_large_as_nothing():
     assert disparity_test("demographic_parity", None, y_pred, **given).p_value == 1
 
 
-def test_shares_may_be_numbers_of_people():
-    sizes = [sample_size(0.05, shares=shares, rates=0.3) for shares in ((300, 700), (0.3, 0.7))]
-    assert np.array_equal(*sizes)
-
-
 @pytest.mark.parametrize("name", sorted(SCORE_METRICS))
 def test_the_statistic_of_scores_is_the_metric(name):
     y, _, groups = census()
@@ -559,11 +554,6 @@ def test_a_shift_costs_its_share_of_the_limit():
         disparity_test("group_auc_gap", y, pred, max_disparity=0.1, shift=0.1, **given)
 
 
-def test_half_the_limit_takes_more_people():
-    sizes = [sample_size(limit, rates=(0.3, 0.28), shares=(0.4, 0.6)) for limit in (0.05, 0.1)]
-    assert (sizes[0] > sizes[1]).all()
-
-
 @pytest.mark.parametrize(
     ("limit", "rates", "shares", "comparison"),
     [
@@ -710,7 +700,9 @@ def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
 def test_dicts_of_rates_and_shares_are_matched_by_group():
     rates, shares = {"f": 0.3, "m": 0.35}, {"m": 0.2, "f": 0.8}
     expected = sample_size(0.1, rates=[0.35, 0.3], shares=[0.2, 0.8])
-    assert np.array_equal(sample_size(0.1, rates=rates, shares=shares), expected)
+    for factor in (1, 1000):  # numbers of people say the same as shares
+        counts = {name: factor * share for name, share in shares.items()}
+        assert np.array_equal(sample_size(0.1, rates=rates, shares=counts), expected)
     with pytest.raises(ValueError, match="same groups, got 'f', 'm' and 'f', 'x'"):
         sample_size(0.1, rates=rates, shares={"f": 0.5, "x": 0.5})
 
