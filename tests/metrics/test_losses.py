@@ -259,25 +259,6 @@ def test_a_class_that_a_group_lacks():
             )
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    ("scores", "options", "message"),
-    [
-        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
-        (["x", "y"], {}, "y_score must be numeric"),
-        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
-        ([], {}, "y_score is empty"),
-        (None, {}, "y_score is None"),
-        ([1, 2, 3], {}, "sensitive_features has 2 rows"),
-        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
-        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
-    ],
-)
-def test_bad_scores(metric, scores, options, message):
-    with pytest.raises(ValueError, match=message):
-        metric([0, 1], scores, sensitive_features=["a", "b"], **options)
-
-
 @pytest.mark.parametrize("metric", METRICS[:2])
 @pytest.mark.parametrize(
     ("y", "options", "message"),

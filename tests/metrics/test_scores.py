@@ -164,19 +164,9 @@ def test_float32_scores_and_lists():
 
 
 @pytest.mark.parametrize(
-    ("scores", "options", "message"),
-    [
-        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
-        ([1, np.inf], {}, "NaN or infinite"),
-        (["x", "y"], {}, "y_score must be numeric"),
-        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
-        ([], {}, "y_score is empty"),
-        ([1, 2], {"agg": "max"}, "agg must be"),
-        ([1, 2], {"ties": "none"}, "ties must be 'half' or 'geq'"),
-        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
-        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
-    ],
+    ("options", "message"),
+    [({"agg": "max"}, "agg must be"), ({"ties": "none"}, "ties must be 'half' or 'geq'")],
 )
-def test_bad_input(scores, options, message):
+def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        group_auc_gap(None, scores, sensitive_features=["a", "b"], **options)
+        group_auc_gap(None, [1, 2], sensitive_features=["a", "b"], **options)
