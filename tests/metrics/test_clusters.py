@@ -54,9 +54,6 @@ def random_case(seed, n_attributes=1):
     return labels, groups, weight, rng
 
 
-# --- representation -------------------------------------------------------------------------------
-
-
 @each_metric
 @few
 @by_seed
@@ -81,35 +78,6 @@ def test_several_attributes_equal_naive_twin(metric, options, twin, intersection
     given = {"sensitive_features": groups, "intersectional": intersectional, **options}
     value = metric(labels, sample_weight=weight, **given)
     assert_allclose(value, twin(labels, columns, weight), atol=1e-12)
-
-
-@few
-@by_seed
-def test_no_clustering_is_more_balanced_than_the_sample(seed):
-    labels, groups, weight, _ = random_case(seed)
-    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
-    assert balance_score(labels, relative=True, **options) <= 1 + 1e-12
-    everybody = np.zeros(len(labels))
-    merged = balance_score(everybody, **options)
-    assert balance_score(labels, **options) <= merged + 1e-12
-    # The whole sample as one cluster is its own reference.
-    assert balance_score(everybody, relative=True, **options) == pytest.approx(1)
-    assert share_deviation(everybody, **options) == 0
-    assert share_ratio(everybody, **options) == pytest.approx(1)
-    assert kl_fairness_error(everybody, **options) == pytest.approx(0, abs=1e-12)
-
-
-@few
-@by_seed
-def test_metrics_agree_on_what_is_lost_and_what_is_perfect(seed):
-    labels, groups, weight, _ = random_case(seed)
-    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
-    lost = balance_score(labels, **options) == 0
-    assert (share_ratio(labels, **options) == 0) == lost
-    assert np.isinf(kl_fairness_error(labels, **options)) == lost
-    perfect = share_deviation(labels, **options) < 1e-12
-    assert (share_ratio(labels, **options) > 1 - 1e-9) == perfect
-    assert (kl_fairness_error(labels, **options) < 1e-12) == perfect
 
 
 def test_closed_form():
@@ -213,6 +181,3 @@ def test_bad_parameters(metric, options):
     said = f"'{next(iter(options))}' parameter of {metric.__name__}"
     with pytest.raises(InvalidParameterError, match=said):
         metric([0, 1], sensitive_features=["f", "m"], **options)
-
-
-# --- k-means cost ---------------------------------------------------------------------------------
