@@ -10,12 +10,6 @@ from scipy import sparse
 
 from skfair import datasets
 
-
-def test_every_exported_name_exists_and_has_an_example():
-    for name in datasets.__all__:
-        assert ">>>" in getattr(datasets, name).__doc__
-
-
 MAKERS = [name for name in datasets.__all__ if name.startswith("make_")]
 
 
