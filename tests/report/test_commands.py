@@ -359,13 +359,6 @@ def test_version(capsys):
     assert shown == f"skfair {skfair.__version__} ({os.path.dirname(skfair.__file__)})\n"
 
 
-def test_missing_groups_can_be_a_group(frame, tmp_path):
-    path = tmp_path / "rows.csv"
-    frame.assign(sex=frame["sex"].where(frame.index % 3 != 0)).to_csv(path, index=False)
-    found = reported(path, "--groups", "sex", "--missing", "unknown")
-    assert {row["group"] for row in found["rates"]} == {"all", "f", "m", "unknown"}
-
-
 @pytest.mark.filterwarnings("always")  # as on a command line, where they are printed
 @pytest.mark.parametrize("block_rows", [600, 10**6])
 def test_groups_that_differ_in_case_are_named(frame, tmp_path, capsys, block_rows):
