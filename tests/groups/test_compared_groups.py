@@ -216,21 +216,6 @@ def test_equals_fairlearn(has_strata):
                     largest(sample_weight=weights * (sex == "b"))
 
 
-def test_simpson():
-    """Both jobs select men and women alike; the jobs differ, and so do those who apply."""
-    sex = np.repeat(["f", "m", "f", "m"], [30, 10, 10, 30])
-    job = np.repeat(["x", "x", "y", "y"], [30, 10, 10, 30])
-    p = np.concatenate(
-        [
-            np.arange(size) < share * size
-            for size, share in ((30, 0.2), (10, 0.2), (10, 0.6), (30, 0.6))
-        ]
-    ).astype(int)
-    metric = skfair.metrics.demographic_parity_difference
-    assert metric(None, p, sensitive_features=sex) == pytest.approx(0.2)
-    assert metric(None, p, sensitive_features=sex, control_features=job) == pytest.approx(0)
-
-
 def test_intervals_of_groups_hold_in_every_stratum():
     _, _, score, sex, job, _ = case(6)
     interval = {"a": (0, 0.5), "b": (0.2, 0.9)}
@@ -282,15 +267,10 @@ def test_bad_control_features(control, error, message):
         )
 
 
-def test_treatment_equality_counts_errors():
-    y = np.array([1, 1, 1, 0, 1, 0, 0, 0])
-    p = np.array([0, 0, 1, 1, 0, 1, 1, 0])
-    sex = list("ffffmmmm")
-    # f: two false negatives, one false positive; m: one and two.
-    assert skfair.metrics.treatment_equality_difference(y, p, sensitive_features=sex) == 1.5
-    assert skfair.metrics.treatment_equality_ratio(y, p, sensitive_features=sex) == 0.25
-    with pytest.raises(ValueError, match="'f' has no row that is a false positive"):
-        skfair.metrics.treatment_equality_ratio(y, p * y, sensitive_features=sex)
+def test_treatment_equality_needs_false_positives():
+    y, p = np.array([1, 0, 1, 0]), np.array([0, 1, 0, 0])
+    with pytest.raises(ValueError, match="'m' has no row that is a false positive"):
+        skfair.metrics.treatment_equality_ratio(y, p, sensitive_features=list("ffmm"))
 
 
 def test_every_difference_has_a_ratio_and_scorers():

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error, mean_squared_error
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -120,22 +119,6 @@ def test_mean_scores_equal_plain_loops(seed):
                 None, z, sensitive_features=g, sample_weight=w, reference=reference, agg=agg
             )
             assert value == pytest.approx(expected, abs=1e-12)
-
-
-def test_losses_are_those_of_scikit_learn():
-    y, z, _, w, _ = random_case(0)
-    one = {"sensitive_features": ["all"] * y.size, "sample_weight": w}
-    probability = 1 / (1 + np.exp(-z))
-    expected = log_loss(y, probability, sample_weight=w)
-    assert largest_group_loss(y, z, **one) == pytest.approx(expected)
-    expected = hinge_loss(y, z, sample_weight=w)
-    assert largest_group_loss(y, z, loss="hinge", **one) == pytest.approx(expected)
-    numbers = np.random.default_rng(1).normal(size=y.size)
-    one["task"] = "regression"
-    expected = mean_squared_error(numbers, z, sample_weight=w)
-    assert largest_group_loss(numbers, z, loss="squared_error", **one) == pytest.approx(expected)
-    expected = mean_absolute_error(numbers, z, sample_weight=w)
-    assert largest_group_loss(numbers, z, loss="absolute_error", **one) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("which", ["all", "class"])

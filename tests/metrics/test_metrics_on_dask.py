@@ -234,16 +234,13 @@ def test_rates_at_a_threshold_are_exact_in_bins(monkeypatch):
     monkeypatch.setattr(score_bins, "N_BINS", 20)
     lazy = lazy_frame(frame)
     for threshold in (-0.5, 0.0, 0.123):
-        given = {"interval": (0, 1), "threshold": threshold}
-        assert_allclose(
+        found, expected = (
             metrics.partial_demographic_parity_gap(
-                None, lazy.score, sensitive_features=lazy.sex, **given
-            ),
-            metrics.partial_demographic_parity_gap(
-                None, frame.score, sensitive_features=frame.sex, **given
-            ),
-            atol=1e-13,
+                None, of.score, sensitive_features=of.sex, interval=(0, 1), threshold=threshold
+            )
+            for of in (lazy, frame)
         )
+        assert_allclose(found, expected, atol=1e-13)
 
 
 @pytest.mark.filterwarnings("ignore:Dask currently has limited support")
@@ -310,13 +307,8 @@ def test_reports_by_stratum():
     lazy = lazy_frame(frame)
 
     def reports(of):
-        given = {
-            "y_score": of.score,
-            "sensitive_features": of.sex,
-            "control_features": of[["grade", "job"]],
-            "sample_weight": of.w,
-            "random_state": 0,
-        }
+        given = {"y_score": of.score, "sensitive_features": of.sex, "sample_weight": of.w}
+        given |= {"control_features": of[["grade", "job"]], "random_state": 0}
         rates = metrics.group_report(of.y, of.pred, **given)
         return rates, metrics.fairness_report(of.y, of.pred, n_bootstrap=3, **given)
 
@@ -341,15 +333,11 @@ def test_fairness_report(is_weighted):
 
 
 def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
-    frame = people(3000)
-    given = {"random_state": 0, "n_bootstrap": 100}
-    expected = metrics.fairness_report(
-        None, None, y_score=frame.score, sensitive_features=frame.sex, **given
-    )
     monkeypatch.setattr(score_bins, "N_BINS", 100)
-    lazy = lazy_frame(frame)
-    found = metrics.fairness_report(
-        None, None, y_score=lazy.score, sensitive_features=lazy.sex, **given
+    frame, given = people(3000), {"random_state": 0, "n_bootstrap": 100}
+    found, expected = (
+        metrics.fairness_report(None, None, y_score=of.score, sensitive_features=of.sex, **given)
+        for of in (lazy_frame(frame), frame)
     )
     assert_allclose(found["standard_error"], expected["standard_error"], rtol=0.35)
 
@@ -371,15 +359,8 @@ def test_noise_floor(name, is_weighted, control):
         weights = {"sample_weight": of.w} if is_weighted else {}
         weights |= {} if control is None else {"control_features": of[control]}
         second = of.score if name == "statistical_parity_gap" else of.pred
-        return metrics.noise_floor(
-            metric,
-            None,
-            second,
-            sensitive_features=of.sex,
-            n_permutations=200,
-            random_state=0,
-            **weights,
-        )
+        given = {"sensitive_features": of.sex, "n_permutations": 200, "random_state": 0}
+        return metrics.noise_floor(metric, None, second, **given, **weights)
 
     found, expected = floor(lazy), floor(frame)
     assert found.values.shape == (200,)
