@@ -56,15 +56,3 @@ def test_blobs_of_any_number_of_points_keep_the_shares(variant):
     assert X.shape == (81, 2)
     expected = np.array(PAPER[variant][0]) * 81 / 400
     assert np.abs(np.bincount(groups) - expected).max() <= len(PAPER[variant][1])
-
-
-def test_unknown_variant_is_refused():
-    with pytest.raises(ValueError, match="'variant' parameter of make_grouped_blobs"):
-        make_grouped_blobs(variant="three")
-
-
-def test_same_seed_same_points_other_seed_other_points():
-    first, again, other = (make_grouped_blobs(random_state=seed) for seed in (3, 3, 4))
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(first[0], other[0])

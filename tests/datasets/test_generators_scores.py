@@ -72,13 +72,6 @@ def test_labels_are_calibrated_in_every_group():
             assert abs(difference) < 4 * 0.5 / np.sqrt(rows.sum())
 
 
-def test_seeds():
-    first, again, other = (make_group_scores(100, random_state=seed) for seed in (0, 0, 1))
-    for a, b in zip(first, again, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(first[1], other[1])
-
-
 @pytest.mark.parametrize(
     ("laws", "message"),
     [
@@ -99,8 +92,3 @@ def test_bad_distributions_are_explained(laws, message):
 def test_bad_shares_are_explained(shares):
     with pytest.raises(ValueError, match=r"does not fit: distributions names 2 group\(s\)"):
         make_group_scores(group_shares=shares)
-
-
-def test_bad_n_samples_is_named():
-    with pytest.raises(ValueError, match="'n_samples' parameter of make_group_scores"):
-        make_group_scores(0)

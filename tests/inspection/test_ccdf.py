@@ -59,9 +59,7 @@ def test_weights(sample):
     scores, group = sample
     weights = np.random.default_rng(1).integers(1, 4, 120)
     display = draw(scores, group, sample_weight=weights)
-    repeated = CCDFCurveDisplay.from_predictions(
-        None, np.repeat(scores, weights), sensitive_features=np.repeat(group, weights)
-    )
+    repeated = draw(np.repeat(scores, weights), np.repeat(group, weights))
     for one, other in zip(display.lines_, repeated.lines_, strict=True):
         assert_allclose(one.get_xydata(), other.get_xydata())
 
@@ -72,14 +70,10 @@ def test_reference_by_level_name_or_tuple(sample):
     assert (display.reference_name, display.group_names) == ("c", ["a", "b"])
     both = pd.DataFrame({"sex": np.resize(["f", "m"], 120), "origin": group})
     for reference in (("m", "b"), "sex=m, origin=b"):
-        display = CCDFCurveDisplay.from_predictions(
-            None, scores, sensitive_features=both, reference=reference
-        )
+        display = draw(scores, both, reference=reference)
         assert display.reference_name == "sex=m, origin=b"
         assert len(display.lines_) == 5
-    apart = CCDFCurveDisplay.from_predictions(
-        None, scores, sensitive_features=both, intersectional=False, reference=("origin", "b")
-    )
+    apart = draw(scores, both, intersectional=False, reference=("origin", "b"))
     # Groups of other attributes overlap with the reference and are not compared.
     assert apart.group_names == ["origin=a", "origin=c"]
     alone = draw(scores, group, reference="b")
@@ -144,7 +138,7 @@ def test_equal_and_constant_scores_follow_the_diagonal():
 def test_wrong_arguments(sample):
     scores, group = sample
     with pytest.raises(ValueError, match="compares groups, but there is only 'a'"):
-        CCDFCurveDisplay.from_predictions(None, [1, 2], sensitive_features=["a", "a"])
+        draw([1, 2], ["a", "a"])
     with pytest.raises(ValueError, match="There is no group 'z'. The groups are 'a', 'b', 'c'"):
         draw(scores, group, reference="z")
     with pytest.raises(ValueError, match="Every curve needs one entry in each argument"):
@@ -153,8 +147,5 @@ def test_wrong_arguments(sample):
         )
     with pytest.raises(ValueError, match="reference_rates has 2, group_rates has 3"):
         CCDFCurveDisplay(
-            reference_rates=[[0, 1]],
-            group_rates=[[0, 0, 1]],
-            group_names=["b"],
-            reference_name="a",
+            reference_rates=[[0, 1]], group_rates=[[0, 0, 1]], group_names=["b"], reference_name="a"
         )

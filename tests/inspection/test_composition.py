@@ -77,13 +77,11 @@ def test_two_attributes(sample, legend_of):
     labels, group = sample
     sex = np.resize(["f", "m"], 200)
     both = pd.DataFrame({"sex": sex, "origin": group})
-    crossed = ClusterCompositionDisplay.from_labels(labels, sensitive_features=both)
+    crossed = draw(labels, both)
     assert crossed.shares.shape == (6, 4)
     assert_allclose(crossed.shares.sum(axis=0), 1)
     assert len(crossed.overall_lines_) == 1
-    apart = ClusterCompositionDisplay.from_labels(
-        labels, sensitive_features=both, intersectional=False
-    )
+    apart = draw(labels, both, intersectional=False)
     assert apart.group_names == ["sex=f", "sex=m", "origin=a", "origin=b", "origin=c"]
     # Two bars side by side, each of height 1, with the lines of its own attribute.
     for members, centre in (([0, 1], -0.2), ([2, 3, 4], 0.2)):
@@ -99,7 +97,7 @@ def test_two_attributes(sample, legend_of):
 
 def test_one_group_has_no_line(sample, legend_of):
     labels, _ = sample
-    display = ClusterCompositionDisplay.from_labels(labels, sensitive_features=["a"] * 200)
+    display = draw(labels, ["a"] * 200)
     assert not display.overall_lines_
     assert_array_equal(display.shares, 1)
     assert legend_of(display.ax_) == ["a"]
@@ -107,10 +105,10 @@ def test_one_group_has_no_line(sample, legend_of):
 
 def test_labels_are_turned_where_they_would_overlap(sample):
     _, group = sample
-    many = ClusterCompositionDisplay.from_labels(np.arange(200) % 40, sensitive_features=group)
+    many = draw(np.arange(200) % 40, group)
     assert many.ax_.get_xticklabels()[7].get_rotation() == 90
     assert many.ax_.get_xticklabels()[7].get_text() == "7  n = 5"
-    few = ClusterCompositionDisplay.from_labels(np.arange(200) % 5, sensitive_features=group)
+    few = draw(np.arange(200) % 5, group)
     assert few.ax_.get_xticklabels()[0].get_rotation() == 0
     _, (narrow, _, _) = plt.subplots(1, 3, figsize=(6, 3))
     assert few.plot(ax=narrow).ax_.get_xticklabels()[0].get_rotation() == 90
@@ -119,9 +117,7 @@ def test_labels_are_turned_where_they_would_overlap(sample):
 def test_no_label_is_clipped_or_overlaps_another():
     group = np.resize(["a group with a rather long name", "b"], 200)
     for n_clusters in (2, 8):
-        display = ClusterCompositionDisplay.from_labels(
-            np.arange(200) % n_clusters, sensitive_features=group
-        )
+        display = draw(np.arange(200) % n_clusters, group)
         display.figure_.draw_without_rendering()
         width = display.figure_.bbox.width
         boxes = [text.get_window_extent() for text in display.ax_.get_xticklabels()]

@@ -3,22 +3,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.inspection import FairnessFrontDisplay
+from tests import naive
 
 COSTS = [5.0, 1.0, 3.0, 2.0, 4.0]
 BALANCES = [0.9, 0.1, 0.8, 0.5, 0.6]
-
-
-def naive_front(x, y, x_sign, y_sign):
-    """Compare every pair; signs turn both criteria into gains."""
-    points = list(zip(x_sign * np.asarray(x), y_sign * np.asarray(y), strict=True))
-    return [
-        not any(
-            b[0] >= a[0] and b[1] >= a[1] and (b != a or j < i)
-            for j, b in enumerate(points)
-            if j != i
-        )
-        for i, a in enumerate(points)
-    ]
 
 
 def test_clusterings(legend_of):
@@ -47,7 +35,7 @@ def test_every_direction(x_better, y_better):
         x=x, y=y, x_label="u", y_label="v", x_better=x_better, y_better=y_better
     ).plot()
     x_sign, y_sign = ({"lower": -1, "higher": 1}[better] for better in (x_better, y_better))
-    expected = naive_front(x, y, x_sign, y_sign)
+    expected = naive.nondominated(-x_sign * x, y_sign * y)
     assert_array_equal(display.is_nondominated, expected)
     # Every point of the front is a corner of a monotone line made of upright and lying pieces.
     corners = display.staircase

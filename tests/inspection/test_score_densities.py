@@ -53,9 +53,7 @@ def test_bins_are_spread_over_scores_that_count(sample):
     scores, group = sample
     far, weights = np.append(scores, 1e6), np.append(np.ones(100), 0.0)
     shown = [
-        GroupScoreDisplay.from_predictions(
-            None, values, sensitive_features=groups, sample_weight=w, kind="hist", bins=10
-        ).curves_[0]
+        draw(values, groups, sample_weight=w, kind="hist", bins=10).curves_[0]
         for values, groups, w in ((scores, group, None), (far, np.append(group, "a"), weights))
     ]
     assert_allclose(shown[1].get_data().edges, shown[0].get_data().edges)
@@ -158,10 +156,9 @@ def test_interval_in_words():
 def test_shaded_part_of_a_density(layout):
     # Scores at the quantiles of the normal law: the interval has known ends and a known area.
     scores = norm.ppf((np.arange(2000) + 0.5) / 2000)
-    display = GroupScoreDisplay.from_predictions(
-        None,
+    display = draw(
         np.concatenate([scores, scores + 3]),
-        sensitive_features=np.repeat(["a", "b"], 2000),
+        np.repeat(["a", "b"], 2000),
         interval=(0.1, 0.4),
         layout=layout,
     )
@@ -186,10 +183,9 @@ def test_shaded_part_of_a_density(layout):
 
 def test_shaded_part_of_a_histogram():
     scores = np.arange(100.0)
-    display = GroupScoreDisplay.from_predictions(
-        None,
+    display = draw(
         scores,
-        sensitive_features=["a"] * 100,
+        ["a"] * 100,
         interval=[(0, 0.1), (0.25, 0.5)],
         kind="hist",
         bins=np.linspace(0, 100, 11),
@@ -216,18 +212,14 @@ def test_rows_show_all_groups(sample):
     sex = np.resize(["f", "m"], 100)
     both = np.column_stack([sex, group])
     for kind in ("density", "hist"):
-        display = GroupScoreDisplay.from_predictions(
-            None, scores, sensitive_features=both, layout="rows", kind=kind
-        )
+        display = draw(scores, both, layout="rows", kind=kind)
         assert len(display.curves_) == 4
         labels = [text.get_text().split() for text in display.ax_.get_yticklabels()]
         assert labels[0] == ["sensitive_feature_0=f,", "sensitive_feature_1=a", "n", "=", "30"]
         assert_array_equal(display.ax_.get_yticks(), range(4))
         assert display.ax_.get_ylim() == (3.1, -1.0)
         assert display.ax_.get_legend() is None
-    apart = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=both, intersectional=False
-    )
+    apart = draw(scores, both, intersectional=False)
     assert [values.size for values in apart.scores] == [50, 50, 60, 40]
 
 
@@ -246,10 +238,9 @@ def test_constant_scores_are_a_line(sample, legend_of):
 @pytest.mark.parametrize("kind", ["density", "hist"])
 @pytest.mark.parametrize("value", [0.0, 0.3, -1e6])
 def test_all_scores_equal(kind, layout, value):
-    display = GroupScoreDisplay.from_predictions(
-        None,
+    display = draw(
         [value] * 6,
-        sensitive_features=list("aabbbb"),
+        list("aabbbb"),
         sample_weight=[1, 1, 1e-300, 1, 1, 1],
         interval=(0.1, 0.5),
         kind=kind,
@@ -260,9 +251,7 @@ def test_all_scores_equal(kind, layout, value):
 
 
 def test_interval_within_a_tie_has_no_width():
-    display = GroupScoreDisplay.from_predictions(
-        None, [1, 2, 2, 2, 2, 3], sensitive_features=["a"] * 6, interval=(0.3, 0.5)
-    )
+    display = draw([1, 2, 2, 2, 2, 3], ["a"] * 6, interval=(0.3, 0.5))
     assert_array_equal(display.score_ranges[0], [[2, 2]])
     assert not display.shades_
 

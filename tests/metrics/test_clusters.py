@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,35 +17,26 @@ from skfair.metrics.clusters import (
 )
 from tests import naive
 
-LABEL_METRICS = {
-    "balances": cluster_balances,
-    "balances_relative": lambda labels, **kw: cluster_balances(labels, relative=True, **kw),
-    "balance_min": balance_score,
-    "balance_mean": lambda labels, **kw: balance_score(labels, agg="mean", **kw),
-    "balance_relative": lambda labels, **kw: balance_score(labels, relative=True, **kw),
-    "balance_mean_relative": lambda labels, **kw: balance_score(
-        labels, agg="mean", relative=True, **kw
+RELATIVE = partial(naive.cluster_balances, relative=True)
+# A metric, its options, and what a naive twin makes of labels, attributes and weights.
+METRICS = {
+    "balances": (cluster_balances, {}, naive.cluster_balances),
+    "balances_relative": (cluster_balances, {"relative": True}, RELATIVE),
+    "balance_min": (balance_score, {}, lambda *a: naive.cluster_balances(*a).min()),
+    "balance_mean": (balance_score, {"agg": "mean"}, naive.mean_balance),
+    "balance_relative": (balance_score, {"relative": True}, lambda *a: RELATIVE(*a).min()),
+    "balance_mean_relative": (
+        balance_score,
+        {"agg": "mean", "relative": True},
+        partial(naive.mean_balance, relative=True),
     ),
-    "deviation_max": share_deviation,
-    "deviation_mean": lambda labels, **kw: share_deviation(labels, agg="mean", **kw),
-    "share_ratio": share_ratio,
-    "kl": kl_fairness_error,
+    "deviation_max": (share_deviation, {}, lambda *a: naive.share_deviations(*a)[0]),
+    "deviation_mean": (share_deviation, {"agg": "mean"}, lambda *a: naive.share_deviations(*a)[1]),
+    "share_ratio": (share_ratio, {}, naive.share_ratio),
+    "kl": (kl_fairness_error, {}, naive.kl_fairness_error),
 }
 
-TWINS = {
-    "balances": naive.cluster_balances,
-    "balances_relative": lambda *a: naive.cluster_balances(*a, relative=True),
-    "balance_min": lambda *a: naive.cluster_balances(*a).min(),
-    "balance_mean": naive.mean_balance,
-    "balance_relative": lambda *a: naive.cluster_balances(*a, relative=True).min(),
-    "balance_mean_relative": lambda *a: naive.mean_balance(*a, relative=True),
-    "deviation_max": lambda *a: naive.share_deviations(*a)[0],
-    "deviation_mean": lambda *a: naive.share_deviations(*a)[1],
-    "share_ratio": naive.share_ratio,
-    "kl": naive.kl_fairness_error,
-}
-
-each_metric = pytest.mark.parametrize("name", LABEL_METRICS)
+each_metric = pytest.mark.parametrize(("metric", "options", "twin"), METRICS.values(), ids=METRICS)
 by_seed = given(seed=st.integers(0, 2**32 - 1))
 few = settings(deadline=None, max_examples=30)
 
@@ -61,63 +54,30 @@ def random_case(seed, n_attributes=1):
     return labels, groups, weight, rng
 
 
-# --- representation -------------------------------------------------------------------------------
-
-
 @each_metric
 @few
 @by_seed
-def test_equals_naive_twin(name, seed):
+def test_equals_naive_twin(metric, options, twin, seed):
     labels, groups, weight, _ = random_case(seed)
-    column = groups[:, 0]
-    value = LABEL_METRICS[name](labels, sensitive_features=column)
-    assert_allclose(value, TWINS[name](labels, [column], np.ones(len(labels))), atol=1e-12)
-    value = LABEL_METRICS[name](labels, sensitive_features=column, sample_weight=weight)
-    assert_allclose(value, TWINS[name](labels, [column], weight), atol=1e-12)
+    given = {"sensitive_features": groups[:, 0], **options}
+    for weights in (None, weight):
+        value = metric(labels, sample_weight=weights, **given)
+        used = np.ones(len(labels)) if weights is None else weights
+        assert_allclose(value, twin(labels, [groups[:, 0]], used), atol=1e-12)
 
 
 @each_metric
 @pytest.mark.parametrize("intersectional", [True, False])
 @settings(deadline=None, max_examples=15)
 @by_seed
-def test_several_attributes_equal_naive_twin(name, intersectional, seed):
+def test_several_attributes_equal_naive_twin(metric, options, twin, intersectional, seed):
     labels, groups, weight, _ = random_case(seed, n_attributes=2)
     columns = groups.T.tolist()
     if intersectional:
         columns = naive.intersect(columns)
-    value = LABEL_METRICS[name](
-        labels, sensitive_features=groups, sample_weight=weight, intersectional=intersectional
-    )
-    assert_allclose(value, TWINS[name](labels, columns, weight), atol=1e-12)
-
-
-@few
-@by_seed
-def test_no_clustering_is_more_balanced_than_the_sample(seed):
-    labels, groups, weight, _ = random_case(seed)
-    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
-    assert balance_score(labels, relative=True, **options) <= 1 + 1e-12
-    everybody = np.zeros(len(labels))
-    merged = balance_score(everybody, **options)
-    assert balance_score(labels, **options) <= merged + 1e-12
-    # The whole sample as one cluster is its own reference.
-    assert balance_score(everybody, relative=True, **options) == pytest.approx(1)
-    assert share_deviation(everybody, **options) == 0
-    assert share_ratio(everybody, **options) == pytest.approx(1)
-    assert kl_fairness_error(everybody, **options) == pytest.approx(0, abs=1e-12)
-
-
-@few
-@by_seed
-def test_metrics_agree_on_what_is_lost_and_what_is_perfect(seed):
-    labels, groups, weight, _ = random_case(seed)
-    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
-    lost = balance_score(labels, **options) == 0
-    assert (share_ratio(labels, **options) == 0) == lost
-    assert np.isinf(kl_fairness_error(labels, **options)) == lost
-    perfect = share_deviation(labels, **options) < 1e-12
-    assert (share_ratio(labels, **options) > 1 - 1e-9) == perfect
-    assert (kl_fairness_error(labels, **options) < 1e-12) == perfect
+    given = {"sensitive_features": groups, "intersectional": intersectional, **options}
+    value = metric(labels, sample_weight=weight, **given)
+    assert_allclose(value, twin(labels, columns, weight), atol=1e-12)
 
 
 def test_closed_form():
@@ -198,6 +158,8 @@ def test_kinds_of_numbered_labels(dtype):
         ([0, 1, 1], {"sample_weight": [1, 1]}, "sample_weight has 2 rows"),
         ([0, 1, 1], {"sample_weight": [1, np.inf, 1]}, "NaN or infinite"),
         ([0, 1, 1], {"sensitive_features": ["f", None, "m"]}, "1 missing value in 3 rows"),
+        ([0, 1, 1], {"n_clusters": 0}, "'n_clusters' parameter of cluster_balances"),
+        ([0, 1, 1], {"relative": "yes"}, "'relative' parameter of cluster_balances"),
     ],
 )
 def test_bad_data(labels, options, message):
@@ -206,20 +168,16 @@ def test_bad_data(labels, options, message):
 
 
 @pytest.mark.parametrize(
-    ("metric", "options", "message"),
+    ("metric", "options"),
     [
-        (cluster_balances, {"n_clusters": 0}, "'n_clusters' parameter of cluster_balances"),
-        (cluster_balances, {"relative": "yes"}, "'relative' parameter of cluster_balances"),
-        (balance_score, {"agg": "min"}, "'agg' parameter of balance_score"),
-        (balance_score, {"n_clusters": 2.5}, "'n_clusters' parameter of balance_score"),
-        (share_deviation, {"agg": "min"}, "'agg' parameter of share_deviation"),
-        (share_ratio, {"intersectional": "no"}, "'intersectional' parameter of share_ratio"),
-        (kl_fairness_error, {"intersectional": None}, "parameter of kl_fairness_error"),
+        (balance_score, {"agg": "min"}),
+        (balance_score, {"n_clusters": 2.5}),
+        (share_deviation, {"agg": "min"}),
+        (share_ratio, {"intersectional": "no"}),
+        (kl_fairness_error, {"intersectional": None}),
     ],
 )
-def test_bad_parameters(metric, options, message):
-    with pytest.raises(InvalidParameterError, match=message):
+def test_bad_parameters(metric, options):
+    said = f"'{next(iter(options))}' parameter of {metric.__name__}"
+    with pytest.raises(InvalidParameterError, match=said):
         metric([0, 1], sensitive_features=["f", "m"], **options)
-
-
-# --- k-means cost ---------------------------------------------------------------------------------

@@ -113,3 +113,27 @@ def test_rows_in_another_order_are_noticed(name):
         measured(name, rows, sample_weight=[1, 2])
     with pytest.raises(ValueError, match="zero for every row"):
         measured(name, rows, sample_weight=np.zeros(len(rows)))
+
+
+@pytest.mark.parametrize(
+    "name", [one for one in METRICS if "y_score" in signature(METRICS[one][0]).parameters]
+)
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
+        ([1, np.inf], {}, "y_score has 1 value that are NaN or infinite"),
+        (["x", "y"], {}, "y_score must be numeric"),
+        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
+        ([], {}, "y_score is empty"),
+        (None, {}, "y_score is None"),
+        ([1, 2, 3], {}, "sensitive_features has 2 rows"),
+        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
+        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
+    ],
+)
+def test_bad_scores(name, scores, options, message):
+    metric, _ = METRICS[name]
+    options |= {"interval": (0, 0.6)} if "interval" in signature(metric).parameters else {}
+    with pytest.raises(ValueError, match=message):
+        metric([0, 1], scores, sensitive_features=["a", "b"], **options)

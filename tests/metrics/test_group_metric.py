@@ -11,7 +11,6 @@ from sklearn.model_selection import cross_validate
 from skfair.metrics import (
     equal_opportunity_difference,
     equal_opportunity_ratio,
-    loss_parity_difference,
     make_fairness_scorer,
     make_group_metric,
 )
@@ -67,15 +66,6 @@ def test_recall_is_equal_opportunity(people, options, intersectional):
     ):
         value = make_group_metric(recall_score, compare=compare)(y, scores > 0, **options)
         assert value == pytest.approx(twin(y, scores > 0, **options), abs=1e-12)
-
-
-def test_numbers(people):
-    y, scores, groups = people
-    value = make_group_metric(mean_absolute_error)(y, scores, sensitive_features=groups)
-    twin = loss_parity_difference(
-        y, scores, sensitive_features=groups, loss="absolute_error", task="regression"
-    )
-    assert value == pytest.approx(twin, abs=1e-12)
 
 
 def test_scorers_in_a_search(people):

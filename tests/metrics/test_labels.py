@@ -1,4 +1,3 @@
-import fairlearn.metrics as fairlearn
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,15 +50,6 @@ def test_equals_naive_twin(name, seed):
         assert plain == pytest.approx(naive_value(name, y, p, groups, ones, agg), abs=1e-12)
         weighted = metric(y, p, sensitive_features=groups, sample_weight=weights, agg=agg)
         assert weighted == pytest.approx(naive_value(name, y, p, groups, weights, agg), abs=1e-12)
-
-
-def test_mean_of_two_rates_equals_fairlearn_for_two_groups():
-    y, p, groups, _ = random_case(0, n_groups=2)
-    assert METRICS["equalized_odds_difference"](
-        y, p, sensitive_features=groups, agg="mean"
-    ) == pytest.approx(
-        fairlearn.equalized_odds_difference(y, p, sensitive_features=groups, agg="mean")
-    )
 
 
 @each_metric

@@ -1,4 +1,3 @@
-import math
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error, mean_squared_error
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,6 +21,8 @@ from skfair.metrics import (
     mean_score_difference,
 )
 from tests import naive
+from tests.metrics.test_scores import random_case as random_scores
+from tests.naive.erm import EXACT_LOSSES
 
 few = settings(deadline=None, max_examples=8)
 by_seed = given(seed=st.integers(0, 2**31))
@@ -43,28 +43,11 @@ each_case = pytest.mark.parametrize(("task", "loss", "which"), CASES)
 METRICS = [loss_parity_difference, largest_group_loss, excess_loss, mean_score_difference]
 
 
-def random_case(seed, task="classification", n=30):
-    """Rows in which every group has both classes; the last value is a generator."""
-    rng = np.random.default_rng(seed)
-    n_groups = int(rng.integers(2, 5))
-    groups = np.concatenate((np.tile(np.arange(n_groups), 2), rng.integers(0, n_groups, n)))
-    y = np.concatenate((np.repeat([0, 1], n_groups), rng.integers(0, 2, n)))
-    z = rng.normal(size=groups.size) + 0.5 * groups + y
-    order = rng.permutation(groups.size)
-    y = y + rng.normal(size=y.size) if task == "regression" else y
-    weights = rng.uniform(0.1, 3, y.size)
-    return y[order], z[order], np.array(list("abcd"))[groups[order]], weights, rng
-
-
-def naive_loss(loss, task, z, y):
-    t = y if task == "regression" else 2 * y - 1
-    return {
-        "log_loss": lambda: math.log(1 + math.exp(-t * z)),
-        "hinge": lambda: max(0, 1 - t * z),
-        "squared_hinge": lambda: max(0, 1 - t * z) ** 2,
-        "squared_error": lambda: (z - t) ** 2,
-        "absolute_error": lambda: abs(z - t),
-    }[loss]()
+def random_case(seed, task="classification"):
+    """Rows in which every group has both classes, with scores that depend on them."""
+    y, z, groups, weights, rng = random_scores(seed, n=30)
+    noise = rng.normal(size=y.size) if task == "regression" else 0
+    return y + noise, z + y, groups, weights, rng
 
 
 def naive_mean(values, counts, groups, level, weights):
@@ -96,7 +79,7 @@ def naive_slices(y, which):
 @by_seed
 def test_losses_equal_plain_loops(task, loss, which, seed):
     y, z, g, w, _ = random_case(seed, task)
-    losses = [naive_loss(loss, task, *row) for row in zip(z, y, strict=True)]
+    losses = EXACT_LOSSES[loss](z, y if task == "regression" else 2 * y - 1)
     slices = naive_slices(y, which)
     options = {"sensitive_features": g, "loss": loss, "task": task, "subset": which}
     for weights in (None, w):
@@ -114,7 +97,7 @@ def test_losses_equal_plain_loops(task, loss, which, seed):
 @pytest.mark.parametrize("reference", ["pairwise", "overall"])
 def test_mean_losses_of_both_classes_are_added_up_before_groups_are_compared(reference):
     y, z, g, w, _ = random_case(3)
-    losses = [naive_loss("log_loss", "classification", *row) for row in zip(z, y, strict=True)]
+    losses = EXACT_LOSSES["log_loss"](z, 2 * y - 1)
     levels = [None, *sorted(set(g))]
     mean = {k: sum(naive_mean(losses, y == c, g, k, w) for c in (0, 1)) for k in levels}
     pairs = naive.pairs(g) if reference == "pairwise" else [(k, None) for k in levels[1:]]
@@ -136,22 +119,6 @@ def test_mean_scores_equal_plain_loops(seed):
                 None, z, sensitive_features=g, sample_weight=w, reference=reference, agg=agg
             )
             assert value == pytest.approx(expected, abs=1e-12)
-
-
-def test_losses_are_those_of_scikit_learn():
-    y, z, _, w, _ = random_case(0)
-    one = {"sensitive_features": ["all"] * y.size, "sample_weight": w}
-    probability = 1 / (1 + np.exp(-z))
-    expected = log_loss(y, probability, sample_weight=w)
-    assert largest_group_loss(y, z, **one) == pytest.approx(expected)
-    expected = hinge_loss(y, z, sample_weight=w)
-    assert largest_group_loss(y, z, loss="hinge", **one) == pytest.approx(expected)
-    numbers = np.random.default_rng(1).normal(size=y.size)
-    one["task"] = "regression"
-    expected = mean_squared_error(numbers, z, sample_weight=w)
-    assert largest_group_loss(numbers, z, loss="squared_error", **one) == pytest.approx(expected)
-    expected = mean_absolute_error(numbers, z, sample_weight=w)
-    assert largest_group_loss(numbers, z, loss="absolute_error", **one) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("which", ["all", "class"])
@@ -257,25 +224,6 @@ def test_a_class_that_a_group_lacks():
             metric(
                 [1, 0, 1, 0], z, sensitive_features=g, subset="positive", sample_weight=[0, 1, 1, 1]
             )
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    ("scores", "options", "message"),
-    [
-        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
-        (["x", "y"], {}, "y_score must be numeric"),
-        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
-        ([], {}, "y_score is empty"),
-        (None, {}, "y_score is None"),
-        ([1, 2, 3], {}, "sensitive_features has 2 rows"),
-        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
-        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
-    ],
-)
-def test_bad_scores(metric, scores, options, message):
-    with pytest.raises(ValueError, match=message):
-        metric([0, 1], scores, sensitive_features=["a", "b"], **options)
 
 
 @pytest.mark.parametrize("metric", METRICS[:2])

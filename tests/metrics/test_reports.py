@@ -34,12 +34,9 @@ def test_group_report_equals_naive_rates():
         for g in set(groups):
             here = groups == g
             assert report.loc[g, "n"] == here.sum()
-            assert report.loc[g, "base_rate"] == pytest.approx(
-                np.average(y[here], weights=used[here])
-            )
-            assert report.loc[g, "mean_score"] == pytest.approx(
-                np.average(s[here], weights=used[here])
-            )
+            for name, column in (("base_rate", y), ("mean_score", s)):
+                mean = np.average(column[here], weights=used[here])
+                assert report.loc[g, name] == pytest.approx(mean)
             for rate in table.keys() & set(report.columns):
                 assert report.loc[g, rate] == pytest.approx(table[rate][g])
         whole = naive.rates(y, p, ["x"] * y.size, used)
@@ -155,13 +152,9 @@ def test_intervals_of_ratios_hold_where_a_group_has_hardly_any_success(sizes, ra
     rng, n_draws, n_held = np.random.default_rng(4), 80, 0
     for _ in range(n_draws):
         y = np.concatenate([rng.random(n) < r for n, r in zip(sizes, rates, strict=True)])
-        report = fairness_report(
-            None,
-            y.astype(int),
-            sensitive_features=np.repeat(["a", "b"], sizes),
-            n_bootstrap=100,
-            random_state=rng.integers(10**6),
-        )
+        options = {"n_bootstrap": 100, "random_state": rng.integers(10**6)}
+        groups = np.repeat(["a", "b"], sizes)
+        report = fairness_report(None, y.astype(int), sensitive_features=groups, **options)
         low, high = report.loc["demographic_parity_ratio", ["value_low", "value_high"]]
         n_held += low <= rates[0] / rates[1] <= high
     assert n_held / n_draws >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / n_draws)
@@ -229,21 +222,14 @@ def test_group_report_by_stratum_is_that_of_each_stratum(interval):
     y, p, s, groups, rng = case()
     job, w = rng.choice(["x", "y"], y.size), rng.uniform(0.5, 2, y.size)
     shared = {"interval": interval, "n_bootstrap": 2000, "random_state": 0}
-    report = group_report(
-        y, p, sensitive_features=groups, control_features=job, y_score=s, sample_weight=w, **shared
-    )
+    rows = {"sensitive_features": groups, "y_score": s, "sample_weight": w}
+    report = group_report(y, p, control_features=job, **rows, **shared)
     assert report.index.names == ["stratum", "group"]
     assert [key for key, _ in report.index] == ["x"] * 4 + ["y"] * 4
     for stratum in "xy":
-        rows = job == stratum
-        alone = group_report(
-            y[rows],
-            p[rows],
-            sensitive_features=groups[rows],
-            y_score=s[rows],
-            sample_weight=w[rows],
-            **shared,
-        )
+        own = job == stratum
+        given = {name: column[own] for name, column in rows.items()}
+        alone = group_report(y[own], p[own], **given, **shared)
         found = report.loc[stratum]
         assert list(found.index) == list(alone.index) == ["a", "b", "c", "overall"]
         assert list(found.columns) == list(alone.columns)
@@ -271,34 +257,18 @@ def test_group_report_by_stratum_with_overlapping_attributes():
 def test_fairness_report_within_strata():
     y, p, s, groups, rng = case(n=1000)
     job = rng.choice(["x", "y"], y.size)
-    report = fairness_report(
-        y,
-        p,
-        sensitive_features=groups,
-        control_features=job,
-        y_score=s,
-        n_bootstrap=100,
-        random_state=0,
-    )
+    given = {"sensitive_features": groups, "control_features": job}
+    report = fairness_report(y, p, y_score=s, n_bootstrap=100, random_state=0, **given)
     for name in report.index:
         second = p if name in LABEL_METRICS else s
-        value = getattr(skfair.metrics, name)(
-            y, second, sensitive_features=groups, control_features=job
-        )
-        assert report.loc[name, "value"] == value
+        assert report.loc[name, "value"] == getattr(skfair.metrics, name)(y, second, **given)
     assert (report["standard_error"] > 0).all()
     # Cells are resampled by themselves: with one group per stratum the formula is known.
     shares = {"x": 0.3, "y": 0.6}
     q = (rng.random(y.size) < np.vectorize(shares.get)(job)).astype(int)
     sex = np.where(rng.random(y.size) < 0.5, "f", "m")
-    one = fairness_report(
-        None,
-        q,
-        sensitive_features=sex,
-        control_features=np.where(job == "x", job, sex),
-        n_bootstrap=800,
-        random_state=0,
-    )
+    given = {"sensitive_features": sex, "control_features": np.where(job == "x", job, sex)}
+    one = fairness_report(None, q, n_bootstrap=800, random_state=0, **given)
     x = job == "x"
     rates = {g: q[x & (sex == g)].mean() for g in "fm"}
     variance = sum(r * (1 - r) / (x & (sex == g)).sum() for g, r in rates.items())
@@ -327,18 +297,14 @@ def test_rows_of_weight_0_do_not_change_the_errors():
     y, pred = rng.integers(0, 2, (2, n + extra))
     scores, group = rng.random(n + extra), rng.choice(["f", "m", "x"], n + extra)
     weight = np.append(rng.random(n) + 0.1, np.zeros(extra))
+    rows = {"y_score": scores, "sensitive_features": group, "sample_weight": weight}
     whole, few = (
         fairness_report(
-            y[:k],
-            pred[:k],
-            y_score=scores[:k],
-            sensitive_features=group[:k],
-            sample_weight=weight[:k],
-            n_bootstrap=50,
-            random_state=0,
+            *(y[:k], pred[:k]), **{name: column[:k] for name, column in rows.items()},
+            n_bootstrap=50, random_state=0,
         )
         for k in (n + extra, n)
-    )
+    )  # fmt: skip
     pd.testing.assert_frame_equal(pd.DataFrame(whole), pd.DataFrame(few))
 
 
@@ -427,12 +393,8 @@ def test_group_report_of_selection_rates_needs_no_true_labels(interval):
     }
     full = group_report(y, p, **options)
     found = group_report(None, p, **options)
-    assert [name for name in found if "_low" not in name and "_high" not in name] == [
-        "n",
-        "selection_rate",
-        "mean_score",
-    ]
     same = ["n", "selection_rate", "mean_score"]
+    assert [name for name in found if not name.endswith(("_low", "_high"))] == same
     pd.testing.assert_frame_equal(found[same], full[same])
     if interval == "wilson":
         pd.testing.assert_frame_equal(found, full[found.columns])

@@ -18,13 +18,12 @@ from sklearn.model_selection import (
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skfair import Sensitive, metrics
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn
-from skfair.datasets import make_loans
 from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
 from skfair.report import Audit
 from tests.older import ScoringMonitor, needs_callbacks
@@ -382,20 +381,6 @@ def test_metrics_of_ones_own(numbers):
     assert scorer(model, X, y, sensitive_features=groups) == -overall(
         y, model.predict(X), sensitive_features=groups
     )
-
-
-def test_real_pipeline_with_strings_and_missing_values():
-    X, y, groups = make_loans(400, random_state=0)
-    text = X.select_dtypes(exclude="number").columns
-    model = make_pipeline(
-        make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), list(text)), remainder="drop"
-        ),
-        LogisticRegression(),
-    )
-    gap = get_scorer(GAP, sensitive=list(groups.columns))
-    scores = cross_validate(model, X, y, scoring={"gap": gap, "auc": "roc_auc"}, cv=3)
-    assert np.isfinite(scores["test_gap"]).all()
 
 
 def test_mistakes_are_explained(numbers, frame):

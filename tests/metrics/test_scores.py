@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from skfair.datasets import make_group_scores
 from skfair.metrics import (
     group_auc_gap,
     inter_group_pairwise_gap,
@@ -104,20 +103,6 @@ def test_equals_scipy_and_scikit_learn(seed):
     )
 
 
-def test_known_distributions():
-    """Two normal laws of equal spread: closed forms, up to the noise of 40000 rows."""
-    shift = 0.5
-    y, s, g = make_group_scores(
-        40_000, distributions={"a": (0.0, 1.0), "b": (shift, 1.0)}, random_state=0
-    )
-    # Standard errors: about 0.01 for the mean, 0.007 for a difference of distribution functions.
-    assert wasserstein_gap(y, s, sensitive_features=g) == pytest.approx(shift, abs=0.04)
-    ks = 2 * stats.norm.cdf(shift / 2) - 1
-    assert statistical_parity_gap(y, s, sensitive_features=g) == pytest.approx(ks, abs=0.025)
-    auc = stats.norm.cdf(shift / np.sqrt(2)) - 0.5
-    assert group_auc_gap(y, s, sensitive_features=g) == pytest.approx(auc, abs=0.02)
-
-
 @each_metric
 def test_mean_over_pairs(metric):
     y, s, g, w, _ = random_case(5)
@@ -164,19 +149,9 @@ def test_float32_scores_and_lists():
 
 
 @pytest.mark.parametrize(
-    ("scores", "options", "message"),
-    [
-        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
-        ([1, np.inf], {}, "NaN or infinite"),
-        (["x", "y"], {}, "y_score must be numeric"),
-        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
-        ([], {}, "y_score is empty"),
-        ([1, 2], {"agg": "max"}, "agg must be"),
-        ([1, 2], {"ties": "none"}, "ties must be 'half' or 'geq'"),
-        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
-        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
-    ],
+    ("options", "message"),
+    [({"agg": "max"}, "agg must be"), ({"ties": "none"}, "ties must be 'half' or 'geq'")],
 )
-def test_bad_input(scores, options, message):
+def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        group_auc_gap(None, scores, sensitive_features=["a", "b"], **options)
+        group_auc_gap(None, [1, 2], sensitive_features=["a", "b"], **options)

@@ -39,18 +39,12 @@ class Rival(ClassifierMixin, BaseEstimator):
     """
 
     def __init__(
-        self,
-        max_disparity=0.1,
-        constraint="demographic_parity",
-        aware=False,
-        sensitive=None,
-        intersectional=True,
+        self, max_disparity=0.1, constraint="demographic_parity", aware=False, sensitive=None
     ):
         self.max_disparity = max_disparity
         self.constraint = constraint
         self.aware = aware
         self.sensitive = sensitive
-        self.intersectional = intersectional
 
     def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
         self.classes_ = np.unique(y)

@@ -2,7 +2,6 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -78,33 +77,6 @@ def test_undefined_scores_are_not_within():
 def test_mistakes_are_explained(score, limit, message):
     with pytest.raises(ValueError, match=message):
         best_within(score=score, limit=limit)(RESULTS)
-
-
-def test_in_a_grid_search():
-    rng = np.random.default_rng(0)
-    groups = np.repeat(["f", "m"], 100)
-    X = np.column_stack(((groups == "m") + rng.normal(size=200), rng.normal(size=200)))
-    y = (X[:, 0] + rng.normal(size=200) > 0.5).astype(int)
-    order = rng.permutation(200)
-    X, y, groups = X[order], y[order], groups[order]
-    limit = 0.2
-    with config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            LogisticRegression(),
-            {"C": np.logspace(-6, 1, 8)},
-            scoring={
-                "accuracy": "accuracy",
-                "gap": get_scorer("neg_demographic_parity_difference"),
-            },
-            refit=best_within(score="accuracy", limit={"gap": limit}),
-        ).fit(X, y, sensitive_features=groups)
-    gaps = -search.cv_results_["mean_test_gap"]
-    accuracies = search.cv_results_["mean_test_accuracy"]
-    within = gaps <= limit
-    assert 0 < within.sum() < within.size
-    assert within[search.best_index_]
-    assert accuracies[search.best_index_] == accuracies[within].max()
-    assert search.best_params_["C"] == search.best_estimator_.C
 
 
 def test_a_limit_for_each_attribute():

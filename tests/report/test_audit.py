@@ -353,10 +353,6 @@ def test_before_and_after():
     down = rate_of(found.rates, "sex", "f", "moved_down")
     assert down == pytest.approx(((then == 1) & (p == 0))[women].mean())
     assert rate_of(found.rates, "sex", "f", "moved_up") == 0
-    assert not any("levelling down" in one for one in repr(found).split("\n") if "sex:" in one) or (
-        gap_of(found, "sex", "demographic_parity_difference")["value"]
-        < gap_of(found, "sex", "demographic_parity_difference", "before")["value"]
-    )
 
 
 def test_levelling_down_is_named():

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.__main__ import main
 from skfair.metrics import selection_tests
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
+from tests.report.test_commands import reported
 from tests.report.test_verdicts import rows_of
 
 GUIDELINES = {"White": (480, 800), "Native": (9, 20), "Hispanic": (96, 200), "Black": (153, 300)}
@@ -178,21 +178,16 @@ def test_from_a_shell(tmp_path, capsys, column):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"race": race, "chosen": chosen, "score": rng.random(race.size)})
     frame.loc[::50, "race"] = None
-    path, out = tmp_path / "rows.csv", tmp_path / "report.json"
+    path = tmp_path / "rows.csv"
     frame.sample(frac=1, random_state=0).to_csv(path, index=False)
-    option = "--prediction" if column == "chosen" else "--score"
-    code = main(
-        ["audit", str(path), option, column, "--groups", "race", "--missing", "unknown",
-         "--preset", "ll144", "--reference", "race=Black", "--out", str(out),
-         "--block-rows", "100"]
-    )  # fmt: skip
-    assert code == 0, capsys.readouterr().err
+    asked = ["--prediction" if column == "chosen" else "--score", column, "--groups", "race"]
+    asked += ["--missing", "unknown", "--preset", "ll144", "--reference", "race=Black"]
+    found = Audit.from_dict(reported(path, *asked, "--block-rows", "100", usual=False))
     given = {"y_pred": chosen} if column == "chosen" else {"y_score": frame["score"]}
     expected = audit(
         None, **given, sensitive_features={"race": frame["race"].fillna("unknown")},
         preset="ll144", reference="Black", unknown="unknown",
     )  # fmt: skip
-    found = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
     pd.testing.assert_frame_equal(found.impact, expected.impact, check_dtype=False)
     assert found.rule == expected.rule
     assert "unknown (race, 27 rows, not known)" in capsys.readouterr().out

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.__main__ import main
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
+from tests.report.test_commands import reported
 from tests.report.test_verdicts import rows_of
 
 
@@ -95,13 +95,9 @@ def test_everywhere_an_audit_is_shown(people, tmp_path):
     assert Audit.from_dict(plain).to_html() == found.to_html()
     assert "<h3>Against m</h3>" in found.to_html()
     assert "| Selection rate | f |" in found.to_markdown()
-    path, out = tmp_path / "rows.csv", tmp_path / "found.json"
-    people.to_csv(path, index=False)
-    main(
-        ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "sex",
-         "--reference", "m", "--out", str(out)]
-    )  # fmt: skip
-    again = Audit.from_dict(json.loads(out.read_text(encoding="utf-8")))
+    people.to_csv(tmp_path / "rows.csv", index=False)
+    asked = ["--target", "y", "--prediction", "p", "--groups", "sex", "--reference", "m"]
+    again = Audit.from_dict(reported(tmp_path / "rows.csv", *asked, usual=False))
     here = audited(people, "m", n_simulations=500)
     pd.testing.assert_frame_equal(again.signed, here.signed)
 

@@ -96,17 +96,6 @@ def test_nobody_stands_out_where_all_are_alike(sample):
     assert not accuracy[["difference", "standard_errors", "is_beyond_chance"]].to_numpy().any()
 
 
-def test_weights_of_two_are_two_rows(sample):
-    A, y, p = sample
-    twice = audit(
-        np.tile(y, 2), np.tile(p, 2), sensitive_features=pd.concat([A, A]), n_simulations=20
-    )
-    w = np.full(y.size, 2.0)
-    weighted = audit(y, p, sensitive_features=A, sample_weight=w, n_simulations=20)
-    both = twice.rates.merge(weighted.rates, on=["view", "group", "measure"])
-    np.testing.assert_allclose(both["value_x"], both["value_y"], atol=1e-12)
-
-
 def test_too_many_subgroups_are_refused(sample, monkeypatch):
     A, y, p = sample
     monkeypatch.setattr("skfair.report.subgroups.MOST_SUBGROUPS", 100)

@@ -36,12 +36,14 @@ N = 240
 rng = np.random.default_rng(0)
 SEX = rng.choice(["f", "m"], N)
 FEW = np.where(np.arange(N) % 12, "many", "few")
-ALL = ["all"] * N
 X = rng.normal(size=(N, 3)) + 2 * (SEX == "m")[:, None] * [1, 0, 0]
 Y = (X[:, 0] + rng.normal(size=N) > 1).astype(int)
 W = rng.random(N) + 0.5
 GRAPH, _, BLOCKS = make_fair_sbm(N, n_clusters=4, n_groups=2, random_state=0)
 GRAPH = np.asarray(GRAPH.todense())
+BY_SEX, BY_FEW, ALONE, BY_BLOCK = (
+    {"sensitive_features": groups} for groups in (SEX, FEW, ["all"] * N, BLOCKS)
+)
 ISLANDS = np.where(np.minimum.outer(np.arange(N), np.arange(N)) < 4, 0.0, GRAPH)
 TWO, MIXED = np.array(["a", "b"] * 40), np.isin(np.arange(80) % 8, [1, 3, 5]).astype(int)
 ONLY_GROUP = np.array([[0.0], [1.0]] * 40)  # the one feature is the group
@@ -92,77 +94,46 @@ CALLS = [
     ("was fitted without", lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y))),
     ("was fitted without", lambda: CentroidClassifier().fit(X, Y)),  # its fit is not ours
     ("was fitted without", lambda: search(pipeline(CentroidClassifier())).fit(X, Y)),
-    ("1 group of fewer than 30 rows", lambda: ERM().fit(X, Y, sensitive_features=FEW)),
-    ("1 group of fewer than 30 rows", lambda: KM(3).fit_predict(X, sensitive_features=FEW)),
+    ("1 group of fewer than 30 rows", lambda: ERM().fit(X, Y, **BY_FEW)),
+    ("1 group of fewer than 30 rows", lambda: KM(3).fit_predict(X, **BY_FEW)),
     ("of fewer than 30", lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": FEW})),
-    ("of fewer than 30", lambda: search(ERM()).fit(X, Y, sensitive_features=FEW)),
-    (
-        "of fewer than 30",
-        lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y, sensitive_features=FEW)),
-    ),
-    ("of fewer than 30", lambda: ERM().partial_fit(X, Y, sensitive_features=FEW)),
+    ("of fewer than 30", lambda: search(ERM()).fit(X, Y, **BY_FEW)),
+    ("of fewer than 30", lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y, **BY_FEW))),
+    ("of fewer than 30", lambda: ERM().partial_fit(X, Y, **BY_FEW)),
     ("of fewer than 30", lambda: encode_groups(FEW).warn_small()),
-    ("single group, 'all', so no constraint", lambda: ERM().fit(X, Y, sensitive_features=ALL)),
+    ("single group, 'all', so no constraint", lambda: ERM().fit(X, Y, **ALONE)),
     (
         "single group, 'all', so no constraint",
-        lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ALL}),
+        lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ["all"] * N}),
     ),
-    (
-        "single group, 'all', so no constraint",
-        lambda: PARTIAL((0.1, 0.6)).fit(X, Y, sensitive_features=ALL),
-    ),
-    ("so no limit is active", lambda: KM(3, random_state=0).fit(X, sensitive_features=ALL)),
-    (
-        "smallest reached is",
-        lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, sensitive_features=SEX),
-    ),
-    (
-        "smallest reached is",
-        lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, sensitive_features=SEX),
-    ),
-    (
-        "KKT residual of",
-        lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, sensitive_features=SEX),
-    ),
+    ("single group, 'all', so no constraint", lambda: PARTIAL((0.1, 0.6)).fit(X, Y, **ALONE)),
+    ("so no limit is active", lambda: KM(3, random_state=0).fit(X, **ALONE)),
+    ("smallest reached is", lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, **BY_SEX)),
+    ("smallest reached is", lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, **BY_SEX)),
+    ("KKT residual of", lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, **BY_SEX)),
     (
         "nearly. constant predictions",
         lambda: ERM(max_disparity=0.1).fit(ONLY_GROUP, MIXED, sensitive_features=TWO),
     ),
-    (
-        "smallest reached is",
-        lambda: PARTIAL((0.1, 0.6), max_iter=1).fit(X, Y, sensitive_features=SEX),
-    ),
-    (
-        "is less than one row",
-        lambda: PARTIAL((0.1, 0.6), max_disparity=1e-4).fit(X, Y, sensitive_features=SEX),
-    ),
-    (
-        "takes no sample_weight",
-        lambda: neighbours().fit(X, Y, sample_weight=W, sensitive_features=SEX),
-    ),
+    ("smallest reached is", lambda: PARTIAL((0.1, 0.6), max_iter=1).fit(X, Y, **BY_SEX)),
+    ("is less than one row", lambda: PARTIAL((0.1, 0.6), max_disparity=1e-4).fit(X, Y, **BY_SEX)),
+    ("takes no sample_weight", lambda: neighbours().fit(X, Y, sample_weight=W, **BY_SEX)),
     (
         "takes no sample_weight",
         lambda: pipeline(neighbours()).fit(
             X, Y, **{f"{OTHER}__sample_weight": W, f"{OTHER}__sensitive_features": SEX}
         ),
     ),
-    ("centres still move", lambda: KM(3, max_iter=1, tol=0).fit(X, sensitive_features=SEX)),
-    ("rows have no edges", lambda: spectral().fit(ISLANDS, sensitive_features=BLOCKS)),
+    ("centres still move", lambda: KM(3, max_iter=1, tol=0).fit(X, **BY_SEX)),
+    ("rows have no edges", lambda: spectral().fit(ISLANDS, **BY_BLOCK)),
     (
         "not converged in 1 iterations",
-        lambda: spectral(solver=Lanczos(max_iter=1, tol=1e-9)).fit(
-            GRAPH, sensitive_features=BLOCKS
-        ),
+        lambda: spectral(solver=Lanczos(max_iter=1, tol=1e-9)).fit(GRAPH, **BY_BLOCK),
     ),
-    (
-        "misses the group constraint",
-        lambda: spectral(solver="dc_admm").fit(GRAPH, sensitive_features=BLOCKS),
-    ),
+    ("misses the group constraint", lambda: spectral(solver="dc_admm").fit(GRAPH, **BY_BLOCK)),
     (
         "is within the limits",
-        lambda: routed(
-            lambda: search(ERM(), scoring=SCORES, refit=BEST).fit(X, Y, sensitive_features=SEX)
-        ),
+        lambda: routed(lambda: search(ERM(), scoring=SCORES, refit=BEST).fit(X, Y, **BY_SEX)),
     ),
 ]
 
@@ -209,9 +180,9 @@ def test_fits_in_threads_leave_the_filters_of_warnings(monkeypatch):
     monkeypatch.setattr(KMeans, "fit", in_step)
     before = list(warnings.filters)
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(FairKMeans(2).fit, X, sensitive_features=SEX)
+        first = pool.submit(FairKMeans(2).fit, X, **BY_SEX)
         of_first.wait(10)
-        second = pool.submit(FairKMeans(2).fit, X, sensitive_features=SEX)
+        second = pool.submit(FairKMeans(2).fit, X, **BY_SEX)
         first.result()
         first_is_done.set()
         second.result()
