@@ -170,7 +170,7 @@ def compared(results: Sequence[Row]) -> list[tuple[Any, ...]]:
         n_level = int((gains >= -rows["error"]).sum())
         lines.append(
             (
-                cell,
+                cell.replace("_", " "),
                 "known" if aware else "not known",
                 free,
                 *(float(gains[rows["calibrated"] == kind].mean()) for kind in (False, True)),
