@@ -151,9 +151,9 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             own = [row for row in fits if row["way"] == way]
             means = [float(np.mean([row[k] for row in own])) for k in FIGURES]
             kept = f"{sum(row['kept'] for row in own)} of {len(own)}"
-            cells = [*case.split(" | "), worded(way), kept]
-            rows.append([*cells, *(f"{value:.4f}" for value in means)])
-    columns = ["data", "constraint", "limit", "method", SATISFIED, *FIGURES.values()]
+            about = case.replace("_", " ").replace(" | ", ", ")
+            rows.append([about, worded(way), kept, *(f"{x:.3f}" for x in means[:-1]), means[-1]])
+    columns = ["data, constraint, limit", "method", SATISFIED, *FIGURES.values()]
     return {
         "boosting": Table("Boosters under a limit, means over splits", columns, rows),
         "summary": _summary(results),
@@ -198,7 +198,7 @@ def _summary(results: dict[str, Any]) -> Table:
                 drifts.append(disparity - float(limit))
                 leads.append(_of_prices(results, name, rule, disparity) - accuracy)
         kept = f"{np.mean([row['kept'] for row in own]):.0%}"
-        means = [f"{np.mean(values):.4f}" for values in (drifts, leads)]
+        means = [f"{round(np.mean(drifts), 3) + 0:.3f}", f"{np.mean(leads):.4f}"]
         seconds = float(np.median([row["cpu"] for row in own]))
         rows.append([worded(way), len(own), kept, *means, seconds])
     columns = [

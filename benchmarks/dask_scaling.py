@@ -251,7 +251,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         memory_rows.append(
             [
                 name,
-                f"{large:.0e}",
+                f"{large / 1e6:.0f} million",
                 one["seconds"],
                 one["worker_gib"],
                 one["client_gib"],
@@ -285,11 +285,10 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             plan_rows.append(
                 [
                     name,
-                    f"{n:.0e}",
+                    f"{n / 1e9:.0f} billion",
                     n_workers,
                     n * ROW_BYTES / n_workers / 2**30,
                     *parts.values(),
-                    max(parts, key=lambda part: parts[part]),
                     cost["passes"] * sum(parts.values()) / 60,
                 ]
             )
@@ -313,7 +312,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 "client GiB",
                 "balance / disparity",
                 "kB per step",
-                f"with {small:.0e} rows",
+                f"/ with {small / 1e6:.0f} million rows",
             ],
             memory_rows,
         ),
@@ -345,10 +344,9 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 "rows",
                 "workers",
                 "GiB per worker",
-                "rows s",
-                "tasks s",
-                "levels s",
-                "most",
+                "seconds: rows",
+                "/ tasks",
+                "/ levels",
                 "minutes in all",
             ],
             plan_rows,

@@ -233,13 +233,11 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         **{
             slug: Table(
                 title,
-                ["data (splits)", "constraint", "disparity", *own],
+                ["data (splits), constraint", "disparity", *(way.partition(",")[0] for way in own)],
                 [
-                    [
-                        f"{name} ({len(next(iter(results['runs'][name].values())))})",
-                        *(rule, target, *_row(results["runs"][name], own, rule, target)),
-                    ]
+                    [_about(results, name, rule), target, *_row(run, own, rule, target)]
                     for name, rule, target in cells(results)
+                    for run in [results["runs"][name]]
                 ],
             )
             for slug, own in shown.items()
@@ -281,15 +279,20 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
 def _jobs(jobs: dict[str, list[dict[str, float]]]) -> Table:
     keys = ["accuracy", "train sex", "train age", "test sex", "test age"]
     rows = [
-        [name, *(f"{np.mean([row[key] for row in found]):.4f}" for key in keys)]
+        [name, *(f"{np.mean([row[key] for row in found]):.3f}" for key in keys)]
         for name, found in jobs.items()
     ]
     return Table("Adult, sex within 0.05 and age band within 0.08 at once", ["skfair", *keys], rows)
 
 
+def _about(results: dict[str, Any], name: str, rule: str) -> str:
+    n_splits = len(next(iter(results["runs"][name].values())))
+    return f"{name} ({n_splits}), {rule.replace('_', ' ')}"
+
+
 def _row(run: dict[str, list[Point]], every: list[str], rule: str, target: float) -> list[Any]:
     found = [accuracy_at(run, way, rule, target) for way in every]
-    return ["-" if np.isnan(value) else f"{value:.4f}" for value in found]
+    return ["-" if np.isnan(value) else f"{value:.3f}" for value in found]
 
 
 def _summary(results: dict[str, Any], every: list[str]) -> list[list[Any]]:

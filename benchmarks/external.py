@@ -167,14 +167,13 @@ def compared(results: Sequence[Row]) -> list[tuple[Any, ...]]:
     """
     lines = []
     for (aware, cell), (free, gains, rows) in leads(results).items():
+        means = [gains[rows["calibrated"] == kind].mean() for kind in (False, True)]
         n_level = int((gains >= -rows["error"]).sum())
         lines.append(
             (
-                cell,
+                cell.replace("_", " "),
                 "known" if aware else "not known",
-                free,
-                *(float(gains[rows["calibrated"] == kind].mean()) for kind in (False, True)),
-                float(gains.min()),
+                *(f"{value:+.4f}" for value in (free, *means, gains.min())),
                 f"{n_level} of {len(rows)}",
             )
         )

@@ -552,7 +552,7 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     columns = ["cell", "limits", "worth", "disparity", "violated", "CPU seconds of a fit"]
     rows = [
         (
-            cell,
+            cell.replace("_", " "),
             part.limit.nunique(),
             float(part.worth.mean()),
             float(part.gap.mean()),

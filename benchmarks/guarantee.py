@@ -423,26 +423,27 @@ def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
 
     usual, others, folds = [], [], []
     for cell in kinds("folds"):
-        row, rule = row_of(cell), cell.rule.replace("_", " ")
+        row = row_of(cell)
         if (cell.model, cell.groups) == ("linear", "sex"):
-            usual.append([rule, cell.limit, cell.n, *entries(row)])
+            usual.append([*_limited(cell), cell.n, *entries(row)])
         else:
-            about = f"{cell.model}, {'two' if cell.groups == 'sex' else 'four'} groups"
-            others.append([about, rule, cell.limit, cell.n, samples(row), *entries(row)])
+            about = [_modelled(cell), ", ".join(_limited(cell)), cell.n]
+            others.append([*about, samples(row), *entries(row)])
     for cell in kinds("10 folds"):
+        about = [_modelled(cell), ", ".join(_limited(cell))]
         for way in ("folds", "10 folds"):
-            row, rule = row_of(cell._replace(way=way)), cell.rule.replace("_", " ")
-            about = [cell.model, rule, cell.limit, cell.n, FOLDS[way], samples(row)]
-            folds.append([*about, *entries(row)])
+            row = row_of(cell._replace(way=way))
+            folds.append([*about, cell.n, FOLDS[way], samples(row), *entries(row)])
     names = ["constraint", "limit", "n"]
+    together = ["models", "constraint, limit", "n"]
     return {
         "methods": Table(
             "Methods to satisfy a limit", ["Method", "Samples", *_PER_TABLE], _by_method(cells)
         ),
         "lead": Table("Accuracy above the best other test", [*names, *heads], _leads(cells)),
         "linear": Table("Linear models, two groups", [*names, *heads], usual),
-        "others": Table("Other models", ["models", *names, "samples", *heads], others),
-        "folds": Table("Five and ten", ["models", *names, "folds", "samples", *heads], folds),
+        "others": Table("Other models", [*together, "/ samples", *heads], others),
+        "folds": Table("Five and ten", [*together, "/ folds", "/ samples", *heads], folds),
     }
 
 
@@ -469,6 +470,14 @@ TESTS = {
     "Student": "as before, with Student's t bounds (Seldonian)",
     "Clopper-Pearson": "as before, with exact bounds (Clopper-Pearson)",
 }
+
+
+def _limited(cell: Cell) -> list[str]:
+    return [cell.rule.replace("_", " "), f"{cell.limit:g}"]
+
+
+def _modelled(cell: Cell) -> str:
+    return f"{cell.model}, {'two' if cell.groups == 'sex' else 'four'} groups"
 
 
 def _by_method(cells: dict[Cell, dict[str, Any]]) -> list[list[str]]:

@@ -111,11 +111,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     lines = []
     for row in results["fits"]:
         n, rule, limit, is_aware = row["cell"]
-        scope = "sample" if row["way"] == "sample" else "population"
-        cell = [n, rule, limit, "yes" if is_aware else "no", scope]
+        used = "group-aware" if is_aware else "group-blind"
+        about = f"{rule.replace('_', ' ')}, {limit:g}, {n}, {used}"
+        cell = [about, "sample" if row["way"] == "sample" else "population"]
         figures = [f"{row['failed']:.1%}", f"{row['solved']:.0%}", f"{row['accuracy']:.3f}"]
         lines.append([*cell, *figures, f"{row['gap']:.3f}", f"{row['cpu']:.2f}"])
-    columns = ["rows", "constraint", "limit", "group used", "limit for", "fails", "solved"]
+    columns = ["constraint, limit, rows, group", "limit for", "fails", "solved"]
     columns += ["accuracy", "difference", "CPU s"]
     return {"classes": Table("Three classes, in the population", columns, lines)}
 

@@ -112,12 +112,13 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Show the methods side by side."""
     lines = [
         [
-            *(row["table"], row["n"], row["limit"], row["way"], f"{row['failed']:.1%}"),
+            f"{row['table'].split('_')[0]}, {row['n']}, {row['limit']:g}",
+            *(row["way"], f"{row['failed']:.1%}"),
             *(f"{row['solved']:.0%}", f"{row['r2']:.3f}", f"{row['gap']:.3f}", f"{row['cpu']:.2f}"),
         ]
         for row in results["fits"]
     ]
-    columns = ["table", "rows", "limit", "method", "fails", "solved", "R2", "difference", "CPU s"]
+    columns = ["table, rows, limit", "method", "fails", "solved", "R2", "difference", "CPU s"]
     return {"means": Table("Limits on means, in the population", columns, lines)}
 
 

@@ -125,7 +125,7 @@ def memory(field: str = "VmHWM:") -> int:
 
 
 class Table(NamedTuple):
-    """What a benchmark shows: numbers or words under headings.
+    """What a benchmark shows: numbers or words under headings, at most seven columns.
 
     A column whose heading begins with "/ " is written into the cell of the one before it.
     """
@@ -135,11 +135,11 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
     def cells(self) -> list[list[str]]:
-        """Return headings and rows as text; numbers have four digits."""
+        """Return headings and rows as text; numbers have three digits, large ones no fraction."""
         starts = [i for i, name in enumerate(self.columns) if not name.startswith("/ ")]
         spans = list(zip(starts, [*starts[1:], len(self.columns)], strict=True))
         text = [
-            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+            [in_short(cell) if isinstance(cell, float) else str(cell) for cell in row]
             for row in ([name.removeprefix("/ ") for name in self.columns], *self.rows)
         ]
         joined = [[row[first:last] for first, last in spans] for row in text]
@@ -161,6 +161,11 @@ class Table(NamedTuple):
             for line in lines
         ]
         return "\n".join([f"   {self.title}", *(line.rstrip() for line in text)])
+
+
+def in_short(number: float) -> str:
+    """Return a number with three digits, or without a fraction if it is large."""
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.3g}"
 
 
 def show(name: str, results: Any, folder: Path, *, say: Callable[[str], None] = print) -> None:

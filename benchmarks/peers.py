@@ -22,7 +22,7 @@ TITLES = {
     "labels": ("linear classifiers, groups not used to predict", "accuracy"),
     "aware": ("group-aware decisions; skfair: PartialParityClassifier", "accuracy"),
     "networks": ("networks, limit of 0.05 on mean probabilities", "accuracy"),
-    "clusters": ("five clusters; skfair: FairKMeans", "cost / k-means"),
+    "clusters": ("five clusters; skfair: FairKMeans", "cost above k-means, %"),
     "spectral": ("spectral clustering; skfair: FairSpectralClustering", "normalised cut"),
 }
 METRICS = (
@@ -74,7 +74,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         columns = ["peer", "/ what is compared", "data", "skfair with"]
         for figure in (score, "disparity, training", "disparity, test"):
             columns += [figure, "/ skfair"]
-        rows = [cells(row) for row in results[slug]]
+        rows = [cells(in_percent(row) if slug == "clusters" else row) for row in results[slug]]
         shown[slug] = Table(title, [*columns, "CPU, peer / skfair"], rows)
     columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / skfair"]
     rows = []
@@ -115,6 +115,11 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {"picture": figure}
 
 
+def in_percent(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of clusterings with costs above that of k-means, in place of ratios."""
+    return row | {"score": [100 * (ratio - 1) for ratio in row.get("score") or []]}
+
+
 def cells(row: dict[str, Any]) -> list[Any]:
     """Return a row of a table; what was skipped has its reason in place of figures."""
     start = [row.get("peer", ""), row.get("what", ""), row.get("data", "")]
@@ -122,6 +127,6 @@ def cells(row: dict[str, Any]) -> list[Any]:
         return [*start, row["skipped"], *[""] * 7]
     shown = []
     for key in FIGURES:
-        shown += [f"{value:.4f}" for value in row[key]] if row[key] else ["", ""]
+        shown += row[key] or ["", ""]
     limit = row["ours"].replace("no rule", "no constraint")
     return [*start, limit, *shown, float(row["ratio"])]

@@ -18,8 +18,8 @@ from skfair.ranking import FairRanker
 
 LIMIT = 0.15
 KEYS = ["epochs", "cpu", "share within", "mean", "90 %", "max", "new gap", "new error", "new nDCG"]
-COLUMNS = ["method", "epochs", "CPU s", "within", "mean disparity", "90%", "max"]
-COLUMNS += ["new disparity", *KEYS[-2:]]
+COLUMNS = ["method", "epochs", "CPU s", "within", "disparity: mean", "/ 90%", "/ largest"]
+COLUMNS += ["disparity, new queries", "error, new queries", "/ nDCG"]
 
 
 def methods(descriptions: Any, n_epoch: int, *, quick: bool) -> list[tuple[str, str, int | None]]:

@@ -284,8 +284,8 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                     f"{points[0][0]:.0f} to {points[-1][0]:.0f}",
                     ", ".join(f"{worded(key)} {value}" for key, value in others if key != factor),
                     f"{exponent(points, 1):.2f}",
+                    f"{slope:.2f}" if (slope := exponent(points, 2)) is not None else "-",
                     points[-1][1],
-                    f"{slope:.2f}" if (slope := exponent(points, 2)) is not None else "",
                     f"{points[-1][2] / 1e6:.0f}",
                 ]
             )
@@ -295,8 +295,8 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         "range",
         "fixed",
         "exponent of time",
+        "/ of memory",
         "CPU seconds at the top",
-        "exponent of memory",
         "MB at the top",
     ]
     return {"exponents": Table("time and memory against size", columns, rows)}

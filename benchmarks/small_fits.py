@@ -186,7 +186,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 def tables(results: Any) -> dict[str, Table]:
     """Return the ratios, and the seconds that a first fit takes beyond scikit-learn's."""
     rows = [
-        [name, f"{median(all_):.1f}", f"{min(all_):.1f} to {max(all_):.1f}"]
+        [name, median(all_), f"{min(all_):.3g} to {max(all_):.3g}"]
         for name, all_ in results["ratios"].items()
     ]
     first = [[name, f"{seconds:.2f}"] for name, seconds in results["first"].items()]

@@ -275,7 +275,7 @@ def cell(found: dict[str, Any]) -> str:
     if kind in ("none", "unclear", "right"):
         return {"none": "-", "unclear": "unclear error", "right": "right"}[kind]
     if kind == "wrong":
-        return f"wrong: {found['value']:.3f}"
+        return f"wrong: {found['value']:.3g}"
     if "value" not in found:
         return "error"
     return "NaN" if found["value"] is None else "warning"

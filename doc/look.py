@@ -213,8 +213,8 @@ def unanswered(page: Page, site: Path, first: int = 3) -> Iterator[str]:
                 yield f"{query}: {', '.join(pages)}"
 
 
-# The search has ended when it says how many pages it found.
-SEARCHED = "() => /[0-9]/.test(document.querySelector('.search-summary')?.textContent ?? '')"
+# The search has ended when it says how many pages it found ("one page" has no digit).
+SEARCHED = "() => /found/.test(document.querySelector('.search-summary')?.textContent ?? '')"
 
 
 def search(play: Playwright) -> Iterator[str]:

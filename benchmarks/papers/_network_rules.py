@@ -81,8 +81,8 @@ def bounded(scores: Any, rows: Split) -> dict[str, float]:
 def table_1(results: dict[str, Any]) -> Table:
     """Show what each constraint does to itself, to the others, and to rates."""
     rows = [
-        [worded(name), *(one[part][key] for part in ("train", "test") for key in COLUMNS)]
+        [worded(name), *(one[part][key] for key in COLUMNS for part in ("train", "test"))]
         for name, one in results.items()
     ]
-    heads = [f"{key}, {part}" for part in ("train", "test") for key in COLUMNS]
+    heads = [head for key in COLUMNS for head in (f"{key}, train", "/ test")]
     return Table(f"table 1: ALM under each constraint, limit {BOUND}", ["constraint", *heads], rows)

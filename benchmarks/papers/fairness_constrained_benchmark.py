@@ -129,15 +129,16 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     ends = []
     for name, one in found.items():
         last = [one[curve]["median"][-1] for curve in CURVES]
-        spread = [one[c]["high"][-1] - one[c]["low"][-1] for c in ("train loss", "train gap")]
+        spread = [one[c]["high"][-1] - one[c]["low"][-1] for c in CURVES[:2]]
         within = f"{round(one['within'] * one['n'])} of {one['n']}"
-        ends.append([name, one["steps"], one["seconds"][-1], *last, *spread, within])
-    columns = ["algorithm", "steps", "CPU s", *map(worded, CURVES)]
-    columns += ["spread of train loss", "of train difference"]
+        on_train = [value for pair in zip(last, spread, strict=False) for value in pair]
+        ends.append([name, one["steps"], one["seconds"][-1], *on_train, within, *last[2:]])
+    columns = ["algorithm", "steps", "/ CPU s", "train loss", "/ spread"]
+    columns += ["train difference", "/ spread", f"within {results['bound']}"]
     shown = {
         "ends": Table(
             "figures 1, 2, 5: the end of the runs, medians; distances of the quartiles",
-            [*columns, f"train difference within {results['bound']}"],
+            [*columns, *map(worded, CURVES[2:])],
             ends,
         )
     }
@@ -179,13 +180,13 @@ def distance(one: Sequence[float], other: Sequence[float]) -> str:
     if min(n, m) < 2:
         return "undefined"
     error = np.hypot(spread / (n - 1) ** 0.5, other_spread / (m - 1) ** 0.5)
-    return f"{mean - other_mean:+.4f} ± {2 * error:.4f}"
+    return f"{mean - other_mean:+.3f} ± {2 * error:.3f}"
 
 
 def deviation(moments: Sequence[float]) -> str:
     """Return mean and standard deviation as text."""
     mean, deviation, n = moments
-    return f"{mean:.4f} ± {deviation:.4f}" if n else "undefined"
+    return f"{mean:.3f} ± {deviation:.3f}" if n else "undefined"
 
 
 def ratios(found: dict[str, Any], part: str, name: str) -> list[float]:

@@ -147,10 +147,12 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 
 OPTIMAL = "optimal multiplier"
+PARTS = ("train", "test")
 COLUMNS = [
     "run",
     "CPU seconds",
-    *(f"steps until it stays within {near:g}" for near in NEAR),
+    f"steps until it stays within {NEAR[0]:g}",
+    *(f"/ {near:g}" for near in NEAR[1:]),
     "loss - optimum, returned",
     "violation",
     "stationarity",
@@ -187,7 +189,7 @@ def worded(name: str) -> str:
 
 def group_table(splits: list[dict[str, Any]]) -> Table:
     """Medians over the splits of what was measured after the last epoch."""
-    measured = [(k, part) for k in range(len(MEASURED)) for part in ("train", "test")]
+    measured = [(k, part) for k in range(len(MEASURED)) for part in PARTS]
     rows = []
     for name in splits[0]["runs"]:
         runs = [split["runs"][name] for split in splits if name in split["runs"]]
@@ -198,7 +200,7 @@ def group_table(splits: list[dict[str, Any]]) -> Table:
         f"figure 3, network, {splits[0]['n_groups']} groups (first split); "
         f"limit {EACH:g} for every group, {MEAN:g} for the mean; last epoch"
     )
-    headings = [f"{part} {MEASURED[k]}" for k, part in measured]
+    headings = [f"{MEASURED[k]}, train" if part == "train" else "/ test" for k, part in measured]
     return Table(title, ["constraint: solver", *headings, "CPU seconds"], rows)
 
 
@@ -217,18 +219,17 @@ def line_table(splits: list[dict[str, Any]]) -> Table:
                 *reached,
                 median(run["seconds"] for run in runs),
                 max(run["violation"] for run in runs),
-                *(median(run["train"][k] for run in runs) for k in (0, 2)),
-                *(median(run["test"][k] for run in runs) for k in (0, 2)),
+                *(median(run[part][k] for run in runs) for k in (0, 2) for part in PARTS),
             ]
         )
     title = f"linear scores, {splits[0]['n_groups']} groups (first split), limit {EACH:g} for each"
     headings = [
         "epochs until near the limits",
         "CPU seconds until then",
-        "CPU seconds",
+        "/ in all",
         "violation",
     ]
-    measured = [f"{part} {MEASURED[k]}" for part in ("train", "test") for k in (0, 2)]
+    measured = [head for k in (0, 2) for head in (f"{MEASURED[k]}, train", "/ test")]
     return Table(title, ["run", *headings, *measured], rows)
 
 
