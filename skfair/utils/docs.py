@@ -15,47 +15,11 @@ from typing import Any, TypeVar
 
 _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 
-PARAGRAPHS = {
-    "X": """X : array-like or sparse matrix of shape (n_samples, n_features)
-    The rows.""",
-    "y": """y : object
-    Not used; exists for compatibility.""",
-    "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
-    Weights of the rows.""",
-    "sensitive_features": """\
-sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    The group of each row.""",
-    "control_features": """\
-control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    Allowed attributes, such as the department, for constraints that hold within each of their
-    levels; several columns are crossed.""",
-    "new.sensitive_features": """\
-sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    The group of each row, if predictions use it and X does not hold it.""",
-    "new.control_features": """\
-control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-    Allowed attributes, if constraints hold within their levels and X does not hold them.""",
-    "intersectional": """intersectional : bool, default=True
-    Whether several attributes are crossed, or compared one by one (their groups overlap).""",
-    "sensitive": """sensitive : str, int, list of them or Sensitive, default=None
-    Columns of X with the attributes, which are kept out of the model, or a
-    :class:`~skfair.Sensitive`.""",
-    "confidence": """confidence : float or Certificate, default=None
-    How sure the limits are to hold for the population, such as 0.95, or a
-    :class:`~skfair.Certificate`. None: the population exceeds them in about half of the fits.""",
-    "random_state": """random_state : int, RandomState instance or None, default=None
-    Seed.""",
-    "fit.Returns": """self : {owner}
-    The fitted estimator.""",
-    "partial_fit.Returns": """self : {owner}
-    The estimator.""",
-}
-
 # Methods whose paragraphs begin with "new.", if there are such.
 _OF_NEW_ROWS = {"decision_function", "predict", "predict_proba", "predict_log_proba", "score"}
 
 
-def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Thing]:
+def documenter(shared: Mapping[str, str]) -> Callable[[_Thing], _Thing]:
     """Make a decorator that completes the docstring of a function, or of a class and its methods.
 
     ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
@@ -164,4 +128,51 @@ def _all_described(things: Iterable[Any], section: str = "Parameters") -> dict[s
     return {name: text for thing in things for name, text in described(thing, section).items()}
 
 
-documented = documenter()
+def _parameters() -> None:
+    """Parameters of estimators and functions.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The rows.
+    y : object
+        Not used; exists for compatibility.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        Allowed attributes, such as the department, for constraints that hold within each of their
+        levels; several columns are crossed.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or compared one by one (their groups overlap).
+    sensitive : str, int, list of them or Sensitive, default=None
+        Columns of X with the attributes, which are kept out of the model, or a
+        :class:`~skfair.Sensitive`.
+    confidence : float or Certificate, default=None
+        How sure the limits are to hold for the population, such as 0.95, or a
+        :class:`~skfair.Certificate`. None: the population exceeds them in about half of the fits.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    """
+
+
+def _of_new_rows() -> None:
+    """Parameters of methods that predict.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row, if predictions use it and X does not hold it.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        Allowed attributes, if constraints hold within their levels and X does not hold them.
+    """
+
+
+PARAGRAPHS = {
+    **described(_parameters),
+    **{f"new.{name}": text for name, text in described(_of_new_rows).items()},
+    "fit.Returns": "self : {owner}\n    The fitted estimator.",
+    "partial_fit.Returns": "self : {owner}\n    The estimator.",
+}
+documented = documenter(PARAGRAPHS)
