@@ -92,6 +92,6 @@ def _returns() -> None:
 
 PARAGRAPHS = described(_parameters)
 COMPARISONS = PARAGRAPHS | described(_of_comparisons)
-_GAP = PARAGRAPHS | {"Returns": described(_returns, "Returns")["gap"]}
+_GAP = PARAGRAPHS | {"Returns": described(_returns, "Returns").get("gap", "")}
 documented_gap = documenter(_GAP)
 documented_gap_of_scores = documenter(_GAP | described(_of_scores))

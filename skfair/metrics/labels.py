@@ -102,8 +102,8 @@ def _parameters() -> None:
 
 _PARAGRAPHS = COMPARISONS | described(_parameters)
 _difference, _ratio, _total, _largest = (
-    documenter(_PARAGRAPHS | {"Returns": text})
-    for text in described(_parameters, "Returns").values()
+    documenter(_PARAGRAPHS | {"Returns": described(_parameters, "Returns").get(kind, "")})
+    for kind in ("difference", "ratio", "gap", "rate")
 )
 
 

@@ -1,5 +1,7 @@
 """Docstrings are completed from their signature, and keep what they say themselves."""
 
+import subprocess
+import sys
 from inspect import getdoc
 
 from skfair.utils.docs import documented, documenter
@@ -110,3 +112,9 @@ def test_a_thing_without_a_docstring_stays_without():
         pass
 
     assert function.__doc__ is None
+
+
+def test_imports_where_python_strips_docstrings():
+    """Paragraphs that are shared are docstrings, which -OO takes away."""
+    code = "import skfair.classification, skfair.cluster, skfair.inspection, skfair.ranking"
+    subprocess.run([sys.executable, "-OO", "-c", code], check=True)
