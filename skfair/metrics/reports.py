@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.compared_groups import Agg, ComparedGroups, Reference
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.kinds import WeightedRows
 from skfair.groups.labels import count_correct, count_labels
 from skfair.groups.rates import CellMeans, effective, rates_of, resampled
@@ -168,11 +169,7 @@ def group_report(
         if estimate == "pooled":
             _pool(rate, table, listed, columns, limits, confidence)
     if scores is not None:
-        values = check_scores(scores, "y_score", cells.n_samples)
-        sums = (values if weights is None else values * weights), weights
-        with np.errstate(invalid="ignore", divide="ignore"):
-            of_cells = (listed.with_overall(cells.sums(own)) for own in sums)
-            columns["mean_score"] = np.divide(*of_cells)
+        columns["mean_score"] = _mean_scores(scores, weights, listed, cells)
     if metrics is not None and y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         own_rows = OwnRows(np.asarray(y_true), np.asarray(y_pred), y_score, weights, pos_label)
@@ -184,6 +181,16 @@ def group_report(
     level, is_pooled = confidence if interval else None, estimate == "pooled"
     report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
+
+
+def _mean_scores(
+    scores: ColumnLike, weights: FloatArray | None, listed: ListedCells, cells: GroupEncoding
+) -> FloatArray:
+    """Return the mean score of each cell; NaN without weight."""
+    values = check_scores(scores, "y_score", cells.n_samples)
+    total = listed.with_overall(cells.sums(values if weights is None else values * weights))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return total / listed.with_overall(cells.sums(weights))
 
 
 def _ends_of(
