@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfair.datasets import make_loans
-from skfair.datasets._packing import split_counts
 
 NUMERIC = ["age", "income", "loan_amount", "employment_years"]
 WORDS = ["credit_history", "housing", "purpose"]
@@ -158,13 +157,3 @@ def test_amounts_and_homes_are_those_of_the_purpose_the_age_and_the_income():
 def test_bad_group_shares_are_explained(shares, message):
     with pytest.raises(ValueError, match=message):
         make_loans(group_shares=shares)
-
-
-@pytest.mark.parametrize("n", [1, 7, 1000])
-@pytest.mark.parametrize("shares", [[0.29, 0.71], [1 / 3] * 3, [0.0, 1.0], [0.7, 0.2, 0.1]])
-def test_split_counts_is_exact_to_less_than_one_row(n, shares):
-    counts = split_counts(n, shares)
-    assert counts.sum() == n
-    assert np.abs(counts - n * np.array(shares)).max() < 1
-    if n == 1000 and shares[0] == 0.29:
-        assert counts.tolist() == [290, 710]

@@ -36,16 +36,10 @@ def test_bias_is_a_dial_on_the_same_documents():
 
 
 def test_merit_alone_is_unfair_to_one_direction_only_under_bias():
+    options = {"n_documents": 100, "n_features": 4, "n_informative": 1, "noise": 0.5}
     for bias, is_fair in ((0.0, True), (2.0, False)):
-        X, y, query_id, groups = make_ranking_queries(
-            2000,
-            n_documents=100,
-            n_features=4,
-            n_informative=1,
-            bias=bias,
-            noise=0.5,
-            random_state=0,
-        )
+        sample = make_ranking_queries(2000, bias=bias, random_state=0, **options)
+        X, y, query_id, groups = sample
         gap = pair_error_gap(y, X[:, 0], query_id=query_id, sensitive_features=groups)
         gap = min(gap, pair_error_gap(y, -X[:, 0], query_id=query_id, sensitive_features=groups))
         assert (gap < 0.1) == is_fair

@@ -50,11 +50,8 @@ SETTINGS: dict[str, dict] = {
 }
 CHEAP = {
     "n_samples": 40,
-    "n_simulations": 5,
-    "n_bootstrap": 5,
-    "n_permutations": 5,
-    "n_clusters": 2,
-    "n_groups": 2,
+    **dict.fromkeys(["n_simulations", "n_bootstrap", "n_permutations"], 5),
+    **dict.fromkeys(["n_clusters", "n_groups"], 2),
 }
 # Public names that cannot be called with data, and why.
 EXEMPT = {

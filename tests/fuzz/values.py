@@ -111,32 +111,9 @@ def read_only(values):
 
 
 JUNK = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2,
-    1.5,
-    float("nan"),
-    float("inf"),
-    -1e300,
-    1e-300,
-    "",
-    "nonsense",
-    b"bytes",
-    [],
-    [1, 2],
-    (0.2, 0.4),
-    {},
-    {"a": 1},
-    np.array([0.5]),
-    np.float32(0.5),
-    np.int64(3),
-    1 + 2j,
-    int,
-    len,
-    object(),
+    *(None, True, -1, 0, 1, 2, 1.5, float("nan"), float("inf"), -1e300, 1e-300, 1 + 2j),
+    *("", "nonsense", b"bytes", [], [1, 2], (0.2, 0.4), {}, {"a": 1}),
+    *(np.array([0.5]), np.float32(0.5), np.int64(3), int, len, object()),
 ]
 
 # Each takes the good value (an array with one row per person) and returns an odd one.

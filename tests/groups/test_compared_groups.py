@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 import skfair.metrics
 from skfair.metrics import get_scorer_names
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
+from tests.metrics.test_every_metric import measured
 
 METRICS = {
     name: metric
@@ -26,25 +27,18 @@ each_metric = pytest.mark.parametrize("name", METRICS)
 
 
 def case(seed, n=240):
-    """Rows whose strata lack no group, class or prediction; the last value is a generator."""
+    """Rows whose strata lack no group, class or prediction, and a generator."""
     rng = np.random.default_rng(seed)
-    every = np.array(np.meshgrid([0, 1], [0, 1], list("ab"), list("xyz"))).reshape(4, -1).T
-    rows = np.concatenate([every, every[rng.integers(0, len(every), n)]])
-    rng.shuffle(rows)
-    y, p = rows[:, 0].astype(int), rows[:, 1].astype(int)
-    score = np.round(rng.normal(size=len(rows)) + p + 0.5 * (rows[:, 2] == "a"), 1)
-    return y, p, score, rows[:, 2], rows[:, 3], rng
+    levels = {"y": [0, 1], "p": [0, 1], "g": list("ab"), "job": list("xyz")}
+    every = pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
+    more = every.sample(n, replace=True, random_state=rng)
+    rows = pd.concat([every, more]).sample(frac=1, random_state=rng, ignore_index=True)
+    rows["s"] = np.round(rng.normal(size=len(rows)) + rows["p"] + 0.5 * (rows["g"] == "a"), 1)
+    return rows, rng
 
 
-def arguments(name, y, p, score):
-    wanted = inspect.signature(METRICS[name]).parameters
-    rows = {"y_true": y, "y_pred": p, "y_score": score}
-    return {key: values for key, values in rows.items() if key in wanted}
-
-
-def options(name):
-    wanted = inspect.signature(METRICS[name]).parameters
-    return {"interval": (0.0, 0.7)} if "interval" in wanted else {}
+def close(value):
+    return pytest.approx(value, abs=1e-12)
 
 
 def worst(name, values):
@@ -62,111 +56,75 @@ def test_every_metric_of_labels_scores_and_losses_takes_control_features():
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_worst_stratum(name, is_weighted):
     for seed in range(3):
-        y, p, score, sex, job, rng = case(seed)
-        w = rng.uniform(0.5, 2, y.size) if is_weighted else None
+        rows, rng = case(seed)
+        rows["w"] = rng.uniform(0.5, 2, len(rows))
 
-        def measured(rows, y=y, p=p, score=score, sex=sex, w=w, **extra):
-            given = {key: values[rows] for key, values in arguments(name, y, p, score).items()}
-            weights = None if w is None else w[rows]
-            return METRICS[name](
-                **given,
-                sensitive_features=sex[rows],
-                sample_weight=weights,
-                **options(name),
-                **extra,
-            )
+        def value(own, **extra):
+            return measured(name, own, sample_weight=own["w"] if is_weighted else None, **extra)
 
-        expected = worst(name, [measured(job == stratum) for stratum in "xyz"])
-        found = measured(np.ones(y.size, bool), control_features=job)
-        assert found == pytest.approx(expected, abs=1e-12)
+        expected = worst(name, [value(own) for _, own in rows.groupby("job")])
+        assert value(rows, control_features=rows["job"]) == close(expected)
 
 
 @each_metric
 def test_means_and_overall_are_those_of_the_strata(name):
-    y, p, score, sex, job, _ = case(5)
-    wanted = inspect.signature(METRICS[name]).parameters
+    rows, _ = case(5)
     for extra in ({"agg": "mean"}, {"reference": "overall"}):
-        if not extra.keys() <= wanted.keys():
+        if not extra.keys() <= inspect.signature(METRICS[name]).parameters.keys():
             continue
-        values = []
-        for stratum in "xyz":
-            rows = job == stratum
-            given = {key: one[rows] for key, one in arguments(name, y, p, score).items()}
-            values.append(
-                METRICS[name](**given, sensitive_features=sex[rows], **options(name), **extra)
-            )
+        values = [measured(name, own, **extra) for _, own in rows.groupby("job")]
         # Each stratum has as many pairs, so the mean of all is the mean of the means.
         expected = np.mean(values) if "agg" in extra else worst(name, values)
-        found = METRICS[name](
-            **arguments(name, y, p, score),
-            sensitive_features=sex,
-            control_features=job,
-            **options(name),
-            **extra,
-        )
-        assert found == pytest.approx(expected, abs=1e-12)
+        assert measured(name, rows, control_features=rows["job"], **extra) == close(expected)
 
 
 @each_metric
 def test_a_stratum_with_one_group_compares_nothing(name):
-    y, p, score, sex, job, rng = case(1)
-    alone = (job == "z") & (sex == "b")
-    job = np.where((job == "z") & ~alone, "y", job)  # in z there is only b ...
-    y, p = np.where(alone, 0, y), np.where(alone, 0, p)  # ... without positives
-    given = {
-        "sensitive_features": sex,
-        "control_features": job,
-        "sample_weight": rng.uniform(0.5, 2, y.size),
-        **options(name),
-    }
     if name in LARGEST:
         return  # a cap holds for every group, whether or not there is another one
-    metric = METRICS[name]
-    found = metric(**arguments(name, y, p, score), **given)
-    kept = ~alone
-    for key in ("sensitive_features", "control_features", "sample_weight"):
-        given[key] = given[key][kept]
-    rest = {key: values[kept] for key, values in arguments(name, y, p, score).items()}
-    assert found == pytest.approx(metric(**rest, **given), abs=1e-12)
+    rows, rng = case(1)
+    alone = (rows["job"] == "z") & (rows["g"] == "b")
+    rows.loc[(rows["job"] == "z") & ~alone, "job"] = "y"  # in z there is only b ...
+    rows.loc[alone, ["y", "p"]] = 0  # ... without positives
+    rows["w"] = rng.uniform(0.5, 2, len(rows))
+    found, rest = (
+        measured(name, own, control_features=own["job"], sample_weight=own["w"])
+        for own in (rows, rows[~alone])
+    )
+    assert found == close(rest)
     assert np.isfinite(found)
 
 
 @each_metric
 def test_rows_without_weight_are_not_there(name):
-    y, p, score, sex, job, _ = case(2)
-    weights = np.where((job == "z") & (sex == "b"), 0.0, 1.0)
-    given = {"sensitive_features": sex, "control_features": job, **options(name)}
-    found = METRICS[name](**arguments(name, y, p, score), sample_weight=weights, **given)
-    kept = weights > 0
-    given |= {"sensitive_features": sex[kept], "control_features": job[kept]}
-    rest = {key: values[kept] for key, values in arguments(name, y, p, score).items()}
-    assert found == pytest.approx(METRICS[name](**rest, **given), abs=1e-12)
+    rows, _ = case(2)
+    weights = np.where((rows["job"] == "z") & (rows["g"] == "b"), 0.0, 1.0)
+    found = measured(name, rows, control_features=rows["job"], sample_weight=weights)
+    kept = rows[weights > 0]
+    assert found == close(measured(name, kept, control_features=kept["job"]))
 
 
 @each_metric
 def test_several_attributes_and_several_control_features(name):
-    y, p, score, sex, job, rng = case(3, n=2000)
-    frame = pd.DataFrame({"sex": sex, "race": rng.choice(list("uv"), y.size)})
-    control = pd.DataFrame({"job": job, "grade": rng.integers(1, 3, y.size)})
+    rows, rng = case(3, n=2000)
+    frame = pd.DataFrame({"sex": rows["g"], "race": rng.choice(list("uv"), len(rows))})
+    control = pd.DataFrame({"job": rows["job"], "grade": rng.integers(1, 3, len(rows))})
     joined = control["job"] + control["grade"].astype(str)
-    metric, rows = METRICS[name], arguments(name, y, p, score)
     for is_crossed in (True, False):
-        given = {"sensitive_features": frame, "intersectional": is_crossed, **options(name)}
-        found = metric(**rows, control_features=control, **given)
-        assert found == pytest.approx(metric(**rows, control_features=joined, **given), abs=1e-12)
-        assert found == metric(**rows, control_features=dict(control), **given)
+        value = partial(measured, name, rows, sensitive_features=frame, intersectional=is_crossed)
+        found = value(control_features=control)
+        assert found == close(value(control_features=joined))
+        assert found == value(control_features=dict(control))
     apart = [
-        metric(**rows, sensitive_features=frame[c], control_features=control, **options(name))
-        for c in frame
+        measured(name, rows, sensitive_features=frame[c], control_features=control) for c in frame
     ]
-    assert found == pytest.approx(worst(name, apart), abs=1e-12)
+    assert found == close(worst(name, apart))
 
 
 @each_metric
 def test_one_stratum_is_no_stratum(name):
-    y, p, score, sex, _, _ = case(4)
-    given = {"sensitive_features": sex, **options(name), **arguments(name, y, p, score)}
-    assert METRICS[name](**given, control_features=["all"] * y.size) == METRICS[name](**given)
+    rows, _ = case(4)
+    assert measured(name, rows, control_features=["all"] * len(rows)) == measured(name, rows)
 
 
 @pytest.mark.parametrize("has_strata", [False, True])
@@ -188,7 +146,8 @@ def test_equals_fairlearn(has_strata):
         "accuracy": accuracy_score,
     }
     for seed in range(5):
-        y, p, _, sex, job, rng = case(seed)
+        rows, rng = case(seed)
+        y, p, sex, job = (rows[name] for name in ("y", "p", "g", "job"))
         weights = rng.uniform(0.1, 3, y.size)
         given = {"sensitive_features": sex, "control_features": job if has_strata else None}
         frame = fairlearn.MetricFrame(
@@ -217,27 +176,21 @@ def test_equals_fairlearn(has_strata):
 
 
 def test_intervals_of_groups_hold_in_every_stratum():
-    _, _, score, sex, job, _ = case(6)
+    rows, _ = case(6)
     interval = {"a": (0, 0.5), "b": (0.2, 0.9)}
-    metric = skfair.metrics.partial_statistical_parity_gap
-    expected = max(
-        metric(None, score[job == s], sensitive_features=sex[job == s], interval=interval)
-        for s in "xyz"
-    )
-    found = metric(None, score, sensitive_features=sex, control_features=job, interval=interval)
-    assert found == pytest.approx(expected, abs=1e-12)
+    value = partial(measured, "partial_statistical_parity_gap", interval=interval)
+    expected = max(value(own) for _, own in rows.groupby("job"))
+    assert value(rows, control_features=rows["job"]) == close(expected)
 
 
 @each_metric
 def test_no_stratum_with_two_groups(name):
-    y, p, score, sex, _, _ = case(0)
-    given = {**arguments(name, y, p, score), "sensitive_features": sex, "control_features": sex}
+    rows, _ = case(0)
     if name in LARGEST:
-        without = {**given, "control_features": None}
-        assert METRICS[name](**given) == METRICS[name](**without)
+        assert measured(name, rows, control_features=rows["g"]) == measured(name, rows)
         return
     with pytest.raises(ValueError, match="No stratum of control_features has rows of two groups"):
-        METRICS[name](**given, **options(name))
+        measured(name, rows, control_features=rows["g"])
 
 
 def test_an_undefined_rate_names_group_and_stratum():

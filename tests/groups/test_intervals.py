@@ -60,22 +60,6 @@ def test_ranks_are_where_the_share_begins_and_ends(seed):
 
 @few
 @by_seed
-def test_only_gaps_have_one_share_and_many_ranks(seed):
-    rng = np.random.default_rng(seed)
-    pairs = random_pairs(rng)
-    shares = rng.random(50)
-    low, high = both_ranks(pairs, shares)
-    assert low == pytest.approx(high, abs=1e-15)  # random shares end no piece
-    # Ends of pieces do: there the ranks are those of the user, up to the last digits.
-    ends = np.cumsum(pairs[:, 1] - pairs[:, 0])
-    low, high = both_ranks(pairs, ends / ends[-1])
-    assert low == pytest.approx(pairs[:, 1], abs=1e-15)
-    assert high[:-1] == pytest.approx(pairs[1:, 0], abs=1e-15)
-    assert high[-1] == 1
-
-
-@few
-@by_seed
 def test_shares_by_counting(seed):
     rng = np.random.default_rng(seed)
     given = {name: random_pairs(rng) for name in "cab"}
@@ -86,15 +70,6 @@ def test_shares_by_counting(seed):
         inside = [any(low <= rank < high for low, high in given[name]) for rank in ranks]
         assert intervals.contains(ranks, g).tolist() == inside
         assert intervals.lengths[g] == pytest.approx(sum(high - low for low, high in given[name]))
-
-
-@pytest.mark.parametrize("n_pieces", [2, 3, 7])
-def test_lengths_that_do_not_add_up(n_pieces):
-    """0.1, 0.3 - 0.2 and 0.5 - 0.4 differ in the last digits; their ends are still found."""
-    pairs = np.array([(2 * i, 2 * i + 1) for i in range(n_pieces)]) / (2 * n_pieces)
-    low, high = both_ranks(pairs, np.arange(1, n_pieces + 1) / n_pieces)
-    assert low == pytest.approx(pairs[:, 1])
-    assert high == pytest.approx(np.append(pairs[1:, 0], 1))
 
 
 def test_shares_beyond_0_and_1():
@@ -124,9 +99,3 @@ def test_widened_covers_what_is_near_any_interval_of_any_group(seed):
         assert wide.bounds[g].min() >= 0
         assert wide.bounds[g].max() <= 1
         assert (wide.bounds[g][1:, 0] > wide.bounds[g][:-1, 1]).all()
-
-
-def test_widened_merges_and_stays_within_0_and_1():
-    intervals = Intervals([(0.01, 0.1), (0.2, 0.3), (0.8, 0.99)], LEVELS)
-    assert intervals.widened(0.06).bounds[2] == pytest.approx(np.array([(0, 0.36), (0.74, 1)]))
-    assert intervals.widened(0.0).bounds[0].tolist() == intervals.bounds[0].tolist()

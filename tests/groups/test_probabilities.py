@@ -127,21 +127,18 @@ def test_reports_of_certain_groups_are_those_of_plain_groups(report, people):
 def test_a_report_counts_the_people_that_are_expected(people, strata):
     table = GroupProbabilities(people["table"], names=["a", "b", "c"])
     control = None if strata is None else people[strata]
-    report = group_report(
-        people["y_true"], people["y_pred"], sensitive_features=table, control_features=control
+    report, plain = (
+        group_report(
+            people["y_true"], people["y_pred"], sensitive_features=groups, control_features=control
+        )
+        for groups in (table, np.zeros(N))
     )
-    overall = report.xs("overall", level=-1) if strata else report.loc[["overall"]]
-    assert overall["n"].sum() == N
-    plain = group_report(
-        people["y_true"],
-        people["y_pred"],
-        sensitive_features=np.zeros(N),
-        control_features=control,
-    )
-    plain = plain.xs("overall", level=-1) if strata else plain.loc[["overall"]]
-    width = overall["selection_rate_high"] - overall["selection_rate_low"]
-    of_plain = plain["selection_rate_high"] - plain["selection_rate_low"]
-    np.testing.assert_allclose(width, of_plain, atol=1e-12)  # everybody counts once
+    of_all = [
+        one.xs("overall", level=-1) if strata else one.loc[["overall"]] for one in (report, plain)
+    ]
+    assert of_all[0]["n"].sum() == N
+    widths = [one["selection_rate_high"] - one["selection_rate_low"] for one in of_all]
+    np.testing.assert_allclose(*widths, atol=1e-12)  # everybody counts once
     if strata is None:
         np.testing.assert_allclose(report["n"][:3], people["table"].sum(axis=0), atol=1)
 
@@ -249,13 +246,8 @@ def test_rows_must_fit(people):
 
 def test_what_needs_plain_groups_says_so(people):
     table = GroupProbabilities(people["table"])
+    given = {"sensitive_features": table, "max_disparity": 0.1}
     with pytest.raises(TypeError, match="each row must have one group"):
         encode_groups(table)
     with pytest.raises(TypeError, match="each row must have one group"):
-        disparity_test(
-            "demographic_parity",
-            None,
-            people["y_pred"],
-            sensitive_features=table,
-            max_disparity=0.1,
-        )
+        disparity_test("demographic_parity", None, people["y_pred"], **given)

@@ -281,19 +281,13 @@ def test_dask_collections_give_the_same_answer(groups, columns):
     table = table.assign(
         y=y, pred=pred, w=rng.random(y.size), region=rng.choice(["n", "s"], y.size)
     )
-    found = [
-        disparity_test(
-            "equalized_odds",
-            rows["y"],
-            rows["pred"],
-            sensitive_features=rows[groups],
-            **{name: rows[column] for name, column in columns.items()},
-            intersectional=isinstance(groups, list),
-            max_disparity=0.1,
-            method="melded",
+    found, given = [], {"intersectional": isinstance(groups, list), "method": "melded"}
+    for rows in (table, dd.from_pandas(table, npartitions=3)):
+        rows_given = {name: rows[column] for name, column in columns.items()}
+        rows_given |= {"sensitive_features": rows[groups], "max_disparity": 0.1}
+        found.append(
+            disparity_test("equalized_odds", rows["y"], rows["pred"], **rows_given, **given)
         )
-        for rows in (table, dd.from_pandas(table, npartitions=3))
-    ]
     assert len(found[0].pairs) == len(found[1].pairs)
     assert found[1].p_value == pytest.approx(found[0].p_value, abs=1e-12)
 

@@ -84,14 +84,9 @@ def test_several_attributes_and_strata(people):
     of_age = demographic_parity_difference(None, people["p"], reference="old", **plain)
     only_age = {"sensitive_features": people["age"]}
     assert of_age == demographic_parity_difference(None, people["p"], reference="old", **only_age)
-    within = demographic_parity_difference(
-        None,
-        people["p"],
-        sensitive_features=people["sex"],
-        control_features=people["age"],
-        sample_weight=people["w"],
-        reference="m",
-    )
+    strata = {"sensitive_features": people["sex"], "control_features": people["age"]}
+    strata["sample_weight"] = people["w"]
+    within = demographic_parity_difference(None, people["p"], reference="m", **strata)
     apart = rates.unstack() - rates["m"]
     assert within == pytest.approx(furthest(apart.drop("m").stack()))
 

@@ -89,14 +89,9 @@ def test_constraints_with_a_limit_of_their_own_do_not_count(data, own):
 
 def test_models_that_take_groups_get_those_of_all_attributes(data):
     *_, X_test, _, groups_test = data
-    model = FairDecisionClassifier(
-        LogisticRegression(),
-        max_disparity=LIMITS,
-        group_aware=True,
-        sensitive=Sensitive(crossed=False),
-        cv=2,
-        random_state=0,
-    )
+    apart = Sensitive(crossed=False)
+    options = {"group_aware": True, "sensitive": apart, "cv": 2, "random_state": 0}
+    model = FairDecisionClassifier(LogisticRegression(), max_disparity=LIMITS, **options)
     path = path_of(data, model)
     assert (path.train_disparities <= path.max_disparities + 1e-9).all()
     for tested, model in zip(path.test_disparities, path.estimators, strict=True):

@@ -427,15 +427,8 @@ def test_of_several_classes_the_largest_disparity_counts(constraint, classes):
     groups, y = rng.integers(0, 2, 900), rng.choice(classes, 900)
     X = rng.normal(size=(900, 3)) + np.stack([y == classes[0], y == classes[1], 0 * groups], axis=1)
     X[:, 1] += 2 * ((y == classes[1]) & (groups == 0))
-    path = fairness_path(
-        FairDecisionClassifier(LogisticRegression(), constraint),
-        *(X, y),
-        max_disparities=[0.6, 0.1],
-        sensitive_features=groups,
-        X_test=X,
-        y_test=y,
-        sensitive_features_test=groups,
-    )
+    model = FairDecisionClassifier(LogisticRegression(), constraint)
+    path = path_of((X, y, groups) * 2, model, max_disparities=[0.6, 0.1])
     for model, gap in zip(path.estimators, path.test_disparities, strict=True):
         labels = model.predict(X, sensitive_features=groups)
         counted = [labels == label for label in classes]
@@ -450,16 +443,9 @@ def test_predictions_may_all_be_the_negative_class(classes):
     rng = np.random.default_rng(0)
     groups, y = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
     X = np.column_stack([y + groups, rng.normal(size=300)])
+    model = ConstrainedERMClassifier("bounded_selection_rate", pos_label=classes[1])
     with pytest.warns(ConvergenceWarning):
-        path = fairness_path(
-            ConstrainedERMClassifier("bounded_selection_rate", pos_label=classes[1]),
-            *(X, np.array(classes)[y]),
-            max_disparities=[0.0],
-            sensitive_features=groups,
-            X_test=X,
-            y_test=np.array(classes)[y],
-            sensitive_features_test=groups,
-        )
+        path = path_of((X, np.array(classes)[y], groups) * 2, model, max_disparities=[0.0])
     assert set(path.estimators[0].predict(X)) == {classes[0]}
     assert path.test_disparities.tolist() == [0.0]
 

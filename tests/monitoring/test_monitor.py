@@ -257,6 +257,7 @@ def test_groups_may_be_missing_in_a_batch():
         ({"horizon": 0}, "horizon"),
         ({"min_rows": 1}, "min_rows"),
         ({"groups": ["f"]}, "two groups or more"),
+        ({"groups": 3}, "must name all groups"),
         ({"reference_batches": 0}, "reference_batches"),
         ({"reference_batches": 11, "horizon": 10}, "reference_batches"),
         ({"pos_label": [1]}, "pos_label must be a number, text"),
@@ -334,11 +335,6 @@ def test_limits_of_attributes_are_those_of_monitors_of_one():
     assert both.history_[-1][:4] == pytest.approx(alone.history_[-1][:4])
     assert (both.history_[-1][4], alone.history_[-1][4]) == ("sex", "")
     assert both.n_rows_ == alone.n_rows_
-
-
-def test_groups_are_names():
-    with pytest.raises(TypeError, match="must name all groups"):
-        DisparityMonitor(groups=3)
 
 
 def test_attributes_of_a_batch_are_those_with_limits():

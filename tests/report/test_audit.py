@@ -134,16 +134,8 @@ def test_gaps_are_those_of_the_metrics(within, weighted):
         "sufficiency_gap",
         "mean_score_difference",
     ]
-    found = FEW(
-        y,
-        p,
-        score,
-        sensitive_features=A,
-        conditional_on=region,
-        metrics=names,
-        sample_weight=w,
-        before=1 - p,
-    )
+    rows = {"sensitive_features": A, "conditional_on": region, "sample_weight": w, "before": 1 - p}
+    found = FEW(y, p, score, metrics=names, **rows)
     for view, columns in (("sex", ["sex"]), ("sex x age", ["sex", "age"])):
         for name in names:
             metric = getattr(metrics, name)
@@ -227,16 +219,9 @@ def test_a_group_of_one_row_has_an_uncertain_mean(weighted):
 
 def test_noise_is_what_shuffled_groups_show():
     A, y, p, _ = people(800)
-    asked = {"metrics": ["demographic_parity_difference"], "n_simulations": 2000}
-    found = audit(y, p, sensitive_features=A[["age"]], **asked)
-    floor = metrics.noise_floor(
-        metrics.demographic_parity_difference,
-        y,
-        p,
-        sensitive_features=A[["age"]],
-        n_permutations=300,
-        random_state=0,
-    )
+    metric, groups = metrics.demographic_parity_difference, {"sensitive_features": A[["age"]]}
+    found = audit(y, p, metrics=[metric], n_simulations=2000, **groups)
+    floor = metrics.noise_floor(metric, y, p, n_permutations=300, random_state=0, **groups)
     row = gap_of(found, "age", "demographic_parity_difference")
     assert row["noise_mean"] == pytest.approx(floor.mean, rel=0.15)
     assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.15)

@@ -17,7 +17,7 @@ from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
 from skfair.utils.response import get_response, takes_groups
-from skfair.utils.validation import check_clusters, check_labels
+from skfair.utils.validation import check_labels
 
 
 def test_history_lines_up_columns():
@@ -166,15 +166,6 @@ def test_who_takes_groups():
 
     assert not takes_groups(Bare(), "predict")
     assert not takes_groups(LogisticRegression(), "predict")
-
-
-def test_cluster_labels():
-    codes, n_clusters = check_clusters(["x", "y", "x"])
-    assert codes.tolist() == [0, 1, 0]
-    assert n_clusters == 2
-    assert check_clusters([2, 0], 4)[0].tolist() == [2, 0]
-    with pytest.raises(ValueError, match="integers from 0 to 1, got 2"):
-        check_clusters([0, 2], 2)
 
 
 def test_labels_of_extension_type():

@@ -51,6 +51,21 @@ def two_threads():
         yield
 
 
+def set_processors(monkeypatch, number):
+    """Let the machine have some processors, and no variable of its environment limit them."""
+    monkeypatch.setattr(module, "_n_processors", lambda: number)
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def assert_threads_end(most):
+    """Wait until there are no more threads than before."""
+    deadline = time.monotonic() + 30
+    while threading.active_count() > most and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert threading.active_count() <= most
+
+
 def test_one_thread_inside_and_as_many_as_before_outside(two_threads):
     assert one_blas_thread(threads)() == {1}
     assert threads() == {2}
@@ -117,10 +132,7 @@ def test_an_interrupt_leaves_the_limits_and_no_threads(of, two_threads):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert n_interrupted > 10
-    deadline = time.monotonic() + 30
-    while threading.active_count() > n_threads and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert threading.active_count() <= n_threads
+    assert_threads_end(n_threads)
 
 
 def test_an_interrupt_ends_what_other_threads_do(three_threads):
@@ -168,9 +180,7 @@ def test_a_fork_keeps_the_limits_of_its_own_thread_only(inside, two_threads):
 
 
 def test_others_do_not_lower_what_a_pass_may_use(two_threads, monkeypatch):
-    monkeypatch.setattr(module, "_n_processors", lambda: 2)
-    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    set_processors(monkeypatch, 2)
     seen = []
 
     def hold():
@@ -241,44 +251,29 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
     assert fit(None, np.zeros((3, 2))) == fit(None, [[0.0, 1.0]]) == {1}
 
 
-@pytest.mark.parametrize("kind", [FairKMeans, ParetoFairKMeans])
-def test_clustering_is_done_on_one_thread(kind, two_threads, monkeypatch):
-    rng = np.random.default_rng(0)
-    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
-    seen, original = [], assignment.maximise_dual
+@pytest.mark.parametrize(
+    ("model", "home", "name"),
+    [
+        (FairKMeans(3, random_state=0), assignment, "maximise_dual"),
+        (ParetoFairKMeans(3, random_state=0), assignment, "maximise_dual"),
+        (ConstrainedERMClassifier(loss=LogLoss()), LogLoss, "parts"),
+        (PartialParityClassifier(max_disparity=0.3, max_iter=20, loss=LogLoss()), LogLoss, "parts"),
+        (FairRanker(loss=LogLoss()), LogLoss, "parts"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_limits_are_enforced_on_one_thread(model, home, name, two_threads, monkeypatch):
+    seen, original = [], getattr(home, name)
 
     def watched(*args, **kwargs):
         seen.append(threads())
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(assignment, "maximise_dual", watched)
-    kind(3, random_state=0).fit(X, sensitive_features=sex)
-    assert seen
-    assert all(found == {1} for found in seen)
-    assert threads() == {2}
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        ConstrainedERMClassifier(),
-        PartialParityClassifier(max_disparity=0.3, max_iter=20),
-        FairRanker(),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_limits_are_enforced_on_one_thread(model, two_threads):
-    seen = []
-
-    class Watched(LogLoss):
-        def parts(self, *args, **kwargs):
-            seen.append(threads())
-            return super().parts(*args, **kwargs)
-
+    monkeypatch.setattr(home, name, watched)
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(300, 2)), rng.choice(["f", "m"], 300)
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    model.set_params(loss=Watched()).fit(X, y, sensitive_features=sex)
+    model.fit(X, y, sensitive_features=sex)
     assert seen
     assert all(found == {1} for found in seen)
     assert threads() == {2}
@@ -300,10 +295,8 @@ def test_blocks_come_in_order_whatever_thread_makes_them(monkeypatch):
 
 
 def test_threads_work_at_the_same_time_and_do_not_nest(monkeypatch):
-    monkeypatch.setattr(module, "_n_processors", lambda: 2)
+    set_processors(monkeypatch, 2)
     monkeypatch.setattr(module._controller(), "lib_controllers", [])
-    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
     together = threading.Barrier(2, timeout=30)
 
     def of_block(start, stop):
@@ -330,10 +323,8 @@ def meet(n_threads):
 
 @pytest.fixture
 def three_threads(monkeypatch):
-    monkeypatch.setattr(module, "_n_processors", lambda: 3)
+    set_processors(monkeypatch, 3)
     monkeypatch.setattr(module._controller(), "lib_controllers", [])
-    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_passes_of_a_fit_share_threads_and_leave_none(three_threads):
@@ -353,10 +344,7 @@ def test_the_passes_of_a_fit_share_threads_and_leave_none(three_threads):
     with pytest.raises(ZeroDivisionError):
         one_blas_thread(lambda: meet(3) and 1 / 0)()
     assert len(set(meet(3))) == 3  # outside of a fit
-    deadline = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.001)
-    assert threading.active_count() <= before
+    assert_threads_end(before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -381,9 +369,7 @@ def test_passes_end_in_a_fork_that_has_no_other_threads(three_threads):
 
 
 def test_a_limit_of_threadpoolctl_holds_inside_decorated_functions_too(two_threads, monkeypatch):
-    monkeypatch.setattr(module, "_n_processors", lambda: 2)
-    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    set_processors(monkeypatch, 2)
     with threadpool_limits(2):
         assert one_blas_thread(allowed_threads)() == 2
         with threadpool_limits(1, user_api="blas"):
