@@ -75,8 +75,9 @@ lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot $(VENV)/.stamp-report
 	$(BIN)/mypy --config-file= --strict --ignore-missing-imports --follow-imports=silent \
 		--cache-dir=.mypy_cache/calls tests/typed_calls.py
 
+# All pages are written anew (-a): the search forgets the entries of those that are not.
 doc: $(VENV)/.stamp-doc
-	$(BIN)/python -m sphinx -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
+	$(BIN)/python -m sphinx -a -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
 
 # axe-core judges contrast; without npm the rest is looked at all the same.
 doc-look: $(VENV)/.stamp-doc
