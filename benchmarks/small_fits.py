@@ -189,7 +189,7 @@ def tables(results: Any) -> dict[str, Table]:
         [name, median(all_), f"{min(all_):.3g} to {max(all_):.3g}"]
         for name, all_ in results["ratios"].items()
     ]
-    first = [[name, f"{seconds:.2f}"] for name, seconds in results["first"].items()]
+    first = [[name, f"{seconds:.3g}"] for name, seconds in results["first"].items()]
     columns = ["what", "median", "smallest to largest"]
     return {
         "ratios": Table("CPU time in multiples of scikit-learn's", columns, rows),
