@@ -87,17 +87,22 @@ def test_the_readme_is_short_and_says_what_the_records_say():
     decisions, results = import_module("benchmarks.decisions"), read("decisions")["results"]
     (aware, blind), threshold = decisions.OURS, "ThresholdOptimizer (random)"
 
-    def ahead(own, way, constraints=decisions.TARGETS):
+    def ahead(own, way, constraints=decisions.TARGETS, data=results["runs"]):
         leads = [
             decisions.lead(results["runs"][name], own, way, constraint, target)[0]
             for name, constraint, target in decisions.cells(results)
-            if constraint in constraints
+            if constraint in constraints and name in data
         ]
         return float(np.nanmean(leads))
 
     assert abs(ahead(aware, "OxonFair, group")) < 0.001
     assert abs(ahead(aware, threshold, ("demographic_parity", "equal_opportunity"))) < 0.001
-    assert f"{100 * ahead(blind, 'OxonFair, no group'):.1f} points more accurate" in text
+    for name in results["runs"]:
+        lead = ahead(blind, "OxonFair, no group", data=[name])
+        if name == "compas":
+            assert f"{100 * lead:.1f} points more accurate than OxonFair on COMPAS" in text
+        else:
+            assert abs(lead) < 0.001  # "level elsewhere"
     cpu = {row[0]: float(row[-1]) for row in decisions.tables(results)["summary"].rows}
     assert cpu["OxonFair, group"] < cpu[aware] < cpu[threshold]  # "faster", "slower"
     metrics = tables_of("peers")["metrics"]
