@@ -206,9 +206,9 @@ class Truth:
         vars(other).update(changes)
         return other
 
-    def tightened(self, share: float) -> Truth:
-        """Return the truth about a share of the limits."""
-        bounds = [bound.scaled(share) for bound in self.bounds]
+    def tightened(self, share: float, *, keep_caps: bool = False) -> Truth:
+        """Return the truth about a share of the limits, or only of those between groups."""
+        bounds = [b if keep_caps and b.comparison.is_cap else b.scaled(share) for b in self.bounds]
         constraints = [replace(c, bound=b) for c, b in zip(self.constraints, bounds, strict=True)]
         return self._with(constraints=constraints, bounds=bounds, _table=RateTable(bounds))
 

@@ -47,7 +47,7 @@ class GroupTable:
     counts: FloatArray  # (n_cells, ...): rows; of labels weights, by true and predicted class
     measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
     scores: GroupTable | None = None  # sums by attributes and bin of the score
-    within: Sequence[str] = ()  # attributes that strata are made of, the last ones
+    within: Sequence[str] = ()  # attributes that strata are made of
     peers: ComparedGroups | None = None  # which cells are compared; None if that is not settled
     # Adds up the squared weights; None if each row counts once. No metric needs them.
     add_squares: Callable[[], FloatArray] | None = None

@@ -1,6 +1,7 @@
 """Fair decisions of any classifier: limits kept on the training rows, and what comes with them."""
 
 import pickle
+import time
 import warnings
 from functools import partial
 from itertools import product
@@ -406,6 +407,18 @@ def test_a_looser_limit_is_no_worse_on_the_rows(seed):
     fits = [fitted.fit(X, y, sensitive_features=groups) for fitted in fits]
     reached = [fitted.train_objective_ for fitted in fits if fitted.method_ != "none"]
     assert reached == sorted(reached)
+
+
+def test_a_budget_makes_few_rows_no_slower_than_many():
+    """Floors and budgets stay as they are where tighter limits between groups are tried, too."""
+    fitted, seconds = model(selection_rate=(0.2, 0.4), group_aware=False), {}
+    for n in (300, 300, 3000):  # the first one compiles
+        X, y, groups = people(n, seed=1)
+        start = time.process_time()
+        fitted.fit(X, y, sensitive_features=groups)
+        seconds[n] = time.process_time() - start
+    assert fitted.method_ == "offsets"
+    assert seconds[300] < 5 * seconds[3000]
 
 
 def test_groups_that_were_never_seen():
