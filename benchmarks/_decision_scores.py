@@ -5,8 +5,6 @@ on five folds of the training rows. Training rows have the probabilities of a mo
 seen them, test rows the mean over the five models.
 """
 
-import json
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +17,6 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks._erm_data import COMPAS_COLUMNS
-from benchmarks._records import fingerprint
 from benchmarks.harness import OUTPUT
 from skfair.datasets import load_local, make_loans
 
@@ -28,22 +25,6 @@ SEEDS = tuple(range(3301, 3311))
 N_FOLDS = 5
 # Classes whose rates a constraint compares; None stands for all rows.
 CELLS = {"demographic_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
-
-
-def kept(piece: str, measure: Callable[[], Any], *, quick: bool = False) -> Any:
-    """Return a piece of results from its file in output/pieces, or measure and write it.
-
-    A run that was cut off goes on where it was, but not with pieces of other code.
-    """
-    if quick:
-        return measure()
-    code = fingerprint(piece.partition("-")[0])
-    path = OUTPUT / "pieces" / code / f"{piece}.json"
-    if not path.exists():
-        found = measure()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found))
-    return json.loads(path.read_text())
 
 
 class People(NamedTuple):

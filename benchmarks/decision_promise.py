@@ -16,9 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._decision_scores import SEEDS, Part, kept, people, scored, split, stored
+from benchmarks._decision_scores import SEEDS, Part, people, scored, split, stored
 from benchmarks._drawing import mark, rows_of_dots, small
-from benchmarks.harness import Table, data_folder, quiet, timed
+from benchmarks.harness import Table, data_folder, kept, quiet, timed
 from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 

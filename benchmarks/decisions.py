@@ -21,9 +21,9 @@ from benchmarks._decision_peers import (
     reweighted,
     threshold_optimizer,
 )
-from benchmarks._decision_scores import SEEDS, kept, measured, people, scored, split
+from benchmarks._decision_scores import SEEDS, measured, people, scored, split
 from benchmarks._drawing import mark, rows_of_dots, small
-from benchmarks.harness import Table, data_folder, lacks, quiet, timed
+from benchmarks.harness import Table, data_folder, kept, lacks, quiet, timed
 from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference

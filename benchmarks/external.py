@@ -20,10 +20,9 @@ import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from benchmarks import _external_peers as peers
-from benchmarks._decision_scores import kept
 from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks._external_data import METRICS, classifier, people, splits
-from benchmarks.harness import Table, data_folder, read, timed
+from benchmarks.harness import Table, data_folder, kept, read, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.cluster import FairKMeans
 

@@ -75,6 +75,22 @@ def alternate(
     }
 
 
+def kept(piece: str, measure: Callable[[], Any], *, quick: bool = False) -> Any:
+    """Return a piece of results from its file in output/pieces, or measure and write it.
+
+    A run that was cut off goes on where it was, but not with pieces of other code.
+    """
+    if quick:
+        return measure()
+    code = fingerprint(piece.partition("-")[0])
+    path = OUTPUT / "pieces" / code / f"{piece}.json"
+    if not path.exists():
+        found = measure()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found))
+    return json.loads(path.read_text())
+
+
 def data_folder() -> Path | None:
     """Return the folder of real data sets, or None with a line that says so."""
     folder = os.environ.get("SKFAIR_DATA")
