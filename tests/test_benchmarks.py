@@ -261,27 +261,6 @@ def test_a_network_that_keeps_no_rows_keeps_the_contract_of_models():
     check_score_model(deep.OwnNetwork(5, (4,)), X)
 
 
-def test_two_parts_of_a_cells_samples_count_as_one():
-    """A record that grows must say what measuring all of its samples at once would say."""
-    guarantee = pytest.importorskip("benchmarks.guarantee")
-    rng = np.random.default_rng(0)
-    cell = guarantee.Cell("adult", "sex", "demographic_parity", 0.05, 1000, False, 0.95)
-    shares, truths = ("accuracy", "selected", "constant"), ("failed", "solved")
-    runs = [
-        {name: float(rng.random()) for name in shares}
-        | {name: bool(rng.random() < 0.4) for name in truths}
-        for _ in range(17)
-    ]
-    unsolved = [{**one, "solved": False, "failed": False} for one in runs]
-    for some in (runs, unsolved):
-        parts = [guarantee.summary(cell, part) for part in (some[:5], some[5:])]
-        both, whole = guarantee.joined(*parts), guarantee.summary(cell, some)
-        assert both.keys() == whole.keys()
-        for name, value in whole.items():
-            is_number = isinstance(value, float)
-            assert both[name] == (pytest.approx(value, abs=1e-12) if is_number else value), name
-
-
 def test_the_gate_sees_what_a_cell_loses():
     """Rows of one cell: worth rises with the disparity, and the second run loses .01 everywhere."""
 
