@@ -245,7 +245,7 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
 
 def pictures(results: Sequence[Row]) -> dict[str, Any]:
     """Draw a dot for each printed result, and the difference of the classifiers without a limit."""
-    by_cell = leads(results) if results else {}
+    by_cell = leads(results)
     figure, (axes,) = small(height=0.9 + 0.26 * len(by_cell))
     rows = {
         f"{cell.replace('_', ' ')}{'' if aware else ', group not known'}": 100 * gains.to_numpy()

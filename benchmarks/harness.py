@@ -185,7 +185,12 @@ def in_short(number: float) -> str:
 
 
 def show(name: str, results: Any, folder: Path, *, say: Callable[[str], None] = print) -> None:
-    """Print the tables of a benchmark, and write them (.csv) and its pictures (.png)."""
+    """Print the tables of a benchmark, and write them (.csv) and its pictures (.png).
+
+    Without results, as where there are no data, there is nothing to show.
+    """
+    if not results:
+        return
     module = module_of(name)
     folder.mkdir(parents=True, exist_ok=True)
     for slug, table in (module.tables(results) if hasattr(module, "tables") else {}).items():

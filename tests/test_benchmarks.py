@@ -23,6 +23,7 @@ def test_each_benchmark_can_be_found_and_run():
         assert callable(harness.module_of(name).main)
     for each in procedures.PROCEDURES:
         assert callable(getattr(procedures._owner(each), each.function))
+    assert harness.show("guarantee", [], Path()) is None  # without data
 
 
 def test_the_index_names_each_benchmark():

@@ -244,8 +244,6 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     """Return figure 12 in both readings of fairness."""
     from matplotlib.figure import Figure
 
-    if not results:
-        return {}
     figure = Figure(figsize=(4.2 * len(results) + 1, 6.4), layout="constrained")
     axes = figure.subplots(2, len(results), squeeze=False)
     for column, (data, rows) in enumerate(results.items()):
