@@ -16,7 +16,7 @@ from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.read import read_rows
-from skfair.utils import partitions
+from skfair.utils import partitions, pieces
 from tests.older import needs_callbacks
 from tests.prototypes import QuietCallback
 
@@ -128,8 +128,7 @@ def test_single_precision_and_arrays_that_are_chunked_differently():
         known = {name: one.compute() for name, one in options.items()}
         expected = getattr(there, method)(X, **known)
         assert isinstance(found, da.Array)
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
         assert_allclose(found.compute(), expected, rtol=1e-6)
     weights = da.from_array(np.where(np.arange(LARGE) < LARGE // 10, 0.0, 1.5), chunks=1000)
     assert there.score(lazy) == pytest.approx(there.score(X), rel=1e-6)
@@ -219,11 +218,10 @@ def test_empty_blocks_and_a_callback_that_stops():
 def test_the_front():
     frame = people(LARGE)
     X = frame[["a", "b", "c"]].to_numpy()
-    front = ParetoFairKMeans(3, balances=4, n_init=1, random_state=0)
-    here = front.fit(X, sensitive_features=frame.sex)
+    here, there = (ParetoFairKMeans(3, balances=4, n_init=1, random_state=0) for _ in range(2))
+    here.fit(X, sensitive_features=frame.sex)
     lazy = da.from_array(X, chunks=(chunks(LARGE), 3))
-    front = ParetoFairKMeans(3, balances=4, n_init=1, random_state=0)
-    there = front.fit(lazy, sensitive_features=frame.sex)
+    there.fit(lazy, sensitive_features=frame.sex)
     assert_allclose(there.costs_, here.costs_, rtol=1e-6)
     assert_allclose(there.relative_balances_, here.relative_balances_, rtol=1e-6)
     assert there.knee_ == here.knee_
@@ -294,7 +292,9 @@ def test_units_of_very_large_and_small_numbers(factor):
     assert there.units.scale / factor == pytest.approx(np.sqrt((X / factor).var(axis=0).sum()))
 
 
-def test_every_sum_and_list_is_that_of_the_rows_in_memory(twins):
+@pytest.mark.parametrize("numbers", [pieces.NUMBERS, 800])
+def test_every_sum_and_list_is_that_of_the_rows_in_memory(twins, numbers, monkeypatch):
+    monkeypatch.setattr(pieces, "NUMBERS", numbers)  # 800: many pieces, and as long as two
     here, there = twins
     rng = np.random.default_rng(0)
     centers, price = rng.normal(size=(4, 3)), 0.1 * rng.normal(size=(here.n_cells, 4))

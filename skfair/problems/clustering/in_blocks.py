@@ -165,16 +165,8 @@ class PartitionedProblem(RepresentationProblem):
     def _frame(self, labels: Labels | None = None) -> _Frame:
         """Return what every block has to know."""
         piece = RepresentationProblem.__new__(RepresentationProblem)
-        kept = (
-            "X",
-            "n_clusters",
-            "membership",
-            "total_weight",
-            "largest_weight",
-            "units",
-            "is_large",
-        )
-        vars(piece).update({name: getattr(self, name) for name in kept}, buffers=None)
+        own = "X", "n_clusters", "membership", "total_weight", "largest_weight", "units", "is_large"
+        vars(piece).update({name: getattr(self, name) for name in own}, buffers=None)
         assigned = () if labels is None else (labels.centers, labels.price)
         return _Frame(piece, self.cells, *assigned)
 
@@ -319,9 +311,11 @@ def _pieces(block: RowBlock, frame: _Frame) -> Iterator[tuple[int, Representatio
     X, weights = block.X.astype(frame.piece.X.dtype, copy=False), block.row_weights()
     cells = frame.cells[block.kind]
     whole = frame.piece.with_rows(X, cells, weights)
-    whole.buffers = {}
+    buffers: dict[str, NDArray[Any]] = {}
     for rows in whole.row_slices() if block.n_rows else [slice(0, 0)]:
-        yield rows.start, whole.with_rows(X[rows], cells[rows], weights[rows])
+        piece = whole.with_rows(X[rows], cells[rows], weights[rows])
+        piece.buffers = buffers
+        yield rows.start, piece
 
 
 def _labelled(

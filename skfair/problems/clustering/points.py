@@ -124,7 +124,7 @@ class RepresentationProblem(CostedRows):
     ) -> None:
         super().__init__(groups, constraints, n_clusters, weights, before, first)
         self.X = X
-        # Arrays that the pieces of a block share.
+        # Arrays that the pieces of a block share; two parts of a piece would overwrite each other.
         self.buffers: dict[str, NDArray[Any]] | None = None
         # Of this many numbers distances are computed in single precision.
         self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
@@ -155,7 +155,9 @@ class RepresentationProblem(CostedRows):
 
     @property
     def step(self) -> int:
-        """How many rows have numbers that stay in the cache."""
+        """How many rows have numbers that stay in the cache: all of a piece of a block."""
+        if self.buffers is not None:
+            return max(1, int(self.X.shape[0]))
         return piece_rows(int(self.X.shape[0]), max(self.n_clusters, self.width))
 
     def row_slices(self) -> Iterator[slice]:
