@@ -250,15 +250,15 @@ def _lowered(
     (value, slope, curvature), reach = dual(lam), 1.0
     for _ in range(max_iter):
         pull = np.where((lam > 0) | (slope < 0), np.abs(slope), 0.0)
-        steepest = pull.max()
-        if steepest <= slight:
+        if (steepest := pull.max()) <= slight:
             break
         if np.count_nonzero(pull) > MANY:
             pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
         cluster, constraint = free = np.nonzero(pull)
-        second = np.zeros((cluster.size, cluster.size))
-        for of_cell, of_counts in zip(matrix[constraint].T, curvature, strict=True):
-            second += np.outer(of_cell, of_cell) * of_counts[np.ix_(cluster, cluster)]
+        # Of both (n_free, n_cells, n_clusters): one product for all cells.
+        own = matrix[constraint][:, :, None] * np.eye(lam.shape[0])[cluster][:, None]
+        curved = matrix[constraint][:, :, None] * curvature.transpose(1, 0, 2)[cluster]
+        second = np.tensordot(curved, own, axes=((1, 2), (1, 2)))
         damped = second + np.eye(cluster.size) * (steepest / reach)
         change = np.maximum(lam[free] - np.linalg.solve(damped, slope[free]), 0.0) - lam[free]
         other = lam.copy()
