@@ -255,7 +255,7 @@ def _lowered(
         if np.count_nonzero(pull) > MANY:
             pull[pull < np.partition(pull, -MANY, axis=None)[-MANY]] = 0.0
         cluster, constraint = free = np.nonzero(pull)
-        # Of both (n_free, n_cells, n_clusters): one product for all cells.
+        # Both are (n_free, n_cells, n_clusters): one product serves all cells.
         own = matrix[constraint][:, :, None] * np.eye(lam.shape[0])[cluster][:, None]
         curved = matrix[constraint][:, :, None] * curvature.transpose(1, 0, 2)[cluster]
         second = np.tensordot(curved, own, axes=((1, 2), (1, 2)))
