@@ -216,8 +216,6 @@ def clusters(results: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 def tables(results: Sequence[Row]) -> dict[str, Table]:
     """Return all comparisons."""
-    if not len(results):
-        return {}
     columns = ["cell", "group", "ours minus theirs without limit", "with limits"]
     columns += ["with limits, theirs calibrated", "least"]
     columns += ["not behind by more than their standard deviation"]
